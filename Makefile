@@ -1,0 +1,70 @@
+# Each target makes .venv if it is not there and installs what it needs into it;
+# only Python >= 3.11 and make are expected. PYTHON=... picks another interpreter.
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := flambeau-demo
+
+.PHONY: help demo test smoke lint types bench docs docs-pictures clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    traces, gradient descent and a trained classifier, with pictures in $(OUT)/"
+	@echo "make test    every test (with PyTorch beside it where the environment has it)"
+	@echo "make smoke   the tests that take seconds"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   timings beside PyTorch, written to benchmarks/results.md"
+	@echo "make docs    the manual, in docs/_build/html"
+	@echo "make clean   removes everything that make made"
+
+# The first Python on the path that is new enough.
+$(BIN)/python:
+	@for candidate in $(PYTHON) python3 python python3.14 python3.13 python3.12 python3.11; do \
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	        python="$$candidate"; break; \
+	    fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	    echo "flambeau needs Python 3.11 or newer, and none is on the PATH." >&2; \
+	    echo "Install one, or say where it is: make PYTHON=/path/to/python3.12 demo" >&2; \
+	    exit 1; \
+	fi; \
+	if ! "$$python" -c 'import ensurepip' >/dev/null 2>&1; then \
+	    echo "$$python has no ensurepip, which making a virtual environment needs." >&2; \
+	    echo "On Debian or Ubuntu: sudo apt install python3-venv" >&2; \
+	    exit 1; \
+	fi; \
+	echo "making $(VENV) with $$("$$python" --version)"; \
+	"$$python" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# One stamp for each extra: installed again when pyproject.toml changes.
+$(VENV)/.has-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+demo: $(VENV)/.has-demo
+	$(BIN)/python -m flambeau demo --out $(OUT)
+
+test: $(VENV)/.has-test
+	$(BIN)/python -m pytest $(ARGS)
+
+smoke: $(VENV)/.has-test
+	$(BIN)/python -m pytest -q -m smoke $(ARGS)
+
+lint: $(VENV)/.has-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.has-test
+	$(BIN)/python benchmarks/bench.py --write benchmarks/results.md $(ARGS)
+
+docs: $(VENV)/.has-docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+docs-pictures: $(VENV)/.has-docs
+	$(BIN)/python docs/draw_pictures.py
+
+clean:
+	rm -rf $(VENV) $(OUT) build dist docs/_build .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

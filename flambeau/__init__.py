@@ -1,0 +1,72 @@
+"""flambeau: PyTorch's define-by-run autograd in pure Python.
+
+    import flambeau as torch
+
+See https://docs.pytorch.org/docs/stable/index.html for what each name does; flambeau does
+the same. Names only: everything is built in the packages below.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from . import autograd, devices, dtypes, shapes
+from .autograd.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .devices import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    device,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    sparse_csr,
+    strided,
+)
+from .dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from .shapes import Size
+from .tensor import Tensor, functions
+from .version import __version__
+
+tensor = functions.tensor  # the function; the package of that name stays importable as `from flambeau.tensor import`
+
+for _dtype in dtypes.ALL:
+    globals()[_dtype.name] = _dtype
+half, float, double = dtypes.float16, dtypes.float32, dtypes.float64
+short, int, long = dtypes.int16, dtypes.int32, dtypes.int64
+cfloat, cdouble = dtypes.complex64, dtypes.complex128
+
+#: imported when first asked for, so that `import flambeau` stays quick
+_LAZY = ("cuda", "func", "linalg", "nn", "optim", "special", "utils", "viz", "fft", "testing", "jit", "compiler",
+         "return_types", "random", "types")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    elif not name.startswith("_"):
+        try:
+            found = getattr(functions, name)
+        except AttributeError:
+            pass
+        else:
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *(name for name in dir(functions) if not name.startswith("_"))})

@@ -1,0 +1,1 @@
+"""The graph: nodes, the engine that runs them backward, and the modes that decide what is recorded."""

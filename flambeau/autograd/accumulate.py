@@ -1,0 +1,62 @@
+"""Adding a gradient into a leaf's `.grad`, taking the array over where nobody else holds it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from .node import layer
+
+# Without the global interpreter lock a reference count says nothing certain: copy then.
+_COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()
+_lock = threading.Lock()
+
+
+def add_arrays(a: Any, b: Any) -> Any:
+    """a + b, in the dtype of `a`, also where NumPy cannot add (bfloat16)."""
+    if a.dtype == dtypes.BFLOAT16:
+        return dtypes.to_bfloat16(dtypes.widen(a) + dtypes.widen(b))
+    return a + b
+
+
+def accumulate(variable: Any, g: Any, tensors: bool) -> None:
+    """variable.grad += g, in place where `.grad` exists and no graph is being made of it.
+
+    Args:
+        variable: a leaf tensor.
+        g: its cotangent: an array, or a tensor if `tensors`.
+    """
+    post = variable._post_accumulate_hooks
+    with _lock:
+        held = variable._grad
+        if tensors:
+            if held is None:
+                variable._grad = g if g._requires_grad else g.clone()
+            else:
+                variable._grad = held + g
+        elif held is None:
+            # references: ours, our caller's frames' (AccumulateGrad.vjp, the engine) and getrefcount's own
+            if (_COUNTS and g.__class__ is np.ndarray and sys.getrefcount(g) <= 4 and g.base is None
+                    and g.flags.owndata and g.flags.writeable):
+                mine = g
+            else:
+                mine = np.array(g, order="K", copy=True, subok=False)
+                if 0 in mine.strides and mine.size > 1:
+                    mine = np.ascontiguousarray(mine)
+            variable._grad = layer.wrap(mine)
+        elif held._requires_grad:
+            variable._grad = layer.wrap(add_arrays(held._array, g))
+        else:
+            target = held._array
+            if target.dtype == dtypes.BFLOAT16:
+                target[...] = add_arrays(target, g)
+            else:
+                np.add(target, g, out=target)
+            held._bump_version()
+    if post:
+        for hook in list(post.values()):
+            hook(variable)

@@ -1,0 +1,199 @@
+"""Grad mode and inference mode: whether operators record what they do.
+
+Each mode is a context variable, so it belongs to one thread (and, in asyncio, to one task);
+a new thread starts with gradients enabled, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
+inference: ContextVar[bool] = ContextVar("inference_mode", default=False)
+
+F = TypeVar("F")
+
+
+def is_grad_enabled() -> bool:
+    """Whether operators record a graph in this thread.
+
+    >>> import flambeau as torch
+    >>> torch.is_grad_enabled()
+    True
+    """
+    return grad_mode.get()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether `inference_mode` is on in this thread."""
+    return inference.get()
+
+
+class _Mode:
+    """A context manager that also decorates functions, generators and classes' methods."""
+
+    def _fresh(self) -> _Mode:
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exception: object) -> None:
+        raise NotImplementedError
+
+    def __call__(self, function: Any) -> Any:
+        if isinstance(function, type):
+            import warnings
+
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should "
+                          "only decorate functions or methods. To preserve the current behavior of class "
+                          "decoration, you can directly decorate the `__init__` method and nothing else.",
+                          FutureWarning, stacklevel=2)
+            function.__init__ = self(function.__init__)
+            return function
+        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+        if flags & 0x20:  # a generator: the mode holds while it runs, not while it is suspended
+            @functools.wraps(function)
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                return self._generator(function(*args, **kwargs))
+        else:
+            @functools.wraps(function)
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                with self._fresh():
+                    return function(*args, **kwargs)
+        return wrapped
+
+    def _generator(self, generator: Any) -> Any:
+        try:
+            with self._fresh():
+                response = generator.send(None)
+            while True:
+                try:
+                    request = yield response
+                except GeneratorExit:
+                    with self._fresh():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    with self._fresh():
+                        response = generator.throw(error)
+                else:
+                    with self._fresh():
+                        response = generator.send(request)
+        except StopIteration as stop:
+            return stop.value
+
+
+class _NoArgumentMode(_Mode):
+    # `@no_grad` without parentheses decorates too
+    def __new__(cls, function: Any = None) -> Any:
+        self = object.__new__(cls)
+        return self if function is None else self(function)
+
+    def __init__(self, function: Any = None) -> None:
+        self._tokens: list[Any] = []
+
+
+class no_grad(_NoArgumentMode):
+    """Operators inside do not record; results do not require grad.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([1.], requires_grad=True)
+    >>> with torch.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    def __enter__(self) -> None:
+        self._tokens.append(grad_mode.get())
+        grad_mode.set(False)
+
+    def __exit__(self, *exception: object) -> None:
+        grad_mode.set(self._tokens.pop())
+
+
+class enable_grad(_NoArgumentMode):
+    """Operators inside record again, within `no_grad`.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([1.], requires_grad=True)
+    >>> with torch.no_grad(), torch.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
+
+    def __enter__(self) -> None:
+        self._tokens.append(grad_mode.get())
+        grad_mode.set(True)
+
+    def __exit__(self, *exception: object) -> None:
+        grad_mode.set(self._tokens.pop())
+
+
+class set_grad_enabled(_Mode):
+    """Set grad mode at once; as a context manager or decorator, until its end.
+
+    >>> import flambeau as torch
+    >>> with torch.set_grad_enabled(False):
+    ...     torch.is_grad_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = grad_mode.get()
+        self.mode = mode
+        grad_mode.set(bool(mode))
+
+    def __call__(self, function: Any) -> Any:
+        grad_mode.set(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        grad_mode.set(bool(self.mode))
+
+    def __exit__(self, *exception: object) -> None:
+        grad_mode.set(self.prev)
+
+    def _fresh(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __str__(self) -> str:
+        return f"{type(self).__module__}.{type(self).__qualname__}(mode={self.mode})"
+
+    __repr__ = __str__
+
+
+class inference_mode(_Mode):
+    """No recording and no version counting: results can never take part in autograd later.
+
+    >>> import flambeau as torch
+    >>> with torch.inference_mode():
+    ...     torch.ones(1).is_inference()
+    True
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        self = object.__new__(cls)
+        if isinstance(mode, bool):
+            return self
+        self.__init__(True)  # type: ignore[misc]
+        return self(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+        self._previous: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self._previous.append((grad_mode.get(), inference.get()))
+        grad_mode.set(not self.mode)
+        inference.set(self.mode)
+
+    def __exit__(self, *exception: object) -> None:
+        previous_grad, previous_inference = self._previous.pop()
+        grad_mode.set(previous_grad)
+        inference.set(previous_inference)
+
+    def _fresh(self) -> inference_mode:
+        return inference_mode(self.mode)

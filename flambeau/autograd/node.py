@@ -1,0 +1,425 @@
+"""Nodes: one recorded application of an operator, and the edges to what it came from.
+
+A node is born after the nodes it points to, so birth numbers (`_sequence_nr`) order the
+graph: newest first is a valid order for backward, and PyTorch's.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+
+next_number: Callable[[], int] = count().__next__
+
+FREED_MESSAGE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward."
+)
+
+
+class TensorLayer:
+    """What the layer above lends the engine: how to make tensors, and the operators on them."""
+
+    arrays: Any = None  # the array namespace
+    functions: Any = None  # the same operators on tensors
+    wrap: Callable[[Any], Any]  # array -> tensor without history
+    wrap_output: Callable[..., Any]  # array, node, output number, counter -> tensor with that history
+    tensor_class: Any = None
+    gradient_edge: Callable[[Any], Any]
+
+
+layer = TensorLayer()
+
+
+class RemovableHandle:
+    """Takes a hook away again: `handle.remove()`, or at the end of a `with` block."""
+
+    _next_id = count().__next__
+
+    def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
+        self.id = RemovableHandle._next_id()
+        self.hooks_dict_ref = weakref.ref(hooks)
+        others = extra_dict if isinstance(extra_dict, list) else [extra_dict] if extra_dict is not None else []
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in others)
+
+    def remove(self) -> None:
+        """Take the hook away; nothing happens if it is gone already."""
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+class HookDict(OrderedDict):
+    """Hooks in the order they were registered; a plain dict takes no weak reference."""
+
+
+class Extra:
+    """What few nodes have: hooks and metadata."""
+
+    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retained", "tensor_hooks")
+
+    def __init__(self) -> None:
+        self.tensor_hooks: dict[int, HookDict] | None = None  # output number -> hooks on that cotangent
+        self.retained: dict[int, Any] | None = None  # output number -> weak reference to the tensor
+        self.pre_hooks: HookDict | None = None
+        self.post_hooks: HookDict | None = None
+        self.metadata: dict[Any, Any] | None = None
+
+
+class _NodeType(type):
+    # PyTorch's node classes live in no module a user can name; their reprs show the bare name
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__name__}'>"
+
+
+class Node(metaclass=_NodeType):
+    """One step of the graph: called with the cotangents of its outputs, it gives those of its inputs.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor(2., requires_grad=True)
+    >>> node = (x * x).grad_fn
+    >>> node.name(), node(torch.tensor(1.))
+    ('MulBackward0', (tensor(2., grad_fn=<MulBackward0>), tensor(2., grad_fn=<MulBackward0>)))
+    """
+
+    __slots__ = ("__weakref__", "edge_outputs", "edges", "extra", "outputs", "seq")
+
+    edges: tuple[Node | None, ...]  # the node each input came from; None where no gradient is wanted
+    edge_outputs: tuple[int, ...] | None  # which output of that node; None where all are the first
+    outputs: tuple[tuple[tuple[int, ...], np.dtype], ...] | None  # shapes and dtypes, where several outputs
+    seq: int
+    extra: Extra | None
+    is_leaf = False
+    runs_undefined = False  # whether it runs even if no cotangent arrived
+    materializes = True  # whether missing cotangents of several outputs become zeros
+
+    def vjp(self, cotangents: Any, tensors: bool) -> Any:
+        """The cotangents of the inputs, one each (None where there is none).
+
+        Args:
+            cotangents: of the output; a list where there are several outputs.
+            tensors: whether values are tensors, to be recorded; else bare arrays.
+        """
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Forget what was saved."""
+
+    def _more(self) -> Extra:
+        if self.extra is None:
+            self.extra = Extra()
+        return self.extra
+
+    # ----- PyTorch's interface -----
+
+    def name(self) -> str:
+        """The name of the operator's backward, `MulBackward0`."""
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The nodes that the inputs came from, each with the number of the output it was."""
+        numbers = self.edge_outputs or (0,) * len(self.edges)
+        return tuple(zip(self.edges, numbers, strict=True))
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for whatever the user wants to keep with this node."""
+        more = self._more()
+        if more.metadata is None:
+            more.metadata = {}
+        return more.metadata
+
+    @property
+    def _input_metadata(self) -> list[Any]:
+        return list(self.outputs or ())
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    @property
+    def requires_grad(self) -> bool:
+        return True
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; what it returns replaces `grad_inputs`."""
+        more = self._more()
+        if more.post_hooks is None:
+            more.post_hooks = HookDict()
+        handle = RemovableHandle(more.post_hooks)
+        more.post_hooks[handle.id] = fn
+        return handle
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs; what it returns replaces `grad_outputs`."""
+        more = self._more()
+        if more.pre_hooks is None:
+            more.pre_hooks = HookDict()
+        handle = RemovableHandle(more.pre_hooks)
+        more.pre_hooks[handle.id] = fn
+        return handle
+
+    def register_tensor_hook(self, output: int, hooks: HookDict) -> None:
+        """Let the hooks of the tensor that is output number `output` see its cotangent first."""
+        more = self._more()
+        if more.tensor_hooks is None:
+            more.tensor_hooks = {}
+        more.tensor_hooks[output] = hooks
+
+    def __call__(self, *cotangents: Any) -> Any:
+        """Run this step by hand: cotangents of the outputs in, of the inputs out."""
+        from .engine import run_node
+
+        found = run_node(self, cotangents)
+        return found[0] if len(found) == 1 else tuple(found)
+
+
+class OpNode(Node):
+    """A node of a declared operator: its plan says what was saved and which rules run."""
+
+    __slots__ = ("consts", "fix", "plan", "saved", "versions")
+    op: Any = None  # set by the subclass that the operator makes
+    saved: tuple[Any, ...] | None  # tensors, then (array, counter) of outputs; None once freed
+    versions: tuple[int, ...] | None  # their versions when saved; None where all were 0
+    consts: tuple[Any, ...]
+    fix: tuple[Any, ...] | None  # (shapes, dtypes, conjugate): what to mend in the gradients, if anything
+
+    def release(self) -> None:
+        if self.plan.saves_tensors:
+            self.saved = None
+
+    def unpack(self, tensors: bool) -> list[Any]:
+        """The saved values, versions checked."""
+        saved = self.saved
+        if saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+        values = []
+        versions = self.versions
+        n_tensors = len(saved) - len(self.plan.outs)
+        for i, entry in enumerate(saved):
+            expected = 0 if versions is None else versions[i]
+            if i < n_tensors:
+                if entry is None or entry.__class__ in dtypes.PYTHON_CATEGORY:
+                    values.append(entry)
+                    continue
+                counter = entry._counter
+                if counter is not None and counter[0] != expected:
+                    raise RuntimeError(_modified(self, entry, counter[0], expected))
+                values.append(entry if tensors else entry._array)
+            else:
+                array, counter = entry
+                number = self.plan.outs[i - n_tensors]
+                if counter[0] != expected:
+                    raise RuntimeError(_modified_output(self, array, number, counter[0], expected))
+                values.append(layer.wrap_output(array, self, number, counter) if tensors else array)
+        return values
+
+    def vjp(self, cotangents: Any, tensors: bool) -> Any:
+        plan = self.plan
+        fix = self.fix
+        saved = self.saved
+        # the common case, in full: arrays, one output, inputs saved at version 0
+        if plan.simple < 2 and not tensors and fix is None:
+            if plan.simple == 0:
+                values: tuple[Any, ...] = (cotangents, layer.arrays, None)
+            else:
+                if saved is None:
+                    raise RuntimeError(FREED_MESSAGE)
+                if self.versions is None:
+                    unpacked = []
+                    for x in saved:
+                        try:
+                            c = x._counter
+                            if c is not None and c[0]:
+                                raise RuntimeError(_modified(self, x, c[0], 0))
+                            unpacked.append(x._array)
+                        except AttributeError:  # a number, or an input left out
+                            unpacked.append(x)
+                else:
+                    unpacked = self.unpack(False)
+                values = (cotangents, layer.arrays, None, *unpacked)
+        else:
+            several = self.op.n_outputs > 1
+            gs = tuple(cotangents) if several else (cotangents,)
+            unpacked = self.unpack(tensors) if plan.saves_tensors else []
+            if fix is not None:
+                if not tensors and fix[3]:
+                    gs = tuple(None if g is None else dtypes.widen(g) for g in gs)
+                    unpacked = [dtypes.widen(v) if v.__class__ is np.ndarray else v for v in unpacked]
+                if fix[2]:
+                    conj = layer.functions.conj if tensors else np.conjugate
+                    gs = tuple(None if g is None else conj(g) for g in gs)
+            values = (*gs, layer.functions if tensors else layer.arrays, plan.needs, *unpacked, *self.consts)
+        if plan.joint is not None:
+            if self.op.variadic:
+                values = self._gather_variadic(values)
+            function, pick = plan.joint
+            result = list(function(*pick(values)))
+            result += [None] * (len(self.edges) - len(result))
+            for i, need in enumerate(plan.needs):
+                if not need:
+                    result[i] = None
+        else:
+            result = [None] * len(self.edges)
+            for i, function, pick in plan.steps:
+                result[i] = function(*pick(values))
+        return result if fix is None else self._mend(result, tensors)
+
+    def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.plan.tensors:
+            start = self.op.n_outputs + 2 + len(self.op.inputs) - 1
+            return (*values, list(values[start: start + len(self.edges) - len(self.op.inputs) + 1]))
+        return values
+
+    def _mend(self, result: list[Any], tensors: bool) -> list[Any]:
+        """Sum over broadcast axes, conjugate back, and give each gradient its input's dtype."""
+        assert self.fix is not None
+        shapes, types, conjugate, _ = self.fix
+        xp = layer.functions if tensors else layer.arrays
+        for i, g in enumerate(result):
+            if g is None:
+                continue
+            if conjugate:
+                g = xp.conj(g) if tensors else np.conjugate(g)
+            if shapes is not None and g.shape != shapes[i]:
+                g = xp.sum_to_size(g, shapes[i])
+            if types is not None:
+                array_type = g._array.dtype if tensors else g.dtype
+                wanted = types[i]
+                if array_type != wanted:
+                    if array_type.kind == "c" and wanted.kind != "c":
+                        g = xp.real(g)
+                    g = xp.to(g, dtypes.of(wanted))
+            result[i] = g
+        return result
+
+    # ----- what was saved, under PyTorch's names -----
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_") or name.startswith("_raw_saved_"):
+            return self._saved_value(name.removeprefix("_raw").removeprefix("_saved_"), name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _saved_names(self) -> list[str]:
+        op, plan = self.op, self.plan
+        names = op.input_names(len(self.edges))
+        found = [names[i] for i in plan.tensors]
+        if op.outputs is None:
+            found += ["result" for _ in plan.outs]
+        else:
+            found += [op.outputs[k] for k in plan.outs]
+        return ["self" if name == "input" else name for name in found]
+
+    def _saved_value(self, wanted: str, attribute: str) -> Any:
+        names = self._saved_names()
+        if wanted in names:
+            if self.saved is None:
+                raise RuntimeError(FREED_MESSAGE)
+            value = self.unpack(True)[names.index(wanted)]
+            if value is not None and value.__class__ in dtypes.PYTHON_CATEGORY:
+                return layer.functions.tensor(value)
+            return value
+        for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
+            if what == "param" and which == wanted:
+                return value
+            if what == "shape" and which == 0 and wanted == "self_sym_sizes":
+                return tuple(value)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute}'")
+
+    def __dir__(self) -> list[str]:
+        names = ["_saved_" + name for name in self._saved_names()]
+        names += ["_raw" + name for name in names]
+        for what, which in self.plan.consts:
+            if what == "param":
+                names.append("_saved_" + which)
+            elif what == "shape" and which == 0:
+                names.append("_saved_self_sym_sizes")
+        return sorted([*object.__dir__(self), *names])
+
+    @property
+    def saved_tensors(self) -> Iterator[Any]:
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute 'saved_tensors'")
+
+
+def _type_text(array: np.ndarray) -> str:
+    d = dtypes.of(array.dtype)
+    return f"torch.{d.legacy} {list(array.shape)}"
+
+
+def _modified(node: OpNode, tensor: Any, version: int, expected: int) -> str:
+    origin = ""
+    if tensor._node is not None:
+        origin = f", which is output {tensor._output_nr} of {tensor._node.name()},"
+    return _modified_text(tensor._array, origin, version, expected)
+
+
+def _modified_output(node: OpNode, array: np.ndarray, number: int, version: int, expected: int) -> str:
+    return _modified_text(array, f", which is output {number} of {node.name()},", version, expected)
+
+
+def _modified_text(array: np.ndarray, origin: str, version: int, expected: int) -> str:
+    return ("one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[{_type_text(array)}]{origin} is at version {version}; expected version {expected} instead. Hint: "
+            "enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True).")
+
+
+class AccumulateGrad(Node):
+    """The end of an edge: adds the cotangent that reaches it into `variable.grad`.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor(2., requires_grad=True)
+    >>> node = (x * 3).grad_fn.next_functions[0][0]
+    >>> node.variable is x
+    True
+    """
+
+    __slots__ = ("variable",)
+    is_leaf = True
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+        self.edges = ()
+        self.edge_outputs = None
+        self.outputs = None
+        self.extra = None
+        self.seq = next_number()
+
+    def vjp(self, cotangents: Any, tensors: bool) -> tuple[()]:
+        from .accumulate import accumulate
+
+        accumulate(self.variable, cotangents, tensors)
+        return ()
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {id(self):#x}>"
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1
+
+    def __call__(self, *cotangents: Any) -> Any:
+        from .engine import run_node
+
+        return tuple(run_node(self, cotangents))

@@ -1,0 +1,1 @@
+"""Array namespaces: what an operator's lines run on."""

@@ -1,0 +1,46 @@
+"""NumPy's namespace under flambeau's names: the primitives that the operators' lines rest on.
+
+`xp.<operator>` is the primitive of that name here where there is one, else the operator's
+own declared forward, run over this namespace. Parameters are spelt as PyTorch spells them
+(`dim`, `keepdim`). Arrays stay arrays: 0-d results may be NumPy scalars, which the caller
+wraps once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import elementwise, indexing, linalg, memory, neural, reduction
+
+FAMILIES = (elementwise, reduction, memory, indexing, linalg, neural)
+
+
+class ArrayNamespace:
+    """Operators on arrays: primitives first, then whatever is declared."""
+
+    def __init__(self, primitives: dict[str, Callable[..., Any]], registry: dict[str, Any]) -> None:
+        self.__dict__.update(primitives)
+        self._registry = registry
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        op = self._registry.get(name)
+        if op is None:
+            raise AttributeError(f"the array namespace has no operator {name!r}")
+        forward = op.forward
+        if op.takes_xp:
+            def bound(*args: Any, **params: Any) -> Any:
+                return forward(self, *args, **params)
+        else:
+            bound = forward
+        bound.__name__ = name
+        setattr(self, name, bound)
+        return bound
+
+
+def primitives() -> dict[str, Callable[..., Any]]:
+    """What NumPy offers, by flambeau's names."""
+    found: dict[str, Callable[..., Any]] = {}
+    for family in FAMILIES:
+        found.update(family.PRIMITIVES)
+    return found

@@ -1,0 +1,7 @@
+"""Gathering and scattering by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PRIMITIVES: dict[str, Any] = {}

@@ -1,0 +1,119 @@
+"""A small network learns scikit-learn's 1797 handwritten digits, 8x8 pixels each, in seconds."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+import flambeau as torch
+from flambeau import nn
+from flambeau.viz import backward_picture, render
+
+TITLE = "A classifier of handwritten digits"
+
+EPOCHS = 60
+BATCH = 32
+WANTED = 0.97
+
+
+class Training(NamedTuple):
+    """What a training run leaves behind."""
+
+    model: Any
+    losses: list[float]  # the mean over each epoch
+    accuracies: list[float]  # on the test digits, after each epoch
+    mistakes: list[tuple[Any, int, int]]  # image, prediction, truth
+    seconds: float
+
+
+def digits() -> tuple[Any, Any, Any, Any]:
+    """Images (N, 64) between 0 and 1 and labels (N,), for training and for the test."""
+    images, labels = load_digits(return_X_y=True)
+    parts = train_test_split(images.astype(np.float32) / 16, labels.astype(np.int64), test_size=0.2,
+                             stratify=labels, random_state=0)
+    train, test, train_labels, test_labels = (torch.from_numpy(part) for part in parts)
+    return train, train_labels, test, test_labels
+
+
+def train(console: Console) -> Training:
+    """Adam on the cross entropy, in shuffled batches, with dropout against overfitting."""
+    torch.manual_seed(0)
+    images, labels, test_images, test_labels = digits()
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, 10))
+    loss_of = nn.CrossEntropyLoss()
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    losses, accuracies = [], []
+    started = time.perf_counter()
+    with Progress(TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                  TextColumn("loss {task.fields[loss]:.4f}  test accuracy {task.fields[accuracy]:.2%}"),
+                  console=console) as progress:
+        task = progress.add_task("", total=EPOCHS, loss=float("nan"), accuracy=0.0)
+        for _ in range(EPOCHS):
+            model.train()
+            total = 0.0
+            for batch in torch.randperm(len(images)).split(BATCH):
+                optimizer.zero_grad()
+                loss = loss_of(model(images[batch]), labels[batch])
+                loss.backward()
+                optimizer.step()
+                total += loss.item() * len(batch)
+            losses.append(total / len(images))
+            model.eval()
+            with torch.no_grad():
+                predicted = model(test_images).argmax(dim=1)
+            accuracies.append((predicted == test_labels).float().mean().item())
+            progress.update(task, advance=1, loss=losses[-1], accuracy=accuracies[-1])
+    wrong = (predicted != test_labels).nonzero().flatten().tolist()
+    mistakes = [(test_images[index].reshape(8, 8).numpy(), int(predicted[index]), int(test_labels[index]))
+                for index in wrong]
+    return Training(model, losses, accuracies, mistakes, time.perf_counter() - started)
+
+
+def show(out: Path, console: Console) -> list[Path]:
+    """Train, report the accuracy, plot the loss and draw the network's graph."""
+    run = train(console)
+    accuracy = run.accuracies[-1]
+    console.print(f"\ntest accuracy {accuracy:.2%} after {EPOCHS} epochs, in {run.seconds:.1f} s "
+                  f"({len(run.mistakes)} digits misread)")
+    if accuracy < WANTED:
+        raise RuntimeError(f"the classifier reached {accuracy:.2%}, less than {WANTED:.0%}")
+    images, labels, _, _ = digits()
+    loss = nn.CrossEntropyLoss()(run.model.train()(images[:BATCH]), labels[:BATCH])
+    graph = backward_picture(loss, params=dict(run.model.named_parameters()))
+    return [plot(run, out / "digits-training.png"), render(graph, out / "digits-graph.png")]
+
+
+def plot(run: Training, path: Path) -> Path:
+    """The loss and the accuracy over the epochs, and the digits that were misread."""
+    figure = Figure(figsize=(11, 4), dpi=100, layout="constrained")
+    FigureCanvasAgg(figure)
+    curves, gallery = figure.subfigures(1, 2, width_ratios=(1.7, 1))
+    epochs = range(1, len(run.losses) + 1)
+    axes = curves.subplots()
+    axes.semilogy(epochs, run.losses, color="tab:red")
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("training loss", color="tab:red")
+    other = axes.twinx()
+    other.plot(epochs, run.accuracies, color="tab:blue")
+    other.axhline(WANTED, color="tab:blue", linewidth=0.7, linestyle=":")
+    other.set_ylim(0.85, 1)
+    other.set_ylabel("test accuracy", color="tab:blue")
+    axes.set_title(f"handwritten digits: {run.accuracies[-1]:.2%} of the test digits read right")
+    gallery.suptitle("misread (as → is)", fontsize=10)
+    for axes, mistake in zip(gallery.subplots(3, 3).flat, [*run.mistakes[:9], *[None] * 9], strict=False):
+        axes.axis("off")
+        if mistake is not None:
+            image, prediction, truth = mistake
+            axes.imshow(image, cmap="gray_r")
+            axes.set_title(f"{prediction} → {truth}", fontsize=9)
+    figure.savefig(path)
+    return path

@@ -1,0 +1,338 @@
+"""The dtypes, their NumPy counterparts, and the promotion table.
+
+A tensor's dtype is its array's: every flambeau dtype stands for exactly one NumPy
+dtype and back. bfloat16, which NumPy lacks, is stored as a one-field record of two
+bytes, so that indexing, copying and concatenating work on it unchanged, while
+arithmetic refuses it: arithmetic widens to float32 first (`widen`) and rounds back
+(`narrow`).
+
+Promotion follows PyTorch: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from . import config
+
+BOOL, INTEGER, FLOATING, COMPLEX = range(4)
+
+
+class dtype:
+    """The type of a tensor's elements.
+
+    Attributes:
+        itemsize: bytes of one element.
+        is_floating_point, is_complex, is_signed: what kind of number it is.
+
+    >>> import flambeau as torch
+    >>> torch.float64.itemsize, torch.float64.is_floating_point
+    (8, True)
+    """
+
+    __slots__ = ("__weakref__", "category", "is_complex", "is_floating_point", "is_signed", "itemsize",
+                 "legacy", "name", "numpy", "rank", "scalar_name")
+
+    def __init__(self, name: str, array_dtype: object, category: int, rank: int, legacy: str,
+                 scalar_name: str) -> None:
+        self.name = name
+        self.numpy = np.dtype(array_dtype)  # type: ignore[call-overload]
+        self.category = category
+        self.rank = rank
+        self.legacy = legacy  # as in torch.FloatTensor
+        self.scalar_name = scalar_name  # as PyTorch's error messages call it
+        self.itemsize = self.numpy.itemsize
+        self.is_complex = category == COMPLEX
+        self.is_floating_point = category == FLOATING
+        self.is_signed = category >= FLOATING or name.startswith("int")
+
+    def __repr__(self) -> str:
+        return f"{config.module_name}.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __copy__(self) -> dtype:
+        return self
+
+    def __deepcopy__(self, memo: object) -> dtype:
+        return self
+
+    def to_real(self) -> dtype:
+        """The dtype of this one's real part."""
+        return {complex64: float32, complex128: float64}.get(self, self)
+
+    def to_complex(self) -> dtype:
+        """The complex dtype whose parts have at least this precision."""
+        if self.category == COMPLEX:
+            return self
+        return complex128 if self is float64 else complex64
+
+
+bool_ = dtype("bool", np.bool_, BOOL, 0, "BoolTensor", "Bool")
+uint8 = dtype("uint8", np.uint8, INTEGER, 1, "ByteTensor", "Byte")
+int8 = dtype("int8", np.int8, INTEGER, 1, "CharTensor", "Char")
+int16 = dtype("int16", np.int16, INTEGER, 2, "ShortTensor", "Short")
+int32 = dtype("int32", np.int32, INTEGER, 3, "IntTensor", "Int")
+int64 = dtype("int64", np.int64, INTEGER, 4, "LongTensor", "Long")
+uint16 = dtype("uint16", np.uint16, INTEGER, 2, "UInt16Tensor", "UInt16")
+uint32 = dtype("uint32", np.uint32, INTEGER, 3, "UInt32Tensor", "UInt32")
+uint64 = dtype("uint64", np.uint64, INTEGER, 4, "UInt64Tensor", "UInt64")
+float16 = dtype("float16", np.float16, FLOATING, 5, "HalfTensor", "Half")
+bfloat16 = dtype("bfloat16", [("bfloat16", "<u2")], FLOATING, 5, "BFloat16Tensor", "BFloat16")
+float32 = dtype("float32", np.float32, FLOATING, 6, "FloatTensor", "Float")
+float64 = dtype("float64", np.float64, FLOATING, 7, "DoubleTensor", "Double")
+complex64 = dtype("complex64", np.complex64, COMPLEX, 8, "ComplexFloatTensor", "ComplexFloat")
+complex128 = dtype("complex128", np.complex128, COMPLEX, 9, "ComplexDoubleTensor", "ComplexDouble")
+
+half, float_, double = float16, float32, float64
+short, int_, long = int16, int32, int64
+cfloat, cdouble = complex64, complex128
+
+ALL = (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
+       float16, bfloat16, float32, float64, complex64, complex128)
+WIDE_UNSIGNED = frozenset((uint16, uint32, uint64))
+
+#: NumPy dtype -> flambeau dtype. Look-up by value, so foreign spellings of a dtype are found too.
+OF_NUMPY = {d.numpy: d for d in ALL} | {np.dtype(np.longlong): int64, np.dtype(np.ulonglong): uint64}
+
+#: Python scalar type -> category, for promotion
+PYTHON_CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
+
+BFLOAT16 = bfloat16.numpy
+NARROW = frozenset((np.dtype(np.float16), BFLOAT16))
+
+_default = float32
+
+
+def of(array_dtype: np.dtype) -> dtype:
+    """The flambeau dtype of a NumPy dtype.
+
+    Raises:
+        TypeError: NumPy's dtype has no counterpart (strings, objects, dates, ...).
+    """
+    found = OF_NUMPY.get(array_dtype)
+    if found is None:
+        found = OF_NUMPY.get(array_dtype.newbyteorder("=")) if array_dtype.kind in "biufc" else None
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {array_dtype.type.__module__}.{array_dtype.type.__name__}. "
+            "The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
+            "int16, int8, uint64, uint32, uint16, uint8, and bool."
+        )
+    return found
+
+
+def get_default_dtype() -> dtype:
+    """The dtype that Python floats become.
+
+    >>> import flambeau as torch
+    >>> torch.get_default_dtype()
+    flambeau.float32
+    """
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Make `d`, a floating dtype, the one that Python floats become.
+
+    Raises:
+        TypeError: `d` is not a floating point dtype.
+    """
+    global _default
+    if not isinstance(d, dtype):
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default = d
+
+
+def default_complex() -> dtype:
+    """The dtype that Python complex numbers become: twice the default."""
+    return complex128 if _default is float64 else complex64
+
+
+def of_scalar(value: object) -> dtype:
+    """The dtype that a Python number becomes when it is made a tensor."""
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        return int64
+    if isinstance(value, float):
+        return _default
+    if isinstance(value, complex):
+        return default_complex()
+    raise TypeError(f"not a number: {type(value).__name__}")
+
+
+@cache
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest dtype that both arguments convert to.
+
+    >>> import flambeau as torch
+    >>> torch.promote_types(torch.int32, torch.float16)
+    flambeau.float16
+    """
+    a, b = type1, type2
+    if a is b:
+        return a
+    if WIDE_UNSIGNED & {a, b} and not (a.is_floating_point or b.is_floating_point):
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                           f"{a.scalar_name} and {b.scalar_name}")
+    if a.category != b.category:
+        low, high = (a, b) if a.category < b.category else (b, a)
+        if high.is_complex and low is float64:
+            return complex128
+        return high
+    if a.rank != b.rank:
+        return a if a.rank > b.rank else b
+    # equal rank, unlike: uint8 with int8, float16 with bfloat16
+    return int16 if a.category == INTEGER else float32
+
+
+def combine_categories(higher: dtype | None, lower: dtype | None) -> dtype | None:
+    """Promote across priorities: `lower` counts only where its category is above `higher`'s."""
+    if higher is None or lower is None:
+        return higher or lower
+    if higher.is_complex:
+        return higher
+    if higher.is_floating_point:
+        return higher.to_complex() if lower.is_complex else higher
+    if higher is bool_ or lower.category >= FLOATING:
+        return promote_types(higher, lower)
+    return higher
+
+
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Whether PyTorch's in-place and `out=` rules let a `from_` result be written to a `to` tensor."""
+    if from_.is_complex and not to.is_complex:
+        return False
+    if from_.is_floating_point and to.category < FLOATING:
+        return False
+    return not (from_ is not bool_ and to is bool_)
+
+
+def widen(array: np.ndarray) -> np.ndarray:
+    """A float16 or bfloat16 array as float32, exactly; any other array as it is."""
+    d = array.dtype
+    if d == BFLOAT16:
+        bits = np.ascontiguousarray(array).view(np.uint16).astype(np.uint32)
+        return np.left_shift(bits, 16, out=bits).view(np.float32).reshape(array.shape)
+    if d == np.float16:
+        return array.astype(np.float32)
+    return array
+
+
+def to_bfloat16(array: np.ndarray) -> np.ndarray:
+    """A real array rounded to the nearest bfloat16, ties to even."""
+    single = np.ascontiguousarray(array, dtype=np.float32)
+    bits = single.view(np.uint32)
+    rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
+    rounded = np.where(np.isnan(single), np.uint32(0x7FC0), rounded).astype(np.uint16)
+    return np.ascontiguousarray(rounded).view(BFLOAT16).reshape(np.shape(array))
+
+
+def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
+    """`array` converted to another dtype as PyTorch's `.to` does; the same array if it has that dtype."""
+    source = array.dtype
+    if source == to:
+        return array
+    if to == BFLOAT16:
+        return to_bfloat16(widen(array.real if source.kind == "c" else array))
+    if source == BFLOAT16:
+        array = widen(array)
+    if array.dtype.kind == "c" and to.kind not in "cb":
+        array = array.real
+    if array.dtype.kind == "f" and to.kind in "iu" and to.itemsize < 8:
+        # through int64, so that values out of range wrap as PyTorch's do
+        array = array.astype(np.int64)
+    return array.astype(to)
+
+
+_type = type  # `finfo` and `iinfo` take an argument of that name
+_DEFAULT = object()
+
+#: Python scalar type -> the dtype it names where a dtype is asked for
+OF_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+
+def _limits_asked(type: object, caller: str) -> dtype:
+    d = OF_PYTHON.get(type, type) if isinstance(type, _type) else type
+    if not isinstance(d, dtype):
+        raise TypeError(f"{caller}(): argument 'type' (position 1) must be torch.dtype, not "
+                        f"{_type(type).__name__}")
+    return d
+
+
+class _Limits:
+    """What `finfo` and `iinfo` share: equal if all their numbers are, and not hashable."""
+
+    bits: int
+    min: float
+    max: float
+    dtype: str
+
+    def __eq__(self, other: object) -> bool:
+        if self.__class__ is not other.__class__:
+            return NotImplemented
+        return (self.bits, self.dtype) == (other.bits, other.dtype)  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class finfo(_Limits):
+    """Limits of a floating point dtype: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`.
+
+    >>> import flambeau as torch
+    >>> torch.finfo(torch.float32).eps
+    1.1920928955078125e-07
+    """
+
+    def __init__(self, type: dtype = _DEFAULT) -> None:  # type: ignore[assignment]
+        d = _default if type is _DEFAULT else _limits_asked(type, "finfo")
+        if d.category < FLOATING:
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                            "'torch.finfo'")  # PyTorch names itself here, not the dtype
+        d = d.to_real()
+        self.dtype = d.name
+        self.bits = d.itemsize * 8
+        if d is bfloat16:
+            self.eps, self.max, self.resolution = 2.0**-7, (2 - 2.0**-7) * 2.0**127, 0.01
+            self.tiny = 2.0**-126
+        else:
+            limits = np.finfo(d.numpy)
+            self.eps, self.max, self.tiny = float(limits.eps), float(limits.max), float(limits.tiny)
+            self.resolution = float(f"1e-{limits.precision}")  # NumPy's is rounded to the dtype
+        self.min, self.smallest_normal = -self.max, self.tiny
+
+    def __repr__(self) -> str:
+        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+                f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")
+
+
+class iinfo(_Limits):
+    """Limits of an integer dtype: `bits`, `max`, `min`.
+
+    >>> import flambeau as torch
+    >>> torch.iinfo(torch.int8).max
+    127
+    """
+
+    def __init__(self, type: dtype = _DEFAULT) -> None:  # type: ignore[assignment]
+        if type is _DEFAULT:
+            raise TypeError('iinfo() missing 1 required positional arguments: "type"')
+        d = _limits_asked(type, "iinfo")
+        if d is bool_:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        if d.category != INTEGER:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle "
+                            "'torch.iinfo'")
+        self.dtype = d.name
+        self.bits = d.itemsize * 8
+        limits = np.iinfo(d.numpy)
+        self.min, self.max = int(limits.min), int(limits.max)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -1,0 +1,162 @@
+"""Counts and coins: `bernoulli`, dropout masks, `geometric_`, `multinomial`, `poisson`, `binomial`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...dtypes import widen
+from .continuous import exponential
+from .engine import Engine
+from .library import settle
+from .numbers import FLOATS, narrow, require, unit_doubles, unit_singles
+from .selection import largest
+
+_COINS = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
+_COUNTS = _COINS - {np.dtype(np.bool_)}
+
+
+def bernoulli(engine: Engine, n: int, p: float, dtype: np.dtype) -> np.ndarray:
+    """`n` coins: 1 with probability `p`, else 0.
+
+    A dropout mask is `bernoulli(engine, n, 1 - p, dtype)`, divided by 1 − p.
+
+    Raises:
+        RuntimeError: `p` is outside [0, 1].
+        NotImplementedError: `dtype` has no such kernel.
+    """
+    dtype, p = np.dtype(dtype), float(p)
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    if n == 0:
+        return np.empty(0, dtype)
+    require("bernoulli_scalar_cpu_", dtype, _COINS)
+    words = engine.draw64(n)
+    words &= np.uint64((1 << 53) - 1)
+    # u < p over 53-bit fractions is an integer comparison
+    return _as_numbers(words < np.uint64(math.ceil(p * 2.0**53)), dtype)
+
+
+def bernoulli_each(engine: Engine, p: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """One coin per probability.
+
+    Args:
+        p: floating, any shape; a float64 one is compared with 53 random bits, any other with 24.
+        dtype: of the result.
+
+    Returns:
+        the shape of `p`.
+
+    Raises:
+        RuntimeError: a probability is outside [0, 1].
+    """
+    dtype = np.dtype(dtype)
+    if p.size == 0:
+        return np.empty(p.shape, dtype)
+    require("bernoulli_tensor_cpu_self_", dtype, _COINS)
+    require("bernoulli_tensor_cpu_p_", p.dtype, FLOATS)
+    chance = widen(p).reshape(-1)
+    valid = (chance >= 0) & (chance <= 1)
+    bad = chance.size if valid.all() else int(np.argmin(valid))
+    double = chance.dtype == np.float64
+    u = (unit_doubles if double else unit_singles)(engine, bad)
+    if bad < chance.size:
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
+                           "improved?  If so, please report an enhancement request to PyTorch.)")
+    return _as_numbers(u < chance, dtype).reshape(p.shape)
+
+
+def _as_numbers(truth: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if dtype.kind in "iu" and dtype.itemsize == 1:
+        return truth.view(dtype)
+    return narrow(truth.astype(np.float32), dtype) if dtype in FLOATS else truth.astype(dtype, copy=False)
+
+
+def geometric(engine: Engine, n: int, p: float, dtype: np.dtype) -> np.ndarray:
+    """`n` numbers ⌈log u / log(1 − p)⌉: trials up to the first success.
+
+    Raises:
+        RuntimeError: `p` is outside (0, 1).
+        NotImplementedError: `dtype` has no such kernel.
+    """
+    dtype, p = np.dtype(dtype), float(p)
+    if not 0.0 < p < 1.0:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    if n == 0:
+        return np.empty(0, dtype)
+    require("geometric_cpu", dtype, _COUNTS)
+    scale = math.log1p(-p)
+    trials = settle(math.log, unit_doubles(engine, n), lambda y: np.ceil(y / scale))
+    if dtype in FLOATS:
+        return narrow(trials, dtype)
+    # out of range the processor gives the lowest integer: of 64 bits, or of 32 for every smaller dtype
+    word = np.int64 if dtype == np.int64 else np.int32
+    limit = -float(np.iinfo(word).min)
+    return np.where(np.abs(trials) < limit, trials, -limit).astype(word).astype(dtype, copy=False)
+
+
+def multinomial(engine: Engine, weights: np.ndarray, n: int, replacement: bool = False) -> np.ndarray:
+    """`n` indices per row, drawn with the probabilities that the row's weights stand to each other.
+
+    Args:
+        weights: floating, (categories,) or (rows, categories); non-negative.
+        n: indices per row; at most `categories` without replacement.
+
+    Returns:
+        int64, (n,) or (rows, n).
+
+    Raises:
+        RuntimeError: no such draw is possible.
+    """
+    if weights.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if weights.dtype not in FLOATS:
+        from ...dtypes import of
+
+        raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
+                           f"{of(weights.dtype).scalar_name}")
+    if n <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    categories = weights.shape[-1]
+    if not replacement and n > categories:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if categories > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+    rows = weights.reshape(-1, categories)
+    if rows.size == 0:
+        return np.empty((*weights.shape[:-1], n), np.int64)
+    chosen = (_with_replacement if replacement and n > 1 else _without_replacement)(engine, rows, n)
+    return chosen.reshape(*weights.shape[:-1], n)
+
+
+def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:
+    """The `n` largest of weight / exponential number: a race that each category wins by its weight."""
+    wide = widen(rows)
+    if not (wide.max() < np.inf and wide.min() >= 0):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (wide.max(axis=1) <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    times = widen(exponential(engine, rows.size, rows.dtype)).reshape(rows.shape)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        speeds = widen(narrow(wide / times, rows.dtype))
+    if n == 1:
+        return speeds.argmax(axis=1)[:, None]
+    return np.stack([largest(row, n) for row in speeds])
+
+
+def _with_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:
+    """Where uniform numbers fall among the row's cumulative weights."""
+    chosen = np.empty((len(rows), n), np.int64)
+    for i, row in enumerate(widen(rows)):
+        if not (np.isfinite(row) & (row >= 0)).all():
+            first = row[np.argmin(np.isfinite(row) & (row >= 0))]
+            raise RuntimeError("invalid multinomial distribution (encountering probability entry "
+                               f"{'< 0' if not first >= 0 else '= infinity or NaN'})")
+        cumulative = np.cumsum(row, dtype=row.dtype)
+        total = cumulative[-1]
+        if not total > 0:
+            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        cumulative /= total
+        chosen[i] = np.searchsorted(cumulative.astype(np.float64), unit_doubles(engine, n), side="left")
+    return chosen

@@ -1,0 +1,210 @@
+"""The Mersenne Twister as PyTorch's CPU generator holds it: seed, 624 words, position and a kept normal sample.
+
+The words come from NumPy's own MT19937 (the same recurrence in compiled code), loaded at the first draw; this
+file adds PyTorch's seeding rule, its 64-bit draws (first word high), and its 5056-byte state.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from operator import length_hint
+from typing import Any
+
+import numpy as np
+
+DEFAULT_SEED = 67280421310721
+STATE_BYTES = 5056
+WORDS = 624
+_ONE_BY_ONE = 48  # below this many words NumPy's single-word draw is the faster one
+
+#: PyTorch's CPUGeneratorImplState, field by field.
+STATE = np.dtype({
+    "names": ["seed", "left", "seeded", "next", "words", "normal_x", "normal", "normal_rho", "has_normal",
+              "float_normal", "has_float_normal"],
+    "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", WORDS), "<f8", "<f8", "<f8", "<i4", "<f4", "?"],
+    "offsets": [0, 8, 12, 16, 24, 5016, 5024, 5032, 5040, 5048, 5052],
+    "itemsize": STATE_BYTES,
+})
+
+
+class Engine:
+    """A stream of random words, equal to PyTorch's CPU generator with the same seed.
+
+    Args:
+        seed: 64 bits, as a signed or an unsigned integer; the twister is seeded with the lower 32.
+
+    Raises:
+        ValueError: `seed` does not fit 64 bits.
+
+    >>> Engine(0).random()
+    2357136044
+    """
+
+    __slots__ = ("_seed", "_twister", "_bulk", "_pending", "_rest", "next_normal", "next_float_normal")
+
+    def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        self._twister: Any = None
+        self._bulk: Any = None
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Start the stream anew; a kept normal sample is dropped."""
+        seed = int(seed)
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise ValueError("Overflow when unpacking long long")
+        self._seed = seed & 0xFFFF_FFFF_FFFF_FFFF
+        self._pending = True   # the twister is not seeded yet: a seed nobody draws from costs nothing
+        self._rest = 0         # `next` of a state whose words are all used: 0 when fresh, 624 after a draw
+        self.next_normal: float | None = None
+        self.next_float_normal: float | None = None
+
+    def seed_from_system(self) -> int:
+        """Seed with 53 bits of the system's entropy, and return them."""
+        self.seed(int.from_bytes(os.urandom(8), "little") & 0x1F_FFFF_FFFF_FFFF)
+        return self._seed
+
+    @property
+    def initial_seed(self) -> int:
+        """The seed of this stream, as an unsigned integer."""
+        return self._seed
+
+    def _ready(self) -> Any:
+        if self._twister is None:
+            from numpy.random import MT19937, RandomState
+
+            self._twister = MT19937(0)
+            self._bulk = RandomState(self._twister)
+        if self._pending:
+            self._bulk.seed(self._seed & 0xFFFF_FFFF)
+            self._pending = False
+        return self._twister
+
+    # ----- draws
+
+    def random(self) -> int:
+        """The next 32 bits."""
+        twister = self._ready()
+        self._rest = WORDS
+        return twister.random_raw()
+
+    def random64(self) -> int:
+        """The next 64 bits: two words, the first one high."""
+        return self.random() << 32 | self.random()
+
+    def draw(self, n: int) -> np.ndarray:
+        """The next `n` words, uint32."""
+        twister = self._ready()
+        if n:
+            self._rest = WORDS
+        if n <= _ONE_BY_ONE:
+            return twister.random_raw(n).astype(np.uint32)
+        return self._bulk.randint(0, 1 << 32, n, dtype=np.uint32)
+
+    def draw64(self, n: int) -> np.ndarray:
+        """The next `n` 64-bit numbers, uint64, each of two words, the first one high."""
+        pairs = self.draw(2 * n).astype("<u4", copy=False).view("<u8")
+        high = pairs << np.uint64(32)
+        pairs >>= np.uint64(32)
+        return np.bitwise_or(high, pairs, out=high)
+
+    def skip(self, n: int) -> None:
+        """Drop `n` words."""
+        if n > 0:
+            self._ready().random_raw(n, output=False)
+            self._rest = WORDS
+
+    # ----- state
+
+    def snapshot(self) -> tuple:
+        """All that `restore` needs to come back to this point of the stream."""
+        return (self._seed, self._ready().state, self._rest, self.next_normal, self.next_float_normal)
+
+    def restore(self, snapshot: tuple) -> None:
+        """Come back to a point that `snapshot` returned."""
+        self._ready()
+        self._seed, self._twister.state, self._rest, self.next_normal, self.next_float_normal = snapshot
+
+    def copy(self) -> Engine:
+        """Another engine at the same point of the same stream."""
+        twin = Engine.__new__(Engine)
+        twin._twister = twin._bulk = None
+        twin._pending = False
+        twin.restore(self.snapshot())
+        return twin
+
+    def get_state(self) -> np.ndarray:
+        """The state in PyTorch's layout: uint8, shape (5056,)."""
+        inner = self._ready().state["state"]
+        used = inner["pos"]
+        state = np.zeros(1, STATE)
+        record = state[0]
+        record["seed"], record["seeded"], record["words"] = self._seed, 1, inner["key"]
+        record["left"], record["next"] = (1, self._rest) if used == WORDS else (WORDS + 1 - used, used)
+        if self.next_normal is not None:
+            record["normal"], record["has_normal"] = self.next_normal, 1
+        if self.next_float_normal is not None:
+            record["float_normal"], record["has_float_normal"] = self.next_float_normal, True
+        return state.view(np.uint8)
+
+    def set_state(self, state: np.ndarray) -> None:
+        """Take up a state in PyTorch's layout, saved here or by PyTorch.
+
+        Args:
+            state: uint8, 5056 of them.
+
+        Raises:
+            RuntimeError: the size is another one, or the bytes are no state.
+        """
+        raw = np.ascontiguousarray(state, dtype=np.uint8).reshape(-1)
+        if raw.size != STATE_BYTES:
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG "
+                               f"state size to be {raw.size}")
+        record = raw.copy().view(STATE)[0]
+        left, position = int(record["left"]), int(record["next"])
+        # words left and the position must agree: PyTorch never writes another pair
+        if not (record["seeded"] == 1 and 0 < left <= WORDS and position <= WORDS
+                and (left == 1 or left + position == WORDS + 1)):
+            raise RuntimeError("Invalid mt19937 state")
+        self._pending = False
+        self._ready().state = {"bit_generator": "MT19937", "state": {
+            "key": record["words"].astype(np.uint32), "pos": WORDS if left == 1 else position}}
+        self._seed, self._rest = int(record["seed"]), position if left == 1 else WORDS
+        self.next_normal = float(record["normal"]) if record["has_normal"] else None
+        self.next_float_normal = float(record["float_normal"]) if record["has_float_normal"] else None
+
+
+class Tape:
+    """Uniform doubles in [0, 1) of an engine, one at a time, for samplers that reject.
+
+    Words are drawn in blocks; on leaving, the engine stands just after the last double that was taken.
+
+    >>> engine = Engine(0)
+    >>> with Tape(engine, 1) as take:
+    ...     x = take()
+    >>> x == (Engine(0).random64() & (1 << 53) - 1) / (1 << 53)
+    True
+    """
+
+    def __init__(self, engine: Engine, expected: int) -> None:
+        self._engine = engine
+        self._block = min(max(expected, 8), 1 << 16)
+        self._drawn = 0
+        self._current: Iterator[float] = iter(())
+
+    def _doubles(self) -> Iterator[float]:
+        while True:
+            block = self._engine.draw64(self._block) & np.uint64((1 << 53) - 1)
+            self._drawn += self._block
+            self._current = iter((block.view(np.int64) * 2.0**-53).tolist())
+            yield from self._current
+
+    def __enter__(self):
+        self._start = self._engine.snapshot()
+        return self._doubles().__next__
+
+    def __exit__(self, *_) -> None:
+        kept = self._engine.next_normal
+        self._engine.restore(self._start)
+        self._engine.next_normal = kept
+        self._engine.skip(2 * (self._drawn - length_hint(self._current)))

@@ -1,0 +1,108 @@
+"""Fused multiply-add on arrays without the instruction: a * b + c rounded once, exactly, for every input.
+
+PyTorch's kernels are compiled with contraction, so `x * (to - from) + from` is one rounding there.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import copysign, frexp, inf, isfinite
+
+import numpy as np
+
+_SPLIT = 2.0**27 + 1
+_SAFE_LOW, _SAFE_HIGH = 2.0**-900, 2.0**900
+
+
+def fma32(a: np.ndarray, b: float, c: float) -> np.ndarray:
+    """a·b + c of float32 values with one rounding; `a` an array, `b` and `c` float32 numbers.
+
+    A float64 holds the product exactly and the sum with 53 bits, so two roundings differ from one only where
+    the sum falls just between two float32 numbers; there the lost part decides.
+    """
+    wide_b, wide_c = float(np.float32(b)), float(np.float32(c))
+    product = np.multiply(a, wide_b, dtype=np.float64)
+    total = product + wide_c
+    if wide_c == 0.0:
+        return total.astype(np.float32)
+    middle = (total.view(np.int64) & 0x1FFF_FFFF) == 0x1000_0000
+    middle |= np.abs(total) < 2.0**-126
+    where = np.flatnonzero(middle)
+    if where.size:
+        total[where] = _round_to_odd(product[where], wide_c)
+    return total.astype(np.float32)
+
+
+def fma64(a: np.ndarray, b: float, c: float) -> np.ndarray:
+    """a·b + c of float64 values with one rounding; `a` an array, `b` and `c` numbers.
+
+    Boldo and Melquiond: the exact product in two parts, the sum in three, the small ones rounded to odd.
+    """
+    high = a * b
+    if c == 0.0 or _is_power_of_two(b):
+        exact = high + c
+        far = _out_of_range(high, c) if c else _below(high, a, b)
+    else:
+        low = _product_error(a, b, high)
+        t, t_low = _two_sum(np.full_like(low, c), low)
+        v, v_low = _two_sum(high, t)
+        exact = v + _round_to_odd(t_low, v_low)
+        far = _out_of_range(high, c) | _below(high, a, b)
+    for i in np.flatnonzero(far):
+        exact[i] = _fma_one(float(a[i]), b, c)
+    return exact
+
+
+def _is_power_of_two(x: float) -> bool:
+    return abs(frexp(x)[0]) == 0.5
+
+
+def _out_of_range(product: np.ndarray, c: float) -> np.ndarray:
+    if abs(c) > _SAFE_HIGH or 0.0 < abs(c) < _SAFE_LOW:
+        return np.ones(product.shape, bool)
+    return ~(np.abs(product) < _SAFE_HIGH)
+
+
+def _below(product: np.ndarray, a: np.ndarray, b: float) -> np.ndarray:
+    if b == 0.0:
+        return np.zeros(product.shape, bool)
+    return (np.abs(product) < _SAFE_LOW) & (a != 0.0)
+
+
+def _fma_one(a: float, b: float, c: float) -> float:
+    if not (isfinite(a) and isfinite(b) and isfinite(c)):
+        return a * b + c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if not exact:
+        return a * b + c
+    sign = 1.0 if exact > 0 else -1.0
+    try:
+        return copysign(float(exact), sign)
+    except OverflowError:
+        return sign * inf
+
+
+def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _product_error(a: np.ndarray, b: float, product: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = a * _SPLIT
+        a_high = scaled - (scaled - a)
+        a_low = a - a_high
+        scaled_b = b * _SPLIT
+        b_high = scaled_b - (scaled_b - b)
+        b_low = b - b_high
+        return a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+
+
+def _round_to_odd(a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
+    """a + b, and where that is inexact, the neighbour with an odd last bit on the true side."""
+    total, error = _two_sum(a, b)
+    bits = total.view(np.int64)
+    even = (error != 0.0) & ((bits & 1) == 0)
+    step = np.where((error > 0.0) == (total > 0.0), 1, -1)
+    return np.where(even, bits + step, bits).view(np.float64)

@@ -1,0 +1,71 @@
+"""Random words as numbers: unit uniforms by dtype, and doubles rounded to the dtype PyTorch stores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import dtypes
+from ...dtypes import BFLOAT16
+from .engine import Engine
+
+FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16))
+REAL_OF = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+
+#: dtype -> its C++ name, which PyTorch's range errors print
+CPP_NAME = {
+    np.dtype(np.float32): "float", np.dtype(np.float64): "double", np.dtype(np.float16): "c10::Half",
+    BFLOAT16: "c10::BFloat16", np.dtype(np.bool_): "bool", np.dtype(np.uint8): "unsigned char",
+    np.dtype(np.int8): "signed char", np.dtype(np.int16): "short int", np.dtype(np.int32): "int",
+    np.dtype(np.int64): "long int", np.dtype(np.uint16): "short unsigned int",
+    np.dtype(np.uint32): "unsigned int", np.dtype(np.uint64): "long unsigned int",
+    np.dtype(np.complex64): "c10::complex<float>", np.dtype(np.complex128): "c10::complex<double>",
+}
+
+#: dtype -> (bits of its significand, its largest number)
+SIGNIFICAND = {
+    np.dtype(np.float32): (24, float(np.finfo(np.float32).max)),
+    np.dtype(np.float64): (53, float(np.finfo(np.float64).max)),
+    np.dtype(np.float16): (11, 65504.0),
+    BFLOAT16: (8, (2 - 2.0**-7) * 2.0**127),
+}
+
+
+def scalar_name(dtype: np.dtype) -> str:
+    """PyTorch's name of a dtype in its dispatch errors: Float, Long, ..."""
+    return dtypes.of(dtype).scalar_name
+
+
+def require(kernel: str, dtype: np.dtype, allowed: frozenset) -> None:
+    """Raise PyTorch's dispatch error unless `dtype` is one that `kernel` has."""
+    if dtype not in allowed:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+
+
+def unit_singles(engine: Engine, n: int) -> np.ndarray:
+    """`n` uniforms in [0, 1), float32: the lower 24 bits of a word each."""
+    words = engine.draw(n)
+    words &= np.uint32((1 << 24) - 1)
+    singles = words.view(np.int32).astype(np.float32)
+    singles *= np.float32(2.0**-24)
+    return singles
+
+
+def unit_doubles(engine: Engine, n: int) -> np.ndarray:
+    """`n` uniforms in [0, 1), float64: the lower 53 bits of two words each."""
+    words = engine.draw64(n)
+    words &= np.uint64((1 << 53) - 1)
+    doubles = words.view(np.int64).astype(np.float64)
+    doubles *= 2.0**-53
+    return doubles
+
+
+def narrow(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Floating `x` rounded to `dtype`; to the 16-bit ones by way of float32."""
+    if x.dtype == dtype:
+        return x
+    with np.errstate(over="ignore", invalid="ignore"):
+        if dtype == BFLOAT16:
+            return dtypes.to_bfloat16(x.astype(np.float32, copy=False))
+        if dtype == np.float16:
+            x = x.astype(np.float32, copy=False)
+        return x.astype(dtype)

@@ -1,0 +1,113 @@
+"""A random order of n things: `randperm`, Fisher and Yates' shuffle.
+
+Step i swaps place i with place z = i + r mod (n − i). One word r a step makes this a loop over n swaps; the same
+permutation follows from the z alone, by sorting, which NumPy does faster.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...dtypes import BFLOAT16
+from .engine import Engine
+from .numbers import narrow, require
+
+_SMALL = 1000                    # below it, a loop over swaps is quicker than sorting
+_WIDE = 0xFFFF_FFFF // 20        # from this size on, PyTorch shuffles inside out, with 64 bits a step
+_DTYPES = frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"))) | {BFLOAT16}
+_INTEGER_LIMIT = {np.dtype(t): (int(np.iinfo(t).max), f"{np.dtype(t).name}_t") for t in ("u1", "i1", "i2", "i4")}
+_EXACT_LIMIT = {np.dtype(np.float16): (1 << 11, "Half"), np.dtype(np.float32): (1 << 24, "Float"),
+                np.dtype(np.float64): (1 << 53, "Double")}
+
+
+def randperm(engine: Engine, n: int, dtype: np.dtype = np.dtype(np.int64)) -> np.ndarray:
+    """The numbers 0 ... n − 1 in a random order.
+
+    Returns:
+        shape (n,); the order does not depend on `dtype`.
+
+    Raises:
+        RuntimeError: `n` is negative, or `dtype` cannot hold it.
+        NotImplementedError: `dtype` has no such kernel.
+    """
+    dtype = np.dtype(dtype)
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    _check(n, dtype)
+    require("randperm", dtype, _DTYPES)
+    order = _inside_out(engine, n) if n >= _WIDE else _shuffle(engine, n)
+    if dtype.itemsize == 2 and dtype.kind != "i":
+        return narrow(order.astype(np.float32), dtype)
+    return order.astype(dtype, copy=False)
+
+
+def _check(n: int, dtype: np.dtype) -> None:
+    if dtype in _INTEGER_LIMIT and n > _INTEGER_LIMIT[dtype][0]:
+        raise RuntimeError(f"value cannot be converted to type {_INTEGER_LIMIT[dtype][1]} without overflow")
+    if dtype in _EXACT_LIMIT and n > _EXACT_LIMIT[dtype][0] + 1:
+        limit, name = _EXACT_LIMIT[dtype]
+        raise RuntimeError(f"n cannot be greater than {limit + 1} for {name} type.")
+
+
+def _shuffle(engine: Engine, n: int) -> np.ndarray:
+    if n < 2:
+        return np.arange(n)
+    words = engine.draw(n - 1)
+    words %= np.arange(n, 1, -1, dtype=np.uint32)
+    if n <= _SMALL:
+        order = list(range(n))
+        for i, step in enumerate(words.tolist()):
+            z = i + step
+            order[i], order[z] = order[z], order[i]
+        return np.array(order, dtype=np.int64)
+    return _from_swaps(words.astype(np.int64) + np.arange(n - 1), n)
+
+
+def _from_swaps(z: np.ndarray, n: int) -> np.ndarray:
+    """The outcome of swapping i with z[i] >= i for i = 0, 1, ..., n − 2.
+
+    Place i is settled at step i: it gets what lies in place z[i], which is what the last earlier step aiming there
+    left behind, or z[i] itself. What a step k leaves behind is what lay in place k then: `held[k]`, found in turn
+    by the last step before k that aimed at k. Sorting the pairs (z, i) tells all of these steps; `held` then
+    follows its chains, twice as far each time.
+    """
+    shift = np.int64(n.bit_length())
+    steps = np.arange(n)
+    pairs = np.empty(n, np.int64)
+    pairs[:-1] = z << shift
+    pairs[-1] = (n - 1) << shift    # the last place: a swap with itself
+    pairs |= steps
+    pairs.sort()
+    target, step = pairs >> shift, pairs & ((np.int64(1) << shift) - np.int64(1))
+    follows = target[1:] == target[:-1]
+
+    before = np.full(n, -1)         # the last earlier step aiming at the same place
+    before[step[1:][follows]] = step[:-1][follows]
+
+    last = np.append(~follows, True)
+    held = steps.copy()             # the last earlier step aiming at place k; k itself if there is none
+    held[target[last]] = step[last]
+    own = np.flatnonzero((held == steps) & (before >= 0) & (np.append(z, n - 1) == steps))
+    held[own] = before[own]
+    while True:
+        further = held[held]
+        if np.array_equal(further, held):
+            break
+        held = further
+    result = np.append(z, n - 1)
+    reached = before >= 0
+    result[reached] = held[before[reached]]
+    return result
+
+
+def _inside_out(engine: Engine, n: int) -> np.ndarray:
+    """Step i moves place z = r mod (i + 1) to place i and puts i into z."""
+    order = np.empty(n, np.int64)
+    block = 1 << 16
+    for start in range(0, n, block):
+        size = min(block, n - start)
+        z = engine.draw64(size) % np.arange(start + 1, start + size + 1, dtype=np.uint64)
+        for i, at in enumerate(z.tolist(), start):
+            order[i] = i
+            order[i], order[at] = order[at], i
+    return order

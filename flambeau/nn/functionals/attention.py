@@ -1,0 +1,234 @@
+"""Multi-head attention, with its weights given."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ...tensor import Tensor
+from ...tensor import functions as fn
+
+
+def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> tuple[Tensor, ...]:
+    """The projected queries, keys and values, from weights that are stacked in one matrix."""
+    size = q.size(-1)
+    if k is v:
+        if q is k:
+            # self-attention: one product for all three
+            projected = fn.linear(q, w, b)
+            stacked = projected.unflatten(-1, (3, size)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+            return stacked[0], stacked[1], stacked[2]
+        w_q, w_kv = w.split([size, 2 * size])
+        b_q, b_kv = (None, None) if b is None else b.split([size, 2 * size])
+        q_projected = fn.linear(q, w_q, b_q)
+        projected = fn.linear(k, w_kv, b_kv)
+        stacked = projected.unflatten(-1, (2, size)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+        return q_projected, stacked[0], stacked[1]
+    w_q, w_k, w_v = w.chunk(3)
+    b_q, b_k, b_v = (None, None, None) if b is None else b.chunk(3)
+    return fn.linear(q, w_q, b_q), fn.linear(k, w_k, b_k), fn.linear(v, w_v, b_v)
+
+
+def _check_ranks(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None,
+                 attn_mask: Tensor | None, num_heads: int) -> bool:
+    """Whether the inputs are batched.
+
+    Raises:
+        AssertionError: their numbers of dimensions do not fit.
+    """
+    rank = query.dim()
+    if rank not in (2, 3):
+        raise AssertionError("query should be unbatched 2D or batched 3D tensor but received "
+                             f"{rank}-D query tensor")
+    kind = "batched (3-D)" if rank == 3 else "unbatched (2-D)"
+    if key.dim() != rank or value.dim() != rank:
+        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {rank}-D"
+                             f" but found {key.dim()}-D and {value.dim()}-D tensors respectively")
+    if key_padding_mask is not None and key_padding_mask.dim() != rank - 1:
+        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D"
+                             f" but found {key_padding_mask.dim()}-D tensor instead")
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
+            raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D"
+                                 f" but found {attn_mask.dim()}-D tensor instead")
+        if rank == 2 and attn_mask.dim() == 3:
+            expected = (num_heads, query.shape[0], key.shape[0])
+            if tuple(attn_mask.shape) != expected:
+                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
+    return rank == 3
+
+
+def _canonical_mask(mask: Tensor | None, mask_name: str, other_type: Any, other_name: str, target_type: Any,
+                    check_other: bool = True) -> Tensor | None:
+    """`mask` as numbers to add: -inf where a boolean mask says True."""
+    if mask is None:
+        return None
+    is_float = mask.is_floating_point()
+    if mask.dtype != (mask != mask).dtype and not is_float:
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(f"Support for mismatched {mask_name} and {other_name} "
+                      "is deprecated. Use same type for both instead.", stacklevel=3)
+    if is_float:
+        return mask
+    return fn.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def multi_head_attention_forward(
+        query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
+        in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
+        bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
+        out_proj_bias: Tensor | None, training: bool = True, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True, attn_mask: Tensor | None = None, use_separate_proj_weight: bool = False,
+        q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+        v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
+        average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+    """softmax(QKᵀ / √d + mask) V for several heads, between linear projections.
+
+    Args:
+        query: (L, N, E) or (L, E).
+        key, value: (S, N, E) or (S, E).
+        key_padding_mask: (N, S) or (S), True or -inf for keys that do not count.
+        attn_mask: (L, S) or (N·heads, L, S), True or -inf where attention is not allowed.
+        need_weights: return the attention weights too, their mean over the heads by default.
+
+    Returns:
+        The output, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S), or None.
+    """
+    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        query, key, value = _batch_of_one(query, key, value)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    length, batch, embed_dim = query.shape
+    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask",
+                                       None if attn_mask is None else attn_mask.dtype, "attn_mask", query.dtype)
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
+                           "method `generate_square_subsequent_mask` to create this mask.")
+    if is_causal and key_padding_mask is None and not need_weights:
+        attn_mask = None  # the hint says it all
+    else:
+        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        if key_padding_mask is not None:
+            is_causal = False
+    if embed_dim != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}")
+    head_dim = embed_dim // num_heads
+    if head_dim * num_heads != embed_dim:
+        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
+                                 f"{value.shape[:2]}")
+        biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        for name, weight in zip("qkv", weights, strict=True):
+            if weight is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+        q, k, v = (fn.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+    if attn_mask is not None:
+        attn_mask = _mask_per_head(attn_mask, length, key.shape[0], batch * num_heads)
+    if bias_k is not None and bias_v is not None:
+        k = fn.cat([k, bias_k.repeat(1, batch, 1)])
+        v = fn.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask, key_padding_mask = _one_more_key(attn_mask), _one_more_key(key_padding_mask)
+
+    q = q.view(length, batch * num_heads, head_dim).transpose(0, 1)  # (N·heads, L, d)
+    k = _heads(k, static_k, "static_k", batch * num_heads, head_dim)
+    v = _heads(v, static_v, "static_v", batch * num_heads, head_dim)
+    if add_zero_attn:
+        nothing = fn.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
+        k, v = fn.cat([k, nothing], dim=1), fn.cat([v, nothing], dim=1)
+        attn_mask, key_padding_mask = _one_more_key(attn_mask), _one_more_key(key_padding_mask)
+    source = k.size(1)
+    if key_padding_mask is not None:
+        padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+        padding = padding.reshape(batch * num_heads, 1, source)
+        attn_mask = padding if attn_mask is None else attn_mask + padding
+    if not training:
+        dropout_p = 0.0
+
+    if not need_weights:
+        return _without_weights(q, k, v, attn_mask, batch, num_heads, dropout_p, is_causal,
+                                out_proj_weight, out_proj_bias, batched), None
+    scaled = q * math.sqrt(1.0 / float(head_dim))
+    if attn_mask is not None:
+        scores = fn.baddbmm(attn_mask, scaled, k.transpose(-2, -1))
+    else:
+        scores = fn.bmm(scaled, k.transpose(-2, -1))
+    attention = scores.softmax(-1)
+    if dropout_p > 0.0:
+        attention = fn.dropout(attention, dropout_p, True)
+    heads = fn.bmm(attention, v).transpose(0, 1).contiguous().view(length * batch, embed_dim)
+    output = fn.linear(heads, out_proj_weight, out_proj_bias)
+    output = output.view(length, batch, output.size(1))
+    attention = attention.view(batch, num_heads, length, source)
+    if average_attn_weights:
+        attention = attention.mean(dim=1)
+    if not batched:
+        return output.squeeze(1), attention.squeeze(0)
+    return output, attention
+
+
+def _without_weights(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, batch: int, num_heads: int,
+                     dropout_p: float, is_causal: bool, weight: Tensor, bias: Tensor | None,
+                     batched: bool) -> Tensor:
+    """The output alone, by scaled_dot_product_attention."""
+    length, head_dim = q.size(1), q.size(2)
+    if attn_mask is not None:
+        if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
+            attn_mask = attn_mask.unsqueeze(0)
+        else:
+            attn_mask = attn_mask.view(batch, num_heads, -1, k.size(1))
+    split = (batch, num_heads, -1, head_dim)
+    heads = fn.scaled_dot_product_attention(q.view(split), k.view(split), v.view(split), attn_mask, dropout_p,
+                                            is_causal)
+    joined = heads.permute(2, 0, 1, 3).contiguous().view(batch * length, num_heads * head_dim)
+    output = fn.linear(joined, weight, bias)
+    output = output.view(length, batch, output.size(1))
+    return output if batched else output.squeeze(1)
+
+
+def _batch_of_one(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # one tensor stays one tensor, or self-attention would not be recognised
+    new_query = query.unsqueeze(1)
+    new_key = new_query if key is query else key.unsqueeze(1)
+    new_value = new_query if value is query else new_key if value is key else value.unsqueeze(1)
+    return new_query, new_key, new_value
+
+
+def _mask_per_head(mask: Tensor, length: int, source: int, heads: int) -> Tensor:
+    if mask.dim() == 2:
+        if tuple(mask.shape) != (length, source):
+            raise RuntimeError(f"The shape of the 2D attn_mask is {mask.shape}, but should be "
+                               f"{(length, source)}.")
+        return mask.unsqueeze(0)
+    if mask.dim() == 3:
+        if tuple(mask.shape) != (heads, length, source):
+            raise RuntimeError(f"The shape of the 3D attn_mask is {mask.shape}, but should be "
+                               f"{(heads, length, source)}.")
+        return mask
+    raise RuntimeError(f"attn_mask's dimension {mask.dim()} is not supported")
+
+
+def _one_more_key(mask: Tensor | None) -> Tensor | None:
+    return None if mask is None else fn.constant_pad_nd(mask, (0, 1), 0)
+
+
+def _heads(projected: Tensor, static: Tensor | None, name: str, heads: int, head_dim: int) -> Tensor:
+    """(S, N, E) as (N·heads, S, d)."""
+    if static is None:
+        return projected.view(projected.shape[0], heads, head_dim).transpose(0, 1)
+    if static.size(0) != heads:
+        raise AssertionError(f"expecting {name}.size(0) of {heads}, but got {static.size(0)}")
+    if static.size(2) != head_dim:
+        raise AssertionError(f"expecting {name}.size(2) of {head_dim}, but got {static.size(2)}")
+    return static

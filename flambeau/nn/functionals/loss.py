@@ -1,0 +1,378 @@
+"""Losses: the checks and the deprecated arguments around the operators, and the losses that are formulas."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+from ...tensor import Tensor, no_grad
+from ...tensor import functions as fn
+from .distance import pairwise_distance
+from .reduction import check, legacy, reduced, warn_of_sizes
+
+
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """(input - target)², the mean, the sum or each.
+
+    Args:
+        weight: the weight of each element; the mean divides by the sum of the weights.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
+    tensor(2.5000)
+    """
+    warn_of_sizes(input, target)
+    reduction = legacy(size_average, reduce, reduction)
+    input, target = fn.broadcast_tensors(input, target)
+    if weight is None:
+        return fn.mse_loss(input, target, reduction=check(reduction))
+    return _weighted(fn.mse_loss(input, target, reduction="none"), weight, input, reduction)
+
+
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+            reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """|input - target|, the mean, the sum or each."""
+    warn_of_sizes(input, target)
+    reduction = legacy(size_average, reduce, reduction)
+    input, target = fn.broadcast_tensors(input, target)
+    loss = (input - target).abs()
+    return reduced(loss, reduction) if weight is None else _weighted(loss, weight, input, reduction)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                   reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
+    warn_of_sizes(input, target)
+    reduction = legacy(size_average, reduce, reduction)
+    input, target = fn.broadcast_tensors(input, target)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0.0:
+        return reduced((input - target).abs(), reduction)
+    return fn.smooth_l1_loss(input, target, reduction=check(reduction), beta=beta)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Tensor | None = None) -> Tensor:
+    """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2)."""
+    warn_of_sizes(input, target)
+    input, target = fn.broadcast_tensors(input, target)
+    if weight is None:
+        return fn.huber_loss(input, target, reduction=check(reduction), delta=delta)
+    return _weighted(fn.huber_loss(input, target, reduction="none", delta=delta), weight, input, reduction)
+
+
+def _weighted(loss: Tensor, weight: Tensor, input: Tensor, reduction: str) -> Tensor:
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    loss = loss * weight
+    if reduction == "none":
+        return loss
+    if reduction == "sum":
+        return fn.sum(loss)
+    if reduction == "mean":
+        return fn.sum(loss) / fn.sum(weight)
+    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """Minus the log-probability of each target: -weight[t] · input[t].
+
+    Args:
+        input: log-probabilities, (C), (N, C) or (N, C, ...).
+        target: classes, (), (N) or (N, ...); those equal to `ignore_index` do not count.
+        weight: the weight of each class; the mean divides by the sum of the weights met.
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    return fn.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=check(reduction))
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                  size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None,
+                  reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
+    """nll_loss(log_softmax(input), target), or the cross entropy with the probabilities `target`.
+
+    Args:
+        input: logits, (C), (N, C) or (N, C, ...).
+        target: classes, as in `nll_loss`, or probabilities in the shape of `input`.
+        label_smoothing: the share of each target that is spread evenly over all classes.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
+    tensor(1.3863)
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    return fn.cross_entropy(input, target, weight=weight, ignore_index=ignore_index,
+                            reduction=check(reduction), label_smoothing=label_smoothing)
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                         size_average: bool | None = None, reduce: bool | None = None,
+                         reduction: str = "mean") -> Tensor:
+    """-weight · (t log x + (1 - t) log(1 - x)), the logarithms limited to -100 from below.
+
+    Raises:
+        ValueError: input and target differ in size.
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Using a target size ({target.size()}) that is different to the input size "
+                         f"({input.size()}) is deprecated. Please ensure they have the same size.")
+    if weight is not None:
+        weight = weight.expand(fn.broadcast_shapes(weight.size(), target.size()))
+    return fn.binary_cross_entropy(input, target, weight=weight, reduction=check(reduction))
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                     size_average: bool | None = None, reduce: bool | None = None,
+                                     reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
+    """binary_cross_entropy(sigmoid(input), target), computed without overflow.
+
+    Raises:
+        ValueError: input and target differ in size.
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
+                                               reduction=check(reduction))
+
+
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target · (log target - input); `reduction="batchmean"` divides the sum by the batch.
+
+    Args:
+        input: log-probabilities.
+        target: probabilities or, with `log_target`, log-probabilities.
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    if reduction == "mean" and size_average is None and reduce is None:
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
+                      "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+                      "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+                      stacklevel=2)
+    loss = target.exp() * (target - input) if log_target else fn.xlogy(target, target) - target * input
+    if reduction == "batchmean":
+        total = loss.sum()
+        return total / input.size()[0] if input.dim() != 0 else total
+    return reduced(loss, reduction)
+
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
+                     size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+                     reduction: str = "mean") -> Tensor:
+    """e^input - target · input, or input - target · log(input + eps) if the input is no logarithm.
+
+    Args:
+        full: add Stirling's approximation of log(target!).
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not a valid value for reduction")
+    loss = input.exp() - target * input if log_input else input - target * fn.log(input + eps)
+    if full:
+        stirling = target * fn.log(target) - target + 0.5 * fn.log(2 * math.pi * target)
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return reduced(loss, reduction)
+
+
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False,
+                      eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+    """½ (log v + (input - target)² / v) with v = max(var, eps).
+
+    Args:
+        var: one variance for all, one for each element, or one for each along the last dimension.
+        full: add ½ log 2π.
+
+    Raises:
+        ValueError: a variance is negative, or their sizes do not fit.
+    """
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * fn.ones_like(input)
+    elif fn.any(var < 0):
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = fn.unsqueeze(var, -1)
+        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1) and not _spans(var, input):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    clamped = var.clone()
+    with no_grad():
+        clamped.clamp_(min=eps)
+    loss = 0.5 * (fn.log(clamped) + (input - target) ** 2 / clamped)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(loss, reduction)
+
+
+def _spans(var: Tensor, input: Tensor) -> bool:
+    """Whether `var` has the input's rank, and 1 wherever it has not the input's size."""
+    return var.dim() == input.dim() and all(v in (1, n) for v, n in zip(var.size(), input.size(), strict=True))
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """input where target is 1, max(0, margin - input) where it is -1."""
+    reduction = legacy(size_average, reduce, reduction)
+    zeros = fn.zeros_like(input)
+    apart = fn.where(target != 1, (margin - input).clamp_min(0), zeros)
+    alike = fn.where(target != -1, input, zeros)
+    return reduced(apart + alike, reduction)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+                        size_average: bool | None = None, reduce: bool | None = None,
+                        reduction: str = "mean") -> Tensor:
+    """max(0, -target · (input1 - input2) + margin)."""
+    reduction = legacy(size_average, reduce, reduction)
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+                           f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} ")
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+                          size_average: bool | None = None, reduce: bool | None = None,
+                          reduction: str = "mean") -> Tensor:
+    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
+    reduction = legacy(size_average, reduce, reduction)
+    if target.dim() not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.dim() == 0 and not (input1.dim() == 1 and input2.dim() == 1):
+        raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes "
+                           f"{list(input1.size())} and {list(input2.size())}.")
+    if target.dim() == 1 and not (input1.dim() == 2 and input2.dim() == 2):
+        raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes "
+                           f"{list(input1.size())} and {list(input2.size())}.")
+    tiny = 1e-12
+    dim = target.dim()
+    products = (input1 * input2).sum(dim)
+    squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
+    cosine = products / squares.sqrt()
+    zeros = fn.zeros_like(cosine)
+    alike = fn.where(target == 1, 1 - cosine, zeros)
+    apart = fn.where(target == -1, (cosine - margin).clamp_min(0), zeros)
+    return reduced(alike + apart, reduction)
+
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+                        eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+                        reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)), d the p-norm distance.
+
+    Args:
+        swap: take the distance of positive and negative where it is the smaller.
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_triplet(anchor, positive, negative)
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = fn.min(far, pairwise_distance(positive, negative, p, eps))
+    return reduced(fn.clamp_min(margin + near - far, 0), reduction)
+
+
+def triplet_margin_with_distance_loss(
+        anchor: Tensor, positive: Tensor, negative: Tensor, *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
+        swap: bool = False, reduction: str = "mean") -> Tensor:
+    """`triplet_margin_loss` with a distance of the caller's."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = distance_function if distance_function is not None else pairwise_distance
+    _check_triplet(anchor, positive, negative)
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = fn.minimum(far, distance(positive, negative))
+    return reduced(fn.clamp_min(margin + near - far, 0), reduction)
+
+
+def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have "
+                           f"the same number of dimensions, but got: anchor {anchor.dim()}D, "
+                           f"positive {positive.dim()}D, and negative {negative.dim()}D inputs")
+
+
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
+                     reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """log(1 + e^(-target · input))."""
+    reduction = legacy(size_average, reduce, reduction)
+    return reduced(fn.log1p(fn.exp(-target * input)), reduction)
+
+
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                size_average: bool | None = None, reduce: bool | None = None,
+                                reduction: str = "mean") -> Tensor:
+    """-(t log σ(x) + (1 - t) log σ(-x)), averaged over the classes."""
+    reduction = legacy(size_average, reduce, reduction)
+    loss = -(target * fn.logsigmoid(input) + (1 - target) * fn.logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    classes = input.dim() - 1
+    loss = loss.sum(dim=classes) / input.size(classes)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    return reduced(loss, reduction)
+
+
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
+                      weight: Tensor | None = None, size_average: bool | None = None,
+                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """Σ over wrong classes i of weight[t] · max(0, margin - x[t] + x[i])ᵖ, divided by the classes.
+
+    Args:
+        input: scores, (C) or (N, C).
+        target: classes, () or (N).
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    scores = input if input.dim() == 2 else input.reshape(1, -1)
+    classes = target.reshape(-1, 1)
+    losses = (margin - scores.gather(1, classes) + scores).clamp_min(0)
+    if p == 2:
+        losses = losses * losses
+    if weight is not None:
+        losses = losses * weight[classes]
+    # the right class would add its own margin
+    losses = losses.scatter(1, classes, 0.0)
+    loss = losses.sum(1) / scores.size(1)
+    return reduced(loss if input.dim() == 2 else loss.reshape(()), reduction)
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
+                           reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """Σ over targets t and wrong classes i of max(0, 1 - (x[t] - x[i])), divided by the classes.
+
+    Args:
+        input: scores, (C) or (N, C).
+        target: classes, in the input's shape; those from the first negative one on do not count.
+    """
+    reduction = legacy(size_average, reduce, reduction)
+    if input.dim() not in (1, 2) or target.size() != input.size():
+        raise RuntimeError(f"inconsistent target size: {list(target.size())} for input of size: "
+                           f"{list(input.size())}")
+    scores = input if input.dim() == 2 else input.unsqueeze(0)
+    targets = target if target.dim() == 2 else target.unsqueeze(0)
+    counts = fn.cumprod((targets >= 0).to(targets.dtype), 1).to(scores.dtype)  # (N, C): 1 until the end mark
+    chosen = targets.clamp_min(0)
+    is_target = fn.zeros_like(scores).scatter_add(1, chosen, counts).clamp_max(1.0)
+    margins = 1 - (scores.gather(1, chosen).unsqueeze(2) - scores.unsqueeze(1))  # (N, target, class)
+    losses = margins.clamp_min(0) * counts.unsqueeze(2) * (1 - is_target).unsqueeze(1)
+    loss = losses.sum((1, 2)) / scores.size(1)
+    return reduced(loss if input.dim() == 2 else loss.reshape(()), reduction)

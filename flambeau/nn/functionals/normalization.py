@@ -1,0 +1,118 @@
+"""Normalization: the checks before the operators, and local response normalization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...tensor import Tensor
+from ...tensor import functions as fn
+
+
+def _check_values_per_channel(size: Sequence[int]) -> None:
+    values = size[0]
+    for n in size[2:]:
+        values *= n
+    if values == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
+               momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, by channel (dimension 1).
+
+    Args:
+        running_mean, running_var: used in evaluation; in training the batch's own statistics are used,
+            and move these by `momentum`.
+
+    Raises:
+        ValueError: training on one value per channel, or eps is not positive.
+    """
+    if training:
+        _check_values_per_channel(input.size())
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    return fn.batch_norm(input, running_mean, running_var, weight=weight, bias=bias, training=training,
+                         momentum=momentum, eps=eps)
+
+
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, by sample and channel.
+
+    It is the batch norm of one sample whose channels are all channels of all samples.
+
+    Raises:
+        ValueError: one value per channel.
+    """
+    if use_input_stats:
+        space = 1
+        for n in input.size()[2:]:
+            space *= n
+        if space == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+    batch, channels = input.shape[0], input.shape[1]
+
+    def repeated(t: Tensor | None) -> Tensor | None:
+        return None if t is None else t.repeat(batch)
+
+    means, variances = repeated(running_mean), repeated(running_var)
+    joined = input.contiguous().view(1, batch * channels, *input.shape[2:])
+    out = fn.batch_norm(joined, means, variances, weight=repeated(weight), bias=repeated(bias),
+                        training=use_input_stats, momentum=momentum, eps=eps)
+    if running_mean is not None and means is not None:
+        running_mean.copy_(means.view(batch, channels).mean(0))
+    if running_var is not None and variances is not None:
+        running_var.copy_(variances.view(batch, channels).mean(0))
+    return out.view(input.shape)
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, by sample and group of channels.
+
+    Raises:
+        ValueError: one value per group.
+    """
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    size = input.size()
+    _check_values_per_channel([size[0] * size[1] // num_groups, num_groups, *size[2:]])
+    return fn.group_norm(input, num_groups, weight, bias, eps)
+
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, over the last dimensions."""
+    return fn.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+             eps: float | None = None) -> Tensor:
+    """x / √(mean(x²) + eps) · weight, over the last dimensions; eps is the dtype's by default."""
+    return fn.rms_norm(input, normalized_shape, weight, eps)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
+                        k: float = 1.0) -> Tensor:
+    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta."""
+    dimensions = input.dim()
+    if dimensions < 3:
+        raise ValueError("Expected 3D or higher dimensionality                          "
+                         f"input (got {dimensions} dimensions)")
+    if input.numel() == 0:
+        return input
+    before, after = size // 2, (size - 1) // 2
+    squares = input.mul(input)
+    if dimensions == 3:
+        padded = fn.constant_pad_nd(squares.unsqueeze(1), (0, 0, before, after), 0)
+        mean = fn.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+    else:
+        batch, channels, *space = input.size()
+        columns = squares.view(batch, 1, channels, space[0], -1)
+        padded = fn.constant_pad_nd(columns, (0, 0, 0, 0, before, after), 0)
+        mean = fn.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.size())
+    return input / mean.mul(alpha).add(k).pow(beta)

@@ -1,0 +1,76 @@
+"""Padding: a border of a constant, of the mirrored, the repeated or the wrapped-around input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...tensor import Tensor
+from ...tensor import functions as fn
+
+SUPPORTED = """\
+Supported combinations for non-constant padding:
+  - 2D or 3D input: padding size = 2 (pads last dimension)
+  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)
+  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"""
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Pad the last dimensions: `pad` holds (before, after) for the last one, then for the one before, ...
+
+    Args:
+        pad: negative numbers take away.
+        mode: "constant", "reflect", "replicate" or "circular"; all but the first leave the batch and
+            channel dimensions alone.
+        value: what to pad with in "constant" mode, 0 by default.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.pad(torch.tensor([[1, 2, 3]]), (1, 1), mode="circular")
+    tensor([[3, 1, 2, 3, 1]])
+    """
+    pad = tuple(pad)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) // 2 > input.dim():
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but "
+                           f"got padding length {len(pad)} and input of dimension {input.dim()}")
+    if mode == "constant":
+        return fn.constant_pad_nd(input, pad, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if len(pad) // 2 not in (input.dim() - 1, input.dim() - 2) or len(pad) > 6:
+        raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.dim()}D input tensor.\n"
+                                  + SUPPORTED)
+    sources = [_source(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode) for i in range(len(pad) // 2)]
+    for i, source in enumerate(sources):
+        if source is not None:
+            input = input.index_select(input.dim() - 1 - i, fn.tensor(source, device=input.device))
+    return input
+
+
+def _source(input: Tensor, dim: int, before: int, after: int, mode: str) -> list[int] | None:
+    """Where along `dim` each element of the padded input comes from; None if nothing changes."""
+    size = input.size(dim)
+    if before == after == 0:
+        return None
+    if mode == "circular":
+        if before > size or after > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        # negative padding crops first, and what is left is wrapped around
+        first, last = max(-before, 0), size - max(-after, 0)
+        return [first + i % (last - first) for i in range(-max(before, 0), last - first + max(after, 0))]
+    if mode == "reflect":
+        if before >= size or after >= size:
+            where = dim % input.dim()
+            raise RuntimeError(
+                f"Argument #{2 - 2 * dim}: Padding size should be less than the corresponding input dimension, but got: "
+                f"padding ({before}, {after}) at dimension {where} of input {list(input.size())}")
+        period = max(2 * size - 2, 1)
+        return [min(i % period, period - i % period) for i in range(-before, size + after)]
+    if size == 0:
+        raise RuntimeError("Expected non-zero size for padded dimensions in replication padding, "
+                           f"but got {list(input.size())}")
+    return [min(max(i, 0), size - 1) for i in range(-before, size + after)]

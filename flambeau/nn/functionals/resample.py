@@ -1,0 +1,232 @@
+"""Resampling a grid to another size, and moving channels into space and back."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ...tensor import Tensor
+from ...tensor import functions as fn
+from . import pooling
+
+RANK_OF_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
+MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+
+
+def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Tensor:
+    """Resample the spatial dimensions of an (N, C, ...) input to `size`, or by `scale_factor`.
+
+    Args:
+        mode: "nearest", "nearest-exact", "linear" (3-D input), "bilinear" and "bicubic" (4-D),
+            "trilinear" (5-D) or "area".
+        align_corners: whether the centres of the corner elements (or, by default, their outer corners)
+            stay in place; for the linear and cubic modes only.
+        recompute_scale_factor: work with the factor that the integer output size amounts to.
+
+    Raises:
+        ValueError: both or neither of `size` and `scale_factor` are given, or they do not fit the input.
+        NotImplementedError: the mode does not exist for this many dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError("align_corners option can only be set with the "
+                             "interpolating modes: linear | bilinear | bicubic | trilinear")
+    align = bool(align_corners)
+    if antialias:
+        raise NotImplementedError("interpolate: antialias=True is not supported")
+    rank = input.dim() - 2
+    sizes, factors = _sizes_and_factors(input, rank, size, scale_factor)
+    if recompute_scale_factor is not None and recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    if mode == "area" and factors is not None:
+        recompute_scale_factor = True
+    if sizes is None:
+        sizes = [math.floor(float(n) * factor) for n, factor in zip(input.shape[2:], factors, strict=True)]
+    if recompute_scale_factor or factors is None:
+        factors = [None] * rank
+    _check_mode(input, mode, rank)
+    if mode == "area":
+        return getattr(pooling, f"adaptive_avg_pool{rank}d")(input, sizes if rank > 1 else sizes[0])
+    if any(n <= 0 for n in (*input.shape[2:], *sizes)):
+        raise RuntimeError("Input and output sizes should be greater than 0, but got "
+                           f"input {_extents(input.shape[2:])} output {_extents(sizes)}")
+    for i in reversed(range(rank)):
+        input = _resample(input, 2 + i, sizes[i], factors[i], mode, align)
+    return input
+
+
+def _extents(sizes: Any) -> str:
+    letters = ("D", "H", "W")[-len(sizes):]
+    return "(" + ", ".join(f"{letter}: {n}" for letter, n in zip(letters, sizes, strict=True)) + ")"
+
+
+def _sizes_and_factors(input: Tensor, rank: int, size: Any,
+                       scale_factor: Any) -> tuple[list[int] | None, Any]:
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is not None:
+        if not isinstance(size, list | tuple):
+            return [size] * rank, None
+        if len(size) != rank:
+            raise ValueError("Input and output must have the same number of spatial dimensions, but got input "
+                             f"with spatial dimensions of {list(input.shape[2:])} and output size of {size}. "
+                             "Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                             "output size in (o1, o2, ...,oK) format.")
+        return list(size), None
+    if scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if not isinstance(scale_factor, list | tuple):
+        return None, [scale_factor] * rank
+    if len(scale_factor) != rank:
+        raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got "
+                         f"input with spatial dimensions of {list(input.shape[2:])} and "
+                         f"scale_factor of shape {scale_factor}. "
+                         "Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                         "scale_factor in (s1, s2, ...,sK) format.")
+    return None, list(scale_factor)
+
+
+def _check_mode(input: Tensor, mode: str, rank: int) -> None:
+    if mode in RANK_OF_LINEAR and rank in (1, 2, 3) and RANK_OF_LINEAR[mode] != rank:
+        needed = RANK_OF_LINEAR[mode] + 2
+        raise NotImplementedError(f"Got {rank + 2}D input, but {mode} mode needs {needed}D input")
+    known = mode in RANK_OF_LINEAR or mode in ("nearest", "nearest-exact", "area")
+    if not (known and rank in (1, 2, 3)) and not (mode == "bicubic" and rank == 2):
+        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) "
+                                  f"for the modes: {MODES} (got {mode})")
+
+
+def _resample(input: Tensor, dim: int, size: int, factor: float | None, mode: str, align: bool) -> Tensor:
+    """Resample one dimension."""
+    n = input.size(dim)
+    if n == size and (factor is None or factor == 1 or align):
+        return input
+    positions, taps = _taps(n, size, factor, mode, align)
+    index = fn.tensor(positions, device=input.device)
+    if len(taps) == 1:
+        return input.index_select(dim, index[0])
+    shape = [1] * input.dim()
+    shape[dim] = size
+    total = None
+    for i, weights in enumerate(taps):
+        weight = fn.tensor(weights, dtype=input.dtype, device=input.device).reshape(shape)
+        term = input.index_select(dim, index[i]) * weight
+        total = term if total is None else total + term
+    return total
+
+
+def _taps(n: int, size: int, factor: float | None, mode: str,
+          align: bool) -> tuple[list[list[int]], list[list[float]]]:
+    """For each output element, the input elements that it mixes, and their weights."""
+    step = 1.0 / factor if factor is not None and factor > 0 else n / size
+    if mode in ("nearest", "nearest-exact"):
+        shift = 0.5 if mode == "nearest-exact" else 0.0
+        return [[min(math.floor((i + shift) * step), n - 1) for i in range(size)]], [[1.0] * size]
+    if align:
+        step = (n - 1) / (size - 1) if size > 1 else 0.0
+        places = [i * step for i in range(size)]
+    else:
+        places = [step * (i + 0.5) - 0.5 for i in range(size)]
+    if mode != "bicubic":
+        places = [max(place, 0.0) for place in places]
+        low = [min(int(place), n - 1) for place in places]
+        high = [min(i + 1, n - 1) for i in low]
+        share = [min(place - i, 1.0) for place, i in zip(places, low, strict=True)]
+        return [low, high], [[1 - s for s in share], share]
+    floors = [math.floor(place) for place in places]
+    index = [[min(max(f + k, 0), n - 1) for f in floors] for k in (-1, 0, 1, 2)]
+    weights = [_cubic(place - f) for place, f in zip(places, floors, strict=True)]
+    return index, [list(column) for column in zip(*weights, strict=True)]
+
+
+def _cubic(t: float, a: float = -0.75) -> tuple[float, float, float, float]:
+    """The weights of the four neighbours of a point, `t` behind the second, by cubic convolution."""
+    def near(x: float) -> float:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: float) -> float:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return far(t + 1), near(t), near(1 - t), far(2 - t)
+
+
+def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+             align_corners: bool | None = None) -> Tensor:
+    """Deprecated: use `interpolate`."""
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
+                  stacklevel=2)
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Deprecated: use `interpolate`."""
+    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
+                  stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Deprecated: use `interpolate`."""
+    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
+                  stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """(..., C·r², H, W) to (..., C, H·r, W·r): channels become the pixels of r x r squares."""
+    r = upscale_factor
+    if input.dim() < 3:
+        raise RuntimeError("pixel_shuffle expects input to have at least 3 dimensions, but got input with "
+                           f"{input.dim()} dimension(s)")
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *batch, channels, height, width = input.shape
+    if channels % (r * r):
+        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square "
+                           f"of upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}")
+    split = input.reshape(*batch, channels // (r * r), r, r, height, width)
+    k = len(batch)
+    moved = split.permute(*range(k), k, k + 3, k + 1, k + 4, k + 2)
+    return moved.reshape(*batch, channels // (r * r), height * r, width * r)
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """(..., C, H·r, W·r) to (..., C·r², H, W): the reverse of `pixel_shuffle`."""
+    r = downscale_factor
+    if input.dim() < 3:
+        raise RuntimeError("pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
+                           f"{input.dim()} dimension(s)")
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *batch, channels, height, width = input.shape
+    if height % r:
+        raise RuntimeError("pixel_unshuffle expects height to be divisible by downscale_factor, but "
+                           f"input.size(-2)={height} is not divisible by {r}")
+    if width % r:
+        raise RuntimeError("pixel_unshuffle expects width to be divisible by downscale_factor, but "
+                           f"input.size(-1)={width} is not divisible by {r}")
+    split = input.reshape(*batch, channels, height // r, r, width // r, r)
+    k = len(batch)
+    moved = split.permute(*range(k), k, k + 2, k + 4, k + 1, k + 3)
+    return moved.reshape(*batch, channels * r * r, height // r, width // r)
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """(N, C, ...) with the channels of `groups` groups dealt out in turn."""
+    if input.dim() <= 2:
+        raise RuntimeError("channel_shuffle expects input with > 2 dims, but got input with sizes "
+                           f"{list(input.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    batch, channels, *space = input.shape
+    if channels % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and "
+                           f"{groups} groups.")
+    return input.reshape(batch, groups, channels // groups, *space).transpose(1, 2).reshape(input.shape)

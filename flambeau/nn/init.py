@@ -1,0 +1,323 @@
+"""Initial values of parameters: fills a tensor in place, without recording a graph, and returns it.
+
+Every function draws from the generator exactly as PyTorch's does, so that a seed gives the same weights.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ..tensor import Tensor, no_grad
+from ..tensor import functions as fn
+
+__all__ = [
+    "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
+    "kaiming_normal_", "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal",
+    "orthogonal_", "sparse", "sparse_", "trunc_normal_", "uniform", "uniform_", "xavier_normal",
+    "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_",
+]
+
+UNIT_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+             "conv_transpose3d", "sigmoid")
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By how much to scale weights so that activations behind `nonlinearity` keep their spread.
+
+    1 for linear maps and the sigmoid, 5/3 for tanh, √2 for relu, √(2 / (1 + slope²)) for leaky_relu,
+    3/4 for selu.
+
+    Args:
+        param: the slope of leaky_relu, 0.01 by default.
+
+    Raises:
+        ValueError: there is no value for that nonlinearity.
+
+    >>> import flambeau as torch
+    >>> torch.nn.init.calculate_gain("relu") == 2 ** 0.5
+    True
+    """
+    if nonlinearity in UNIT_GAIN:
+        return 1
+    if nonlinearity == "tanh":
+        return 5.0 / 3
+    if nonlinearity == "relu":
+        return math.sqrt(2.0)
+    if nonlinearity == "leaky_relu":
+        if param is None:
+            slope = 0.01
+        elif isinstance(param, int | float) and not isinstance(param, bool):
+            slope = param
+        else:
+            raise ValueError(f"negative_slope {param} not a valid number")
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity == "selu":
+        return 3.0 / 4
+    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw from the uniform distribution over [a, b).
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.uniform_(torch.empty(2))
+    tensor([0.4963, 0.7682])
+    """
+    with no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw from the normal distribution with that mean and standard deviation."""
+    with no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+                  generator: Any = None) -> Tensor:
+    """Draw from the normal distribution restricted to [a, b], by rejection.
+
+    Where the interval holds most of the distribution, normal numbers are redrawn until they fall inside;
+    where it holds little, uniform numbers of the interval are accepted by their density.
+    """
+    if tensor.device.type == "meta":
+        return tensor
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
+                      "The distribution of values may be incorrect.", stacklevel=2)
+    inside = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
+    with no_grad():
+        if inside > 0.3:
+            return _redraw_outside(tensor, mean, std, a, b, generator)
+        return _accept_by_density(tensor, mean, std, a, b, generator)
+
+
+def _normal_cdf(x: float) -> float:
+    return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+
+
+def _redraw_outside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    # the bounds as the tensor's dtype has them, or a rounded draw could miss its own bound
+    low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
+    drawn = tensor.normal_(mean, std, generator=generator)
+    outside = (drawn < low) | (drawn > high)
+    while outside.any():
+        again = fn.empty_like(drawn).normal_(mean, std, generator=generator)
+        drawn = fn.where(outside, again, drawn)
+        outside = (drawn < low) | (drawn > high)
+    return tensor if drawn is tensor else tensor.copy_(drawn)
+
+
+def _accept_by_density(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    draws, chances = fn.empty_like(tensor), fn.empty_like(tensor)
+    chosen, pending = tensor, None
+    while pending is None or pending.any():
+        draws.uniform_(a, b, generator=generator)
+        chosen = draws.clone() if pending is None else fn.where(pending, draws, chosen)
+        log_density = draws.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        rejected = chances.uniform_(generator=generator).log_().gt(log_density)
+        pending = rejected if pending is None else pending & rejected
+    return tensor.copy_(chosen)
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with one value."""
+    with no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones."""
+    with no_grad():
+        return tensor.fill_(1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros."""
+    with no_grad():
+        return tensor.zero_()
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity.
+
+    Raises:
+        ValueError: the tensor is not a matrix.
+    """
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    with no_grad():
+        return tensor.copy_(fn.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill a convolution's weights so that it passes its input channels on unchanged, as many as fit.
+
+    Raises:
+        ValueError: the tensor has not 3, 4 or 5 dimensions, or the groups do not divide the first.
+    """
+    dimensions = tensor.ndimension()
+    if dimensions not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    sizes = tensor.size()
+    if sizes[0] % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    out_channels = sizes[0] // groups
+    centre = tuple(size // 2 for size in sizes[2:])
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(out_channels, sizes[1])):
+                tensor[(group * out_channels + channel, channel, *centre)] = 1
+    return tensor
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    if tensor.dim() < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.size(1) * field, tensor.size(0) * field
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    mode = mode.lower()
+    modes = ["fan_in", "fan_out"]
+    if mode not in modes:
+        raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw from the uniform distribution over ±gain · √(6 / (fan_in + fan_out)).
+
+    Raises:
+        ValueError: the tensor has fewer than 2 dimensions.
+    """
+    std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
+    bound = math.sqrt(3.0) * std
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw from the normal distribution with std gain · √(2 / (fan_in + fan_out)).
+
+    Raises:
+        ValueError: the tensor has fewer than 2 dimensions.
+    """
+    std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+                     generator: Any = None) -> Tensor:
+    """Draw from the uniform distribution over ±gain · √(3 / fan).
+
+    Args:
+        a: the negative slope, if the nonlinearity is leaky_relu.
+        mode: "fan_in" keeps the spread of the forward pass, "fan_out" that of the backward pass.
+
+    Raises:
+        ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than 2 dimensions.
+    """
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
+        return tensor
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+                    generator: Any = None) -> Tensor:
+    """Draw from the normal distribution with std gain / √fan.
+
+    Args:
+        a: the negative slope, if the nonlinearity is leaky_relu.
+        mode: "fan_in" keeps the spread of the forward pass, "fan_out" that of the backward pass.
+
+    Raises:
+        ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than 2 dimensions.
+    """
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
+        return tensor
+    return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    fan = _calculate_correct_fan(tensor, mode)
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Fill with a random (semi-)orthogonal matrix, the dimensions behind the first taken together.
+
+    Raises:
+        ValueError: the tensor has fewer than 2 dimensions.
+    """
+    if tensor.ndimension() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.size(0)
+    columns = tensor.numel() // rows
+    with no_grad():
+        drawn = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+        if rows < columns:
+            drawn = drawn.t()
+        q, r = fn.linalg.qr(drawn)
+        # the signs of R's diagonal are arbitrary; made positive, Q is uniformly distributed
+        q = q * fn.sign(fn.diag(r))
+        if rows < columns:
+            q = q.t()
+        tensor.view_as(q).copy_(q)
+        return tensor.mul_(gain)
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Draw a matrix from the normal distribution, and set a fraction `sparsity` of each column to zero.
+
+    Raises:
+        ValueError: the tensor is not a matrix.
+    """
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[fn.randperm(rows)[:zeros], column] = 0
+    return tensor
+
+
+def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The old name, without the underscore."""
+    new = function.__name__
+    old = new[:-1]
+
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+                      FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = old
+    call.__doc__ = f"Deprecated: use `{new}`."
+    return call
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

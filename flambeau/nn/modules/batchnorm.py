@@ -1,0 +1,139 @@
+"""Batch normalization: each channel normalized by its statistics over the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...tensor import Parameter, Tensor
+from ...tensor import functions as fn
+from .. import functional as F
+from .. import init
+from .module import Module
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+
+
+class _NormBase(Module):
+    """What batch and instance normalization share: the parameters, and the running statistics."""
+
+    _version = 2
+    num_features: int
+    eps: float
+    momentum: float | None
+    affine: bool
+    track_running_stats: bool
+    weight: Tensor | None
+    bias: Tensor | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None, *,
+                 bias: bool = True) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        kind = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(fn.empty(num_features, **kind)) if affine else None)
+        self.register_parameter("bias", Parameter(fn.empty(num_features, **kind)) if affine and bias else None)
+        if track_running_stats:
+            self.register_buffer("running_mean", fn.zeros(num_features, **kind))
+            self.register_buffer("running_var", fn.ones(num_features, **kind))
+            self.register_buffer("num_batches_tracked", fn.tensor(0, device=device))
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Start the running statistics anew, at mean 0 and variance 1."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Start anew, at weight 1 and bias 0."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
+                              missing_keys: list[str], unexpected_keys: list[str],
+                              error_msgs: list[str]) -> None:
+        version = local_metadata.get("version", None)
+        key = prefix + "num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            # the count came with version 2
+            own = self.num_batches_tracked
+            has_values = own is not None and own.device.type != "meta"
+            state_dict[key] = own if has_values else fn.tensor(0)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                                      error_msgs)
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        momentum = self.momentum if self.momentum is not None else 0.0
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)  # the plain average of all batches
+        mean, var = self.running_mean, self.running_var
+        uses_batch = self.training or (mean is None and var is None)
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return F.batch_norm(input, mean, var, self.weight, self.bias, uses_batch, momentum, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """(x - mean) / √(var + eps) · weight + bias by channel, of (N, C) or (N, C, L) inputs.
+
+    In training, mean and (biased) variance are the batch's, and the running statistics move towards
+    them by `momentum`; in evaluation the running statistics are used.
+
+    Args:
+        num_features: C.
+        momentum: None for the plain average over all batches.
+        affine: whether there are weight and bias.
+        track_running_stats: without, the batch's statistics are used in evaluation too.
+
+    >>> import flambeau as torch
+    >>> torch.nn.BatchNorm1d(1)(torch.tensor([[0.0], [2.0]])).detach()
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalization of (N, C, H, W) inputs, by channel; see `BatchNorm1d`."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalization of (N, C, D, H, W) inputs, by channel; see `BatchNorm1d`."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")

@@ -1,0 +1,218 @@
+"""Calling a module: its forward, with the hooks of the user's around it."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ...tensor import Tensor
+from .hooks import GLOBAL, BackwardHook, RemovableHandle, warn_of_missing_grads
+
+
+class Calling:
+    """The part of a module that is a function with hooks."""
+
+    training: bool
+    _forward_hooks: OrderedDict
+    _forward_hooks_with_kwargs: OrderedDict
+    _forward_hooks_always_called: OrderedDict
+    _forward_pre_hooks: OrderedDict
+    _forward_pre_hooks_with_kwargs: OrderedDict
+    _backward_hooks: OrderedDict
+    _backward_pre_hooks: OrderedDict
+    _is_full_backward_hook: bool | None
+
+    def _forward_unimplemented(self, *input: Any) -> None:
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    forward: Callable[..., Any] = _forward_unimplemented
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        own = self.__dict__
+        if (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
+                or own["_backward_pre_hooks"] or GLOBAL.any):
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if not (self._forward_hooks_always_called or GLOBAL.forward_always):
+            return self._run(args, kwargs, set())
+        ran: set[int] = set()
+        result: list[Any] = [None]
+        try:
+            return self._run(args, kwargs, ran, result)
+        except Exception:
+            self._run_always_called(args, kwargs, ran, result[0])
+            raise
+
+    def _run(self, args: tuple, kwargs: dict[str, Any], ran: set[int], seen: list[Any] | None = None) -> Any:
+        args, kwargs = self._run_pre_hooks(args, kwargs)
+        full, non_full, pre = self._backward_hooks_of_call()
+        watch = BackwardHook(self, full, pre) if full or pre else None
+        if watch is not None:
+            args = watch.setup_input_hook(args)
+        result = self.forward(*args, **kwargs)
+        for hook_id, hook, with_kwargs in self._forward_hooks_of_call():
+            ran.add(hook_id)
+            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+            if changed is not None:
+                result = changed
+            if seen is not None:
+                seen[0] = result
+        if watch is not None:
+            if not isinstance(result, (Tensor, tuple)):
+                warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of "
+                              f"Tensors but received {type(result)}", stacklevel=4)
+            result = watch.setup_output_hook(result)
+        if non_full:
+            self._hook_last_node(args, result, non_full)
+        return result
+
+    def _run_pre_hooks(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        with_kwargs = self._forward_pre_hooks_with_kwargs
+        for hook_id, hook in (*GLOBAL.forward_pre.items(), *self._forward_pre_hooks.items()):
+            if hook_id in with_kwargs:
+                changed = hook(self, args, kwargs)
+                if changed is None:
+                    continue
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError("forward pre-hook must return None or a tuple "
+                                       f"of (new_args, new_kwargs), but got {changed}.")
+                args, kwargs = changed
+            else:
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
+        return args, kwargs
+
+    def _forward_hooks_of_call(self) -> list[tuple[int, Callable, bool]]:
+        own_with_kwargs = self._forward_hooks_with_kwargs
+        return ([(i, hook, i in GLOBAL.forward_with_kwargs) for i, hook in GLOBAL.forward.items()]
+                + [(i, hook, i in own_with_kwargs) for i, hook in self._forward_hooks.items()])
+
+    def _run_always_called(self, args: tuple, kwargs: dict[str, Any], ran: set[int], result: Any) -> None:
+        """After a failure, run the hooks that are to run in any case, silencing their own failures."""
+        for hook_id, hook, with_kwargs in self._forward_hooks_of_call():
+            is_global = hook_id in GLOBAL.forward_always
+            if hook_id in ran or not (is_global or hook_id in self._forward_hooks_always_called):
+                continue
+            try:
+                changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+                if changed is not None:
+                    result = changed
+            except Exception as error:
+                kind = "global module" if is_global else "module"
+                warnings.warn(f"{kind} forward hook with ``always_call=True`` raised an exception that was "
+                              f"silenced as another error was raised in forward: {error!s}", stacklevel=4)
+
+    def _backward_hooks_of_call(self) -> tuple[list[Callable], list[Callable], list[Callable]]:
+        """The full, non-full and pre- backward hooks, global ones first."""
+        full: list[Callable] = []
+        non_full: list[Callable] = []
+        (full if GLOBAL.backward_is_full else non_full).extend(GLOBAL.backward.values())
+        (full if self._is_full_backward_hook else non_full).extend(self._backward_hooks.values())
+        return full, non_full, [*GLOBAL.backward_pre.values(), *self._backward_pre_hooks.values()]
+
+    def _hook_last_node(self, args: tuple, result: Any, hooks: list[Callable]) -> None:
+        first = result
+        while not isinstance(first, Tensor):
+            if isinstance(first, dict):
+                first = next(value for value in first.values() if isinstance(value, Tensor))
+            else:
+                first = first[0]
+        node = first.grad_fn
+        if node is None:
+            return
+        for hook in hooks:
+            node.register_hook(partial(hook, self))
+        warn_of_missing_grads(args, result, node)
+
+    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False,
+                                  with_kwargs: bool = False) -> RemovableHandle:
+        """Run `hook(module, args)` before each forward; what it returns, if not None, replaces `args`.
+
+        Args:
+            prepend: run before the hooks that are registered already.
+            with_kwargs: the hook is called `hook(module, args, kwargs)` and returns None or new
+                `(args, kwargs)`.
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.Identity()
+        >>> _ = m.register_forward_pre_hook(lambda module, args: args[0] * 2)
+        >>> m(torch.tensor([1.0]))
+        tensor([2.])
+        """
+        marks = [self._forward_pre_hooks_with_kwargs] * with_kwargs
+        return _add_hook(self._forward_pre_hooks, hook, prepend, *marks)
+
+    def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
+                              always_call: bool = False) -> RemovableHandle:
+        """Run `hook(module, args, output)` after each forward; its result, if not None, replaces `output`.
+
+        Args:
+            prepend: run before the hooks that are registered already.
+            with_kwargs: the hook is called `hook(module, args, kwargs, output)`.
+            always_call: run the hook even where forward raised.
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.Identity()
+        >>> _ = m.register_forward_hook(lambda module, args, output: -output)
+        >>> m(torch.tensor([1.0]))
+        tensor([-1.])
+        """
+        marks = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
+        return _add_hook(self._forward_hooks, hook, prepend, *marks)
+
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Run `hook(module, grad_output)` when the gradients of the outputs are known.
+
+        What it returns, if not None, replaces those gradients.
+        """
+        return _add_hook(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
+
+        What it returns, if not None, replaces `grad_input`. The gradients are tuples with None for
+        arguments and outputs that are not tensors.
+
+        Raises:
+            RuntimeError: the module has regular (non-full) backward hooks.
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.ReLU()
+        >>> _ = m.register_full_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
+        >>> m(torch.tensor([-1.0, 1.0], requires_grad=True)).sum().backward()
+        (tensor([0., 1.]),)
+        """
+        self._claim_backward_hooks(full=True)
+        return _add_hook(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+        """Run `hook(module, grad_input, grad_output)` at the last operator of forward (deprecated).
+
+        Raises:
+            RuntimeError: the module has full backward hooks.
+        """
+        self._claim_backward_hooks(full=False)
+        return _add_hook(self._backward_hooks, hook, False)
+
+    def _claim_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a "
+                               "single Module. Please use only one of them.")
+        self._is_full_backward_hook = full
+
+
+def _add_hook(hooks: OrderedDict, hook: Callable, prepend: bool, *marks: OrderedDict) -> RemovableHandle:
+    handle = RemovableHandle(hooks, extra_dict=marks)
+    hooks[handle.id] = hook
+    for mark in marks:
+        mark[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle

@@ -1,0 +1,258 @@
+"""Convolutions over one, two and three dimensions, and their transposes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...tensor import Parameter, Tensor
+from ...tensor import functions as fn
+from .. import functional as F
+from .. import init
+from .module import Module
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+def sizes(value: Any, rank: int) -> tuple:
+    """`value` once for each dimension, unless it is a sequence already."""
+    return tuple(value) if isinstance(value, tuple | list) else (value,) * rank
+
+
+def listed(names: tuple[str, ...]) -> str:
+    return "{" + ", ".join(repr(name) for name in names) + "}"
+
+
+class _ConvNd(Module):
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: str | tuple[int, ...]
+    dilation: tuple[int, ...]
+    transposed: bool
+    output_padding: tuple[int, ...]
+    groups: int
+    padding_mode: str
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: tuple, stride: tuple,
+                 padding: Any, dilation: tuple, transposed: bool, output_padding: tuple, groups: int,
+                 bias: bool, padding_mode: str, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string {padding!r}, "
+                                 f"should be one of {listed(('same', 'valid'))}")
+            if padding == "same" and any(step != 1 for step in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in PADDING_MODES:
+            raise ValueError(f"padding_mode must be one of {listed(PADDING_MODES)}, "
+                             f"but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        # (before, after) from the last dimension to the first, as `pad` takes them
+        self._reversed_padding_repeated_twice: Any
+        if isinstance(padding, str):
+            border = [0, 0] * len(kernel_size)
+            if padding == "same":
+                for i, (step, size) in enumerate(zip(dilation, kernel_size, strict=False)):
+                    total = step * (size - 1)
+                    place = 2 * (len(kernel_size) - 1 - i)
+                    border[place:place + 2] = total // 2, total - total // 2
+            self._reversed_padding_repeated_twice = border
+        else:
+            self._reversed_padding_repeated_twice = tuple(n for n in reversed(padding) for _ in (0, 1))
+        channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(fn.empty((*channels, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(fn.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights, uniformly distributed over ±1/√fan_in."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        zeros, ones = (0,) * len(self.padding), (1,) * len(self.dilation)
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != zeros:
+            text += f", padding={self.padding}"
+        if self.dilation != ones:
+            text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * len(self.output_padding):
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+
+
+class _Conv(_ConvNd):
+    _rank: int
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+                 padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
+                 padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
+        n = self._rank
+        super().__init__(in_channels, out_channels, sizes(kernel_size, n), sizes(stride, n),
+                         padding if isinstance(padding, str) else sizes(padding, n), sizes(dilation, n),
+                         False, (0,) * n, groups, bias, padding_mode, device, dtype)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        convolve = getattr(fn, f"conv{self._rank}d")
+        if self.padding_mode != "zeros":
+            padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            return convolve(padded, weight, bias, self.stride, (0,) * self._rank, self.dilation, self.groups)
+        return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
+    """Convolution of (N, C, L) or (C, L) inputs.
+
+    Args:
+        in_channels, out_channels: C of the input and of the output.
+        kernel_size, stride, dilation: one number, or a tuple of one.
+        padding: a number on both sides, "valid" for none, or "same" for the input's length.
+        groups: in how many groups, without connections between them, the channels fall.
+        bias: whether a number is added to each output channel.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+
+    >>> import flambeau as torch
+    >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
+    torch.Size([20, 33, 24])
+    """
+
+    _rank = 1
+
+
+class Conv2d(_Conv):
+    """Convolution of (N, C, H, W) or (C, H, W) inputs; the arguments are those of `Conv1d`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Conv2d(16, 33, 3, stride=2)(torch.ones(20, 16, 50, 100)).shape
+    torch.Size([20, 33, 24, 49])
+    """
+
+    _rank = 2
+
+
+class Conv3d(_Conv):
+    """Convolution of (N, C, D, H, W) or (C, D, H, W) inputs; the arguments are those of `Conv1d`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Conv3d(2, 3, 3)(torch.ones(1, 2, 5, 5, 5)).shape
+    torch.Size([1, 3, 3, 3, 3])
+    """
+
+    _rank = 3
+
+
+class _ConvTransposeNd(_ConvNd):
+    _rank: int
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+                 padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
+                 dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
+        n = self._rank
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(in_channels, out_channels, sizes(kernel_size, n), sizes(stride, n), sizes(padding, n),
+                         sizes(dilation, n), True, sizes(output_padding, n), groups, bias, padding_mode,
+                         device, dtype)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        output_padding = self._output_padding(input, output_size)
+        transpose = getattr(fn, f"conv_transpose{self._rank}d")
+        return transpose(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
+                         self.dilation)
+
+    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+        """What to add at the end of each dimension so that the output gets that size."""
+        if output_size is None:
+            return self.output_padding
+        n = self._rank
+        leading = 2 if input.dim() == n + 2 else 1
+        wanted = list(output_size)
+        if len(wanted) == n + leading:
+            wanted = wanted[leading:]
+        if len(wanted) != n:
+            raise ValueError(f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} "
+                             f"or {leading + n} elements (got {len(wanted)})")
+        smallest = [(input.size(leading + i) - 1) * self.stride[i] - 2 * self.padding[i]  # type: ignore[operator]
+                    + self.dilation[i] * (self.kernel_size[i] - 1) + 1 for i in range(n)]
+        largest = [low + step - 1 for low, step in zip(smallest, self.stride, strict=True)]
+        if any(not low <= size <= high for low, size, high in zip(smallest, wanted, largest, strict=True)):
+            raise ValueError(f"requested an output size of {wanted}, but valid sizes range "
+                             f"from {smallest} to {largest} (for an input of {input.size()[2:]})")
+        return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """The transpose of `Conv1d` as a linear map: its gradient with respect to the input.
+
+    Args:
+        output_padding: added to one side of the output, where several input sizes give the same output.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ConvTranspose1d(4, 2, 3, stride=2)(torch.ones(1, 4, 5)).shape
+    torch.Size([1, 2, 11])
+    """
+
+    _rank = 1
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """The transpose of `Conv2d` as a linear map; the arguments are those of `ConvTranspose1d`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ConvTranspose2d(4, 2, 3, stride=2)(torch.ones(1, 4, 5, 5)).shape
+    torch.Size([1, 2, 11, 11])
+    """
+
+    _rank = 2
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """The transpose of `Conv3d` as a linear map; the arguments are those of `ConvTranspose1d`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ConvTranspose3d(4, 2, 3)(torch.ones(1, 4, 5, 5, 5)).shape
+    torch.Size([1, 2, 7, 7, 7])
+    """
+
+    _rank = 3

@@ -1,0 +1,60 @@
+"""Merging dimensions into one, and splitting one into several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...tensor import Tensor
+from .module import Module
+
+__all__ = ["Flatten", "Unflatten"]
+
+
+class Flatten(Module):
+    """The dimensions from `start_dim` to `end_dim` as one.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Flatten()(torch.ones(32, 1, 5, 5)).shape
+    torch.Size([32, 25])
+    """
+
+    start_dim: int
+    end_dim: int
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """The dimension `dim` as several, of sizes `unflattened_size`, one of which may be -1.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Unflatten(1, (2, 5, 5))(torch.ones(2, 50)).shape
+    torch.Size([2, 2, 5, 5])
+    """
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        if not isinstance(unflattened_size, tuple | list):
+            raise TypeError("unflattened_size must be a tuple of ints, but found type "
+                            f"{type(unflattened_size).__name__}")
+        for i, element in enumerate(unflattened_size):
+            if not isinstance(element, int):
+                raise TypeError("unflattened_size must be tuple of ints, but found element of type "
+                                f"{type(element).__name__} at pos {i}")
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -1,0 +1,330 @@
+"""Hooks: functions of the user's that run around a module's forward and backward."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...tensor import Tensor
+
+FULL_HOOK_URL = ("https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+                 "#torch.nn.Module.register_full_backward_hook")
+
+
+class RemovableHandle:
+    """What a `register_*hook` method returns: `remove()` takes the hook off again.
+
+    Used as a context manager, it removes the hook at the end of the block.
+
+    >>> import flambeau as torch
+    >>> m = torch.nn.ReLU()
+    >>> with m.register_forward_hook(lambda module, args, out: out + 1):
+    ...     m(torch.tensor([-1.0, 1.0]))
+    tensor([1., 2.])
+    """
+
+    next_id = 0
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        if extra_dict is None:
+            extra_dict = ()
+        elif isinstance(extra_dict, dict):
+            extra_dict = (extra_dict,)
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra_dict)
+
+    def remove(self) -> None:
+        """Take the hook off; nothing happens if it is gone already."""
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        if self.extra_dict_ref is None:
+            return (self.hooks_dict_ref(), self.id)
+        return (self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref))
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        hooks, self.id = state[0], state[1]
+        # a handle whose dictionary died before pickling has nothing left to remove
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        extra = state[2] if len(state) > 2 else ()
+        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extra)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class GlobalHooks:
+    """The hooks that run for every module; `any` holds the ids of all that act on a call."""
+
+    def __init__(self) -> None:
+        self.any: OrderedDict[int, bool] = OrderedDict()
+        self.forward_pre: OrderedDict[int, Callable] = OrderedDict()
+        self.forward: OrderedDict[int, Callable] = OrderedDict()
+        self.forward_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+        self.forward_always: OrderedDict[int, bool] = OrderedDict()
+        self.backward_pre: OrderedDict[int, Callable] = OrderedDict()
+        self.backward: OrderedDict[int, Callable] = OrderedDict()
+        self.backward_is_full: bool | None = None
+        self.buffer_registration: OrderedDict[int, Callable] = OrderedDict()
+        self.module_registration: OrderedDict[int, Callable] = OrderedDict()
+        self.parameter_registration: OrderedDict[int, Callable] = OrderedDict()
+
+    def add(self, hooks: OrderedDict, hook: Callable, *marks: OrderedDict) -> RemovableHandle:
+        handle = RemovableHandle(hooks, extra_dict=[self.any, *marks])
+        hooks[handle.id] = hook
+        for mark in (self.any, *marks):
+            mark[handle.id] = True
+        return handle
+
+
+GLOBAL = GlobalHooks()
+
+
+def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
+    """Run `hook(module, name, buffer)` whenever a module registers a buffer; its result replaces the buffer."""
+    handle = RemovableHandle(GLOBAL.buffer_registration)
+    GLOBAL.buffer_registration[handle.id] = hook
+    return handle
+
+
+def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
+    """Run `hook(module, name, submodule)` whenever a module registers a child; its result replaces the child."""
+    handle = RemovableHandle(GLOBAL.module_registration)
+    GLOBAL.module_registration[handle.id] = hook
+    return handle
+
+
+def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
+    """Run `hook(module, name, param)` whenever a module registers a parameter; its result replaces it."""
+    handle = RemovableHandle(GLOBAL.parameter_registration)
+    GLOBAL.parameter_registration[handle.id] = hook
+    return handle
+
+
+def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
+    """Run `hook(module, args)` before every module's forward; its result, if any, replaces the arguments."""
+    return GLOBAL.add(GLOBAL.forward_pre, hook)
+
+
+def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False,
+                                 always_call: bool = False) -> RemovableHandle:
+    """Run `hook(module, args, output)` after every module's forward; its result, if any, replaces the output."""
+    marks = [GLOBAL.forward_with_kwargs] * with_kwargs + [GLOBAL.forward_always] * always_call
+    return GLOBAL.add(GLOBAL.forward, hook, *marks)
+
+
+def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
+    """Run `hook(module, grad_output)` before every module's backward."""
+    return GLOBAL.add(GLOBAL.backward_pre, hook)
+
+
+def register_module_backward_hook(hook: Callable) -> RemovableHandle:
+    """Run `hook(module, grad_input, grad_output)` at the last operator of every module (deprecated)."""
+    return _register_global_backward(hook, full=False)
+
+
+def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
+    """Run `hook(module, grad_input, grad_output)` when the gradients of a module's inputs are known."""
+    return _register_global_backward(hook, full=True)
+
+
+def _register_global_backward(hook: Callable, full: bool) -> RemovableHandle:
+    if GLOBAL.backward_is_full is (not full):
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a "
+                           "global Module hook. Please use only one of them.")
+    GLOBAL.backward_is_full = full
+    return GLOBAL.add(GLOBAL.backward, hook)
+
+
+def _identity_function() -> type:
+    """The autograd function that gives a module's inputs, or outputs, one node of their own."""
+    global _IDENTITY
+    if _IDENTITY is None:
+        from ...autograd import Function
+
+        class BackwardHookFunction(Function):
+            @staticmethod
+            def forward(ctx: Any, *args: Tensor) -> tuple[Tensor, ...]:
+                ctx.mark_non_differentiable(*[arg for arg in args if not arg.requires_grad])
+                return args
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+                return grads
+
+        _IDENTITY = BackwardHookFunction
+    return _IDENTITY
+
+
+_IDENTITY: type | None = None
+
+
+class BackwardHook:
+    """Shows the gradients of one call of a module to its full backward hooks.
+
+    The inputs and the outputs each pass through an identity node. Before the outputs' node runs, the
+    gradients of all outputs are known: the pre-hooks run. After the inputs' node has run, the gradients
+    of all inputs are known: the hooks run.
+    """
+
+    def __init__(self, module: Any, hooks: Sequence[Callable], pre_hooks: Sequence[Callable]) -> None:
+        self.hooks = hooks
+        self.pre_hooks = pre_hooks
+        self.module = module
+        self.grad_outputs: tuple | None = None
+        self.output_positions: list[int] | None = None
+        self.input_positions: list[int] | None = None
+        self.n_outputs = -1
+        self.n_inputs = -1
+
+    def setup_input_hook(self, args: tuple) -> tuple:
+        """`args` with its tensors passed through the inputs' node."""
+        result, self.input_positions = self._through_node(args, self._watch_inputs)
+        self.n_inputs = len(args)
+        return result
+
+    def setup_output_hook(self, result: Any) -> Any:
+        """`result`, a tensor or a tuple, with its tensors passed through the outputs' node."""
+        single = not isinstance(result, tuple)
+        values = (result,) if single else result
+        values, self.output_positions = self._through_node(values, self._watch_outputs)
+        self.n_outputs = len(values)
+        return values[0] if single else values
+
+    def _through_node(self, values: tuple, watch: Callable[[Any], None]) -> tuple[tuple, list[int] | None]:
+        positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+        if not any(values[i].requires_grad for i in positions):
+            return values, None
+        from ...tensor import is_grad_enabled
+
+        if not is_grad_enabled():
+            return values, None
+        passed = _identity_function().apply(*[values[i] for i in positions])
+        if not passed:
+            raise RuntimeError("Cannot set Module backward hook for a Module with no input Tensors.")
+        if isinstance(passed, Tensor):
+            passed = (passed,)
+        nodes = [t.grad_fn for t in passed
+                 if t.grad_fn is not None and t.grad_fn.name() == "BackwardHookFunctionBackward"]
+        if not nodes:
+            raise RuntimeError("Error while setting up backward hooks. Please open "
+                               "an issue with a code sample to reproduce this.")
+        watch(nodes[0])
+        all_values = list(values)
+        for i, tensor in zip(positions, passed, strict=True):
+            all_values[i] = tensor
+        rebuilt = type(values)(*all_values) if hasattr(values, "_fields") else tuple(all_values)
+        return rebuilt, positions
+
+    def _watch_inputs(self, node: Any) -> None:
+        def after_inputs(grad_input: tuple, _: tuple) -> tuple | None:
+            if self.grad_outputs is None:
+                # only some of the outputs were used, and they do not depend on this node's outputs
+                return None
+            full = self._spread(self.input_positions, grad_input, self.n_inputs)
+            picked = self._run_hooks(full, self.grad_outputs, len(grad_input))
+            self.grad_outputs = None
+            return picked
+
+        node.register_hook(after_inputs)
+
+    def _run_hooks(self, grad_input: tuple, grad_output: tuple, expected: int) -> tuple:
+        for hook in self.hooks:
+            out = hook(self.module, grad_input, grad_output)
+            if out is None:
+                continue
+            if not isinstance(out, tuple):
+                out = (out,)
+            if len(out) != len(grad_input):
+                raise RuntimeError("Backward hook returned an invalid number of grad_input, "
+                                   f"got {len(out)}, but expected {len(grad_input)}")
+            grad_input = out
+        return tuple(grad_input[i] for i in self.input_positions or ())
+
+    def _watch_outputs(self, node: Any) -> None:
+        def before_outputs(grad_output: tuple) -> tuple:
+            grads = self._spread(self.output_positions, grad_output, self.n_outputs)
+            for pre_hook in self.pre_hooks:
+                out = pre_hook(self.module, grads)
+                if out is None:
+                    continue
+                if not isinstance(out, tuple):
+                    out = (out,)
+                if len(out) != len(grads):
+                    raise RuntimeError("Backward pre hook returned an invalid number of grad_output, "
+                                       f"got {len(out)}, but expected {len(grads)}")
+                grads = out
+            self.grad_outputs = grads
+            if self.input_positions is None:
+                self._run_hooks_without_inputs()
+            return tuple(grads[i] for i in self.output_positions or ())
+
+        node.register_prehook(before_outputs)
+
+    def _run_hooks_without_inputs(self) -> None:
+        if self.hooks:
+            warnings.warn("Full backward hook is firing when gradients are computed with respect to module "
+                          f"outputs since no inputs require gradients. See {FULL_HOOK_URL} for more details.",
+                          stacklevel=5)
+        none = (None,) * self.n_inputs
+        for hook in self.hooks:
+            out = hook(self.module, none, self.grad_outputs)
+            if out is not None and not (isinstance(out, tuple) and all(grad is None for grad in out)):
+                raise RuntimeError("Backward hook for Modules where no input requires "
+                                   "gradient should always return None or None for all gradients.")
+        self.grad_outputs = None
+
+    @staticmethod
+    def _spread(positions: list[int] | None, values: Sequence, n: int) -> tuple:
+        """The values at their positions among `n`, None elsewhere."""
+        full: list[Any] = [None] * n
+        for i, value in zip(positions or (), values, strict=True):
+            full[i] = value
+        return tuple(full)
+
+
+def warn_of_missing_grads(inputs: Any, result: Any, node: Any) -> None:
+    """Say what a non-full backward hook will not see.
+
+    Such a hook sits on one node, the output's; it gets all gradients only if the whole forward is that
+    one node.
+    """
+    deprecated = "is deprecated and will be removed in future versions. This hook will be missing some "
+    advice = "Please use register_full_backward_hook to get the documented behavior."
+    if not (isinstance(result, Tensor)
+            or (isinstance(result, tuple) and all(isinstance(r, Tensor) for r in result))):
+        message = ("Using non-full backward hooks on a Module that does not return a "
+                   f"single Tensor or a tuple of Tensors {deprecated}of the grad_output. {advice}")
+    elif not (isinstance(inputs, Tensor)
+              or (isinstance(inputs, tuple) and all(isinstance(i, Tensor) for i in inputs))):
+        message = ("Using non-full backward hooks on a Module that does not take as input a "
+                   f"single Tensor or a tuple of Tensors {deprecated}of the grad_input. {advice}")
+    elif isinstance(result, tuple) and len({r.grad_fn for r in result}) > 1:
+        message = ("Using a non-full backward hook when outputs are generated by different autograd Nodes "
+                   f"{deprecated}grad_output. {advice}")
+    else:
+        # the hook's node must be fed by nothing but the inputs
+        inputs = (inputs,) if isinstance(inputs, Tensor) else inputs
+        inputs_nodes = {i.grad_fn for i in inputs if i.grad_fn is not None}
+        fed_by = {n[0] for n in node.next_functions}
+        if not any(n is not None and n not in inputs_nodes and not _accumulates(n) for n in fed_by):
+            return
+        message = ("Using a non-full backward hook when the forward contains multiple autograd Nodes "
+                   f"{deprecated}grad_input. {advice}")
+    warnings.warn(message, FutureWarning, stacklevel=4)
+
+
+def _accumulates(node: Any) -> bool:
+    return hasattr(node, "variable")

@@ -1,0 +1,125 @@
+"""Linear maps: of one input, of two, and the map that does nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...tensor import Parameter, Tensor
+from ...tensor import functions as fn
+from .. import init
+from .module import Module
+
+__all__ = ["Bilinear", "Identity", "Linear", "NonDynamicallyQuantizableLinear"]
+
+
+class Identity(Module):
+    """The input itself; arguments are ignored.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Identity(54)(torch.ones(2))
+    tensor([1., 1.])
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input
+
+
+class Linear(Module):
+    """y = x Wᵀ + b.
+
+    Args:
+        in_features: size of the input's last dimension.
+        out_features: size of the output's last dimension.
+        bias: whether there is a b.
+
+    Weights are (out_features, in_features); both start uniformly distributed over ±1/√in_features.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Linear(20, 30)(torch.ones(128, 20)).shape
+    torch.Size([128, 30])
+    """
+
+    in_features: int
+    out_features: int
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(fn.empty((out_features, in_features), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(fn.empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        # with slope √5, the bound is 1/√fan_in
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return fn.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (f"in_features={self.in_features}, out_features={self.out_features}, "
+                f"bias={self.bias is not None}")
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """`Linear`, under the name that PyTorch gives the output projection of attention."""
+
+
+class Bilinear(Module):
+    """y = x1ᵀ A x2 + b.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Bilinear(20, 30, 40)(torch.ones(128, 20), torch.ones(128, 30)).shape
+    torch.Size([128, 40])
+    """
+
+    in1_features: int
+    in2_features: int
+    out_features: int
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(fn.empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(fn.empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        bound = 1 / math.sqrt(self.weight.size(1))
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        return fn.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+                f"out_features={self.out_features}, bias={self.bias is not None}")

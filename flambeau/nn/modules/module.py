@@ -1,0 +1,478 @@
+"""Module: a function with named parameters, buffers and submodules.
+
+What is assigned to an attribute decides where it goes: a `Parameter` among the parameters, a `Module`
+among the submodules, a `Buffer` among the buffers, anything else into the object as usual. The other
+faces of a module live in files of their own: calling it (`calling`), its state (`state`), changing its
+tensors (`conversion`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from ...tensor import Parameter, Tensor
+from ..naming import typename
+from ..parameter import Buffer
+from .calling import Calling
+from .conversion import Convertible
+from .hooks import (
+    GLOBAL,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from .state import Stateful, _IncompatibleKeys
+
+__all__ = [
+    "Module",
+    "_IncompatibleKeys",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
+MISSING = object()
+
+
+class Module(Calling, Stateful, Convertible):
+    """Base class of all neural network modules.
+
+    A subclass makes its parameters and submodules in `__init__`, after `super().__init__()`, and computes
+    in `forward`; calling the module runs `forward` and the hooks.
+
+    >>> import flambeau as torch
+    >>> class Scale(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = torch.nn.Parameter(torch.tensor(3.0))
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> Scale()(torch.tensor(2.0))
+    tensor(6., grad_fn=<MulBackward0>)
+    """
+
+    dump_patches: bool = False
+    call_super_init: bool = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                                f"'{next(iter(kwargs))}'")
+            if args:
+                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument "
+                                f"but {len(args) + 1} were given")
+        # straight into the object: __setattr__ needs these to be there
+        own = self.__dict__
+        own["training"] = True
+        own["_parameters"] = {}
+        own["_buffers"] = {}
+        own["_non_persistent_buffers_set"] = set()
+        own["_backward_pre_hooks"] = OrderedDict()
+        own["_backward_hooks"] = OrderedDict()
+        own["_is_full_backward_hook"] = None
+        own["_forward_hooks"] = OrderedDict()
+        own["_forward_hooks_with_kwargs"] = OrderedDict()
+        own["_forward_hooks_always_called"] = OrderedDict()
+        own["_forward_pre_hooks"] = OrderedDict()
+        own["_forward_pre_hooks_with_kwargs"] = OrderedDict()
+        own["_state_dict_hooks"] = OrderedDict()
+        own["_state_dict_pre_hooks"] = OrderedDict()
+        own["_load_state_dict_pre_hooks"] = OrderedDict()
+        own["_load_state_dict_post_hooks"] = OrderedDict()
+        own["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    # -- attributes ----------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        for kind in ("_parameters", "_buffers", "_modules"):
+            members = own.get(kind)
+            if members is not None and name in members:
+                return members[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        params = own.get("_parameters")
+        if isinstance(value, Parameter):
+            if params is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+            return
+        if params is not None and name in params:
+            if value is not None:
+                raise TypeError(f"cannot assign '{typename(value)}' as parameter '{name}' "
+                                "(torch.nn.Parameter or None expected)")
+            self.register_parameter(name, value)
+            return
+        modules = own.get("_modules")
+        if isinstance(value, Module):
+            if modules is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_parameters", "_buffers")
+            modules[name] = self._registered(GLOBAL.module_registration, name, value)
+            return
+        if modules is not None and name in modules:
+            if value is not None:
+                raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' "
+                                "(torch.nn.Module or None expected)")
+            modules[name] = self._registered(GLOBAL.module_registration, name, value)
+            return
+        buffers = own.get("_buffers")
+        is_buffer = isinstance(value, Tensor) and isinstance(value, Buffer)
+        if is_buffer or (buffers is not None and name in buffers):
+            self._set_buffer(name, value, is_buffer, buffers)
+            return
+        super().__setattr__(name, value)
+
+    def _set_buffer(self, name: str, value: Any, is_buffer: bool, buffers: dict[str, Any] | None) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
+                            "(torch.nn.Buffer, torch.Tensor or None expected)")
+        if buffers is not None and name in buffers and not is_buffer:
+            buffers[name] = self._registered(GLOBAL.buffer_registration, name, value)
+            return
+        persistent = value.persistent if is_buffer else name not in self._non_persistent_buffers_set
+        self._forget(name, "_parameters", "_modules", "_buffers")
+        if getattr(self.register_buffer, "__func__", None) is Module.register_buffer:
+            self.register_buffer(name, value, persistent)
+        elif persistent:
+            self.register_buffer(name, value)
+        else:
+            try:
+                self.register_buffer(name, value, persistent)
+            except TypeError as error:
+                raise RuntimeError("Registering a non-persistent buffer on a Module subclass that implements "
+                                   "register_buffer() without the persistent argument is not allowed."
+                                   ) from error
+
+    def __delattr__(self, name: str) -> None:
+        for kind in ("_parameters", "_buffers", "_modules"):
+            members = self.__dict__.get(kind, {})
+            if name in members:
+                del members[name]
+                if kind == "_buffers":
+                    self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self) -> list[str]:
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        # an index, as in Sequential, is no attribute that one could write
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # modules pickled by older versions lack some of these
+        for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs",
+                     "_forward_hooks_always_called", "_state_dict_hooks", "_state_dict_pre_hooks",
+                     "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_backward_pre_hooks"):
+            self.__dict__.setdefault(name, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
+    def _forget(self, name: str, *kinds: str) -> None:
+        """Make room for `name`: whatever had it goes."""
+        own = self.__dict__
+        own.pop(name, None)
+        for kind in kinds:
+            own[kind].pop(name, None)
+        own["_non_persistent_buffers_set"].discard(name)
+
+    def _registered(self, hooks: OrderedDict, name: str, value: Any) -> Any:
+        for hook in hooks.values():
+            changed = hook(self, name, value)
+            if changed is not None:
+                value = changed
+        return value
+
+    # -- registration --------------------------------------------------------------------------------
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is not trained; it is saved in the state unless `persistent` is False.
+
+        Raises:
+            KeyError: the name is empty, has a dot or is taken.
+            TypeError: the name is no string, or `tensor` is neither a tensor nor None.
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.Module()
+        >>> m.register_buffer("mean", torch.zeros(2))
+        >>> m.mean
+        tensor([0., 0.])
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name(name, "buffer", self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
+                            "(torch Tensor or None required)")
+        self._buffers[name] = self._registered(GLOBAL.buffer_registration, name, tensor)
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter; None reserves the name.
+
+        Raises:
+            KeyError: the name is empty, has a dot or is taken.
+            TypeError: the name is no string, or `param` is neither a Parameter nor None.
+            ValueError: `param` was computed.
+        """
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name(name, "parameter", self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                                "(torch.nn.Parameter or None required)")
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model "
+                    f"parameters must be created explicitly. To express '{name}' "
+                    "as a function of another Tensor, compute the value in the forward() method.")
+            param = self._registered(GLOBAL.parameter_registration, name, param)
+        self._parameters[name] = param
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule; None reserves the name.
+
+        Raises:
+            KeyError: the name is empty, has a dot or is taken.
+            TypeError: the name is no string, or `module` is neither a Module nor None.
+        """
+        if not isinstance(module, Module) and module is not None:
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        if not isinstance(name, str):
+            raise TypeError(f"module name should be a string. Got {typename(name)}")
+        if hasattr(self, name) and name not in self._modules:
+            raise KeyError(f"attribute '{name}' already exists")
+        if "." in name:
+            raise KeyError(f'module name can\'t contain ".", got: {name}')
+        if name == "":
+            raise KeyError('module name can\'t be empty string ""')
+        self._modules[name] = self._registered(GLOBAL.module_registration, name, module)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """The same as `add_module`."""
+        self.add_module(name, module)
+
+    def _check_name(self, name: Any, kind: str, members: dict[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(self, name) and name not in members:
+            raise KeyError(f"attribute '{name}' already exists")
+
+    # -- by path -------------------------------------------------------------------------------------
+
+    def get_submodule(self, target: str) -> Module:
+        """The submodule at a dotted path, as `"encoder.0.norm"`; the empty path is the module itself.
+
+        Raises:
+            AttributeError: there is none, or it is not a module.
+        """
+        module = self
+        for name in target.split(".") if target else ():
+            if not hasattr(module, name):
+                raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+            module = getattr(module, name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put `module` at a dotted path; with `strict`, only where there is a module already.
+
+        Raises:
+            ValueError: the path is empty, or `module` is not a Module.
+            AttributeError: the path leads nowhere.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a dotted path.
+
+        Raises:
+            AttributeError: there is none, or it is not a parameter.
+        """
+        param = self._member_at(target)
+        if not isinstance(param, Parameter):
+            raise AttributeError(f"`{target.rpartition('.')[2]}` is not an nn.Parameter")
+        return param
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a dotted path.
+
+        Raises:
+            AttributeError: there is none, or it is not a buffer.
+        """
+        buffer = self._member_at(target)
+        path, _, name = target.rpartition(".")
+        if name not in self.get_submodule(path)._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return buffer
+
+    def _member_at(self, target: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        return getattr(module, name)
+
+    # -- traversal -----------------------------------------------------------------------------------
+
+    def named_modules(self, memo: set[Module] | None = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module and all below it with their dotted paths, each once unless `remove_duplicate` is False.
+
+        >>> import flambeau as torch
+        >>> [name for name, _ in torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU()).named_modules()]
+        ['', '0', '1']
+        """
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, path, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The submodules right below with their names, each once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The submodules right below, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(self, get_members_fn: Callable[[Module], Any], prefix: str = "", recurse: bool = True,
+                       remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+        seen = set()
+        modules: Any = [(prefix, self)]
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for path, module in modules:
+            for name, value in get_members_fn(module):
+                if value is None or value in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(value)
+                yield f"{path}.{name}" if path else name, value
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True,
+                         remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """The parameters of this module and, if `recurse`, of those below it, with their dotted paths.
+
+        >>> import flambeau as torch
+        >>> [(name, tuple(p.shape)) for name, p in torch.nn.Linear(2, 3).named_parameters()]
+        [('weight', (3, 2)), ('bias', (3,))]
+        """
+        yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse,
+                                       remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters of this module and, if `recurse`, of those below it, each once."""
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True,
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """The buffers of this module and, if `recurse`, of those below it, with their dotted paths."""
+        yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse,
+                                       remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers of this module and, if `recurse`, of those below it, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    # -- mode ----------------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Set this module and all below it to training mode, or to evaluation mode.
+
+        Raises:
+            ValueError: `mode` is not a bool.
+        """
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set this module and all below it to evaluation mode."""
+        return self.train(False)
+
+    # -- printing ------------------------------------------------------------------------------------
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What a subclass prints of itself, between the parentheses."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {_indent(repr(module))}" for name, module in self._modules.items()]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({extra})"
+        if not lines and not children:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+def _indent(text: str) -> str:
+    """`text` with all lines but the first moved in by two."""
+    return text.replace("\n", "\n  ")

@@ -1,0 +1,295 @@
+"""A module's state: its parameters and persistent buffers, by name, taken out and put back."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+import weakref
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...tensor import Parameter, Tensor, no_grad
+from .hooks import RemovableHandle
+
+EXTRA_STATE = "_extra_state"
+NOT_OVERRIDDEN = ("Reached a code path in Module.{}() that should never be called. "
+                  "Please file an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml "
+                  "to report this bug.")
+
+
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class _WithModule:
+    """A hook that is called with its module first, without keeping the module alive."""
+
+    def __init__(self, hook: Callable, module: Any) -> None:
+        self.hook = hook
+        self.module = weakref.ref(module)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hook": self.hook, "module": self.module()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["module"] is None:
+            raise RuntimeError("You are trying to revive the hook of a dead Module!")
+        self.hook = state["hook"]
+        self.module = weakref.ref(state["module"])
+
+
+class Stateful:
+    """The part of a module that is saved in checkpoints.
+
+    `_version` is written beside the state, so that `_load_from_state_dict` can read older formats.
+    """
+
+    _version: int = 1
+
+    _parameters: dict
+    _buffers: dict
+    _modules: dict
+    _non_persistent_buffers_set: set
+    _state_dict_hooks: OrderedDict
+    _state_dict_pre_hooks: OrderedDict
+    _load_state_dict_pre_hooks: OrderedDict
+    _load_state_dict_post_hooks: OrderedDict
+
+    def get_extra_state(self) -> Any:
+        """State of this module besides its tensors; override together with `set_extra_state`."""
+        raise RuntimeError(NOT_OVERRIDDEN.format("get_extra_state"))
+
+    def set_extra_state(self, state: Any) -> None:
+        """Put back what `get_extra_state` returned."""
+        raise RuntimeError(NOT_OVERRIDDEN.format("set_extra_state"))
+
+    def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Run `hook(module, state_dict, prefix, local_metadata)`, which may edit it, after `state_dict`."""
+        hook._from_public_api = True  # type: ignore[attr-defined]
+        return self._register_state_dict_hook(hook, _claimed=True)
+
+    def _register_state_dict_hook(self, hook: Callable, _claimed: bool = False) -> RemovableHandle:
+        if not _claimed and getattr(hook, "_from_public_api", False):
+            raise RuntimeError("Cannot register the same function as the state dict post hook that was "
+                               "previously registered via register_state_dict_post_hook")
+        handle = RemovableHandle(self._state_dict_hooks)
+        self._state_dict_hooks[handle.id] = hook
+        return handle
+
+    def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Run `hook(module, prefix, keep_vars)` before `state_dict` is made."""
+        handle = RemovableHandle(self._state_dict_pre_hooks)
+        self._state_dict_pre_hooks[handle.id] = hook
+        return handle
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> RemovableHandle:
+        handle = RemovableHandle(self._load_state_dict_pre_hooks)
+        self._load_state_dict_pre_hooks[handle.id] = _WithModule(hook, self) if with_module else hook
+        return handle
+
+    def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs)` before the module's own tensors are loaded.
+        """
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Run `hook(module, incompatible_keys)`, which may edit the keys, after the module was loaded."""
+        handle = RemovableHandle(self._load_state_dict_post_hooks)
+        self._load_state_dict_post_hooks[handle.id] = hook
+        return handle
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        for name, param in self._parameters.items():
+            if param is not None:
+                destination[prefix + name] = param if keep_vars else param.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if _overrides(self, "get_extra_state"):
+            destination[prefix + EXTRA_STATE] = self.get_extra_state()
+
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+        """All parameters and persistent buffers of this module and those below it, by name.
+
+        Args:
+            destination: a dict to write to; a new OrderedDict by default.
+            prefix: put before every name.
+            keep_vars: give the parameters themselves rather than detached tensors.
+
+        >>> import flambeau as torch
+        >>> list(torch.nn.Linear(2, 3).state_dict())
+        ['weight', 'bias']
+        """
+        if args:
+            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
+                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict"
+                          " for details.", FutureWarning, stacklevel=2)
+            destination = args[0] if destination is None else destination
+            prefix = args[1] if len(args) > 1 and prefix == "" else prefix
+            keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        local_metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = local_metadata
+
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, local_metadata)
+            if result is None:
+                continue
+            if getattr(hook, "_from_public_api", False):
+                raise RuntimeError("state_dict post-hook must return None")
+            destination = result
+        return destination
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
+                              missing_keys: list[str], unexpected_keys: list[str],
+                              error_msgs: list[str]) -> None:
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        persistent = ((name, buffer) for name, buffer in self._buffers.items()
+                      if name not in self._non_persistent_buffers_set)
+        state = {name: value for name, value in itertools.chain(self._parameters.items(), persistent)
+                 if value is not None}
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        for name, current in state.items():
+            key = prefix + name
+            if key in state_dict:
+                message = self._load_one(key, name, current, state_dict[key], assign)
+                if message is not None:
+                    error_msgs.append(message)
+            elif strict:
+                missing_keys.append(key)
+
+        extra_key = prefix + EXTRA_STATE
+        if _overrides(self, "set_extra_state"):
+            if extra_key in state_dict:
+                self.set_extra_state(state_dict[extra_key])
+            elif strict:
+                missing_keys.append(extra_key)
+        elif strict and extra_key in state_dict:
+            unexpected_keys.append(extra_key)
+        if strict:
+            for key in state_dict:
+                if not key.startswith(prefix) or key == extra_key:
+                    continue
+                head, dot, _ = key[len(prefix):].partition(".")
+                if head not in (self._modules if dot else state):
+                    unexpected_keys.append(key)
+
+    def _load_one(self, key: str, name: str, current: Tensor, saved: Any, assign: bool) -> str | None:
+        """Put one saved tensor into this module; what went wrong, if anything."""
+        if not isinstance(saved, Tensor):
+            return (f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
+                    f"from checkpoint but received {type(saved)}")
+        if len(current.shape) == 0 and len(saved.shape) == 1 and saved.shape[0] == 1:
+            saved = saved[0]  # checkpoints from before there were 0-d tensors
+        if saved.shape != current.shape:
+            return (f"size mismatch for {key}: copying a param with shape {saved.shape} from checkpoint, "
+                    f"the shape in current model is {current.shape}.")
+        try:
+            with no_grad():
+                if not assign:
+                    current.copy_(saved)
+                    return None
+                if isinstance(current, Parameter):
+                    if isinstance(saved, Parameter):
+                        saved.requires_grad_(current.requires_grad)
+                    else:
+                        saved = Parameter(saved, requires_grad=current.requires_grad)
+                setattr(self, name, saved)
+        except Exception as error:
+            return (f'While copying the parameter named "{key}", whose dimensions in the model are '
+                    f"{current.size()} and whose dimensions in the checkpoint are {saved.size()}, "
+                    f"an exception occurred : {error.args}.")
+        return None
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True,
+                        assign: bool = False) -> _IncompatibleKeys:
+        """Copy the values of `state_dict` into the tensors of this module and those below it.
+
+        Args:
+            state_dict: tensors by name, as `state_dict()` makes them.
+            strict: the names must be exactly those of `state_dict()`.
+            assign: take the tensors themselves instead of copying their values.
+
+        Returns:
+            The `missing_keys` and the `unexpected_keys`.
+
+        Raises:
+            RuntimeError: names (if `strict`) or shapes do not match; everything that does match has
+                been loaded.
+
+        >>> import flambeau as torch
+        >>> a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+        >>> a.load_state_dict(b.state_dict())
+        <All keys matched successfully>
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+        metadata = getattr(state_dict, "_metadata", None)
+        state: Any = OrderedDict(state_dict)
+        if metadata is not None:
+            state._metadata = metadata
+        self._load_tree(state, state, metadata, "", strict, assign, missing, unexpected, errors)
+        if strict:
+            if unexpected:
+                names = ", ".join(f'"{key}"' for key in unexpected)
+                errors.insert(0, f"Unexpected key(s) in state_dict: {names}. ")
+            if missing:
+                names = ", ".join(f'"{key}"' for key in missing)
+                errors.insert(0, f"Missing key(s) in state_dict: {names}. ")
+        if errors:
+            listed = "\n\t".join(errors)
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
+        return _IncompatibleKeys(missing, unexpected)
+
+    def _load_tree(self, state: Any, local_state: Any, metadata: Any, prefix: str, strict: bool, assign: bool,
+                   missing: list[str], unexpected: list[str], errors: list[str]) -> None:
+        local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+        if assign:
+            local_metadata["assign_to_params_buffers"] = assign
+        # True: a module checks its own names whatever `strict` is; load_state_dict decides at the end
+        self._load_from_state_dict(local_state, prefix, local_metadata, True, missing, unexpected, errors)
+        for name, child in self._modules.items():
+            if child is not None:
+                child_prefix = f"{prefix}{name}."
+                child_state = {k: v for k, v in local_state.items() if k.startswith(child_prefix)}
+                child._load_tree(state, child_state, metadata, child_prefix, strict, assign,
+                                 missing, unexpected, errors)
+        keys = _IncompatibleKeys(missing, unexpected)
+        for hook in self._load_state_dict_post_hooks.values():
+            if hook(self, keys) is not None:
+                raise AssertionError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not"
+                    "expected to return new values, if incompatible_keys need to be modified,"
+                    "it should be done inplace.")
+
+
+def _overrides(module: Stateful, method: str) -> bool:
+    return getattr(type(module), method) is not getattr(Stateful, method)

@@ -1,0 +1,39 @@
+"""Tensors that a module owns: parameters, which are trained, and buffers, which are only kept."""
+
+from __future__ import annotations
+
+from ..tensor import Parameter, Tensor
+from ..tensor import functions as fn
+
+__all__ = ["Buffer", "Parameter"]
+
+
+class _BufferType(type):
+    # A buffer is an ordinary tensor with a mark on it, so that no operator need know of buffers.
+    def __instancecheck__(cls, instance: object) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(metaclass=_BufferType):
+    """A tensor that is registered as a buffer of the module it is assigned to.
+
+    Args:
+        data: the tensor.
+        persistent: whether the buffer is part of the module's `state_dict`.
+
+    >>> import flambeau as torch
+    >>> m = torch.nn.Module()
+    >>> m.scale = torch.nn.Buffer(torch.ones(2))
+    >>> list(m.state_dict())
+    ['scale']
+    """
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Tensor:  # type: ignore[misc]
+        if data is None:
+            data = fn.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer

@@ -1,0 +1,300 @@
+"""How an operator is declared: its forward once, and one small rule per input.
+
+    @elementwise
+    def mul(xp, input, other):
+        return input * other
+    mul.vjp(input=lambda g, other: g * other,
+            other=lambda g, input: g * input)
+
+Arrays are positional, parameters are keyword-only, and both are spelt as PyTorch spells
+them: the declaration is also the public signature. A rule asks for what it needs by
+name; that, and nothing else, is kept for backward. It may ask for
+
+    g               the cotangent of the output (`g0`, `g1`, ... where there are several)
+    xp              the namespace the lines run over: arrays or tensors
+    <input>         an input's value
+    <input>_shape   only its shape
+    <input>_dtype   only its dtype
+    out             the result (`out0`, ... or the outputs' names where there are several)
+    <parameter>     a keyword parameter
+    needs           which inputs want a gradient (joint rules)
+
+The kind says what follows from the forward and the rules:
+
+    elementwise     rules are partial derivatives times `g`: they serve forward mode too;
+                    un-broadcasting is the engine's work; an in-place form exists
+    linear          forward mode applies the operator to the tangent
+    view            linear, and the result shares memory with its first input
+    op              forward mode from `jvp`, or by differentiating the vjp
+    composite       a formula of other operators: nothing more to say
+
+Rules are written for real numbers and holomorphic functions without a thought for
+complex conjugation: the engine conjugates around them (PyTorch's Wirtinger convention).
+Functions that are not holomorphic say so and state PyTorch's formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+REGISTRY: dict[str, Op] = {}
+
+ELEMENTWISE, LINEAR, VIEW, OP, COMPOSITE = "elementwise", "linear", "view", "op", "composite"
+
+_STAR_ARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
+
+
+class DeclarationError(TypeError):
+    """A declaration that contradicts itself, found at import."""
+
+
+class Rule:
+    """A function and the names of what it asks for."""
+
+    __slots__ = ("function", "names")
+
+    def __init__(self, function: Callable[..., Any], qualname: str) -> None:
+        code = function.__code__
+        self.function = function
+        self.names = code.co_varnames[: code.co_argcount]
+        function.__qualname__ = function.__name__ = qualname  # so that tracebacks read mul.vjp[other]
+
+
+class Plan:
+    """What one use of an operator keeps, and how its rules find it again.
+
+    A node holds `saved` (tensors and outputs) and `consts` (shapes, dtypes, parameters);
+    at backward all values stand in one tuple, `(*gs, xp, needs, *saved, *consts)`, and each
+    step picks its own from it.
+    """
+
+    __slots__ = ("consts", "joint", "needs", "outs", "saves_tensors", "simple", "steps", "tensors")
+
+    def __init__(self, op: Op, mask: int, inputs: int) -> None:
+        names = op.input_names(inputs)
+        self.needs = tuple(bool(mask >> i & 1) for i in range(inputs))
+        rules = op.joint_rule, {}
+        if op.joint_rule is not None:
+            wanted = set(op.joint_rule.names)
+        else:
+            rules = None, {i: op.rule_for(names[i]) for i in range(inputs) if self.needs[i]}
+            wanted = {name for rule in rules[1].values() if rule for name in rule.names}
+        n = op.n_outputs
+        self.tensors = tuple(i for i, name in enumerate(names) if name in wanted)
+        if op.variadic and op.inputs[-1] in wanted:
+            self.tensors = tuple(range(inputs))
+        self.outs = tuple(i for i, name in enumerate(op.output_names()) if name in wanted)
+        consts: list[tuple[str, Any]] = []
+        for i, name in enumerate(names):
+            if name + "_shape" in wanted:
+                consts.append(("shape", i))
+            if name + "_dtype" in wanted:
+                consts.append(("dtype", i))
+        if op.variadic:
+            star = op.inputs[-1]
+            first = len(op.inputs) - 1
+            if star + "_shapes" in wanted:
+                consts.append(("shapes", first))
+            if star + "_dtypes" in wanted:
+                consts.append(("dtypes", first))
+        consts += [("param", name) for name in op.params if name in wanted]
+        self.consts = tuple(consts)
+        self.saves_tensors = bool(self.tensors or self.outs)
+
+        place = {("g" if n == 1 else f"g{k}"): k for k in range(n)}
+        if n > 1:
+            place["g"] = 0
+        place["xp"], place["needs"] = n, n + 1
+        position = n + 2
+        for i in self.tensors:
+            place[names[i]] = position
+            position += 1
+        for k in self.outs:
+            place[op.output_names()[k]] = position
+            position += 1
+        for what, which in consts:
+            if what == "param":
+                key = which
+            elif what in ("shapes", "dtypes"):
+                key = f"{op.inputs[-1]}_{what}"
+            else:
+                key = f"{names[which]}_{what}"
+            place[key] = position
+            position += 1
+        if op.variadic and op.inputs[-1] in wanted:
+            place[op.inputs[-1]] = -1  # filled as one list, last
+
+        def picker(rule: Rule) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+            indexes = [place[name] for name in rule.names]
+            if len(indexes) == 1:
+                only = indexes[0]
+                return lambda values: (values[only],)
+            return itemgetter(*indexes)
+
+        self.joint = (op.joint_rule.function, picker(op.joint_rule)) if op.joint_rule is not None else None
+        self.steps = tuple((i, rule.function, picker(rule)) for i, rule in rules[1].items() if rule)
+        # 0: saves nothing; 1: saves inputs alone, in order; 2: anything else
+        self.simple = 0 if not (self.saves_tensors or consts) else 1 if not (self.outs or consts) else 2
+
+
+class Op:
+    """A declared operator: forward, rules, and what its kind implies. Made by the decorators below."""
+
+    def __init__(self, forward: Callable[..., Any], kind: str, options: dict[str, Any]) -> None:
+        code = forward.__code__
+        positional = list(code.co_varnames[: code.co_argcount])
+        self.forward = forward
+        self.kind = kind
+        self.takes_xp = bool(positional) and positional[0] == "xp"
+        if self.takes_xp:
+            positional.pop(0)
+        self.variadic = bool(code.co_flags & _STAR_ARGS)
+        n_kwonly = code.co_kwonlyargcount
+        self.params = code.co_varnames[code.co_argcount: code.co_argcount + n_kwonly]
+        if self.variadic:
+            positional.append(code.co_varnames[code.co_argcount + n_kwonly])
+        self.inputs = tuple(positional)
+        self.n_optional = len(forward.__defaults__ or ())  # trailing inputs that may be None
+        self.defaults: dict[str, Any] = dict(forward.__kwdefaults__ or {})
+        self.name: str = options.pop("name", None) or forward.__name__
+        self.doc = forward.__doc__
+        self.node: str = options.pop("node", None) or _camel(self.name) + "Backward0"
+        #: names of the outputs where there are several; a namedtuple of them is returned if `named`
+        self.outputs: tuple[str, ...] | None = options.pop("outputs", None)
+        self.named: bool = options.pop("named", self.outputs is not None)
+        self.n_outputs = len(self.outputs) if self.outputs else 1
+        #: inputs' dtypes: "none" keeps them, "common" promotes them to one, "float" makes integers floats too
+        self.promote: str = options.pop("promote", "common" if kind == ELEMENTWISE else "none")
+        #: a result of comparison or classification: never differentiable
+        self.differentiable: bool = options.pop("differentiable", True)
+        self.holomorphic: bool = options.pop("holomorphic", True)
+        #: inputs in which a linear operator is linear
+        self.linear_in: tuple[str, ...] = options.pop("linear_in", ())
+        #: where users find it: "torch", "method", "inplace", "nn.functional", "special", "linalg", ...
+        default = ("torch", "method", "inplace") if kind == ELEMENTWISE else ("torch", "method")
+        self.expose: tuple[str, ...] = options.pop("expose", default)
+        #: the tuple parameter that may be spread over positional arguments: x.permute(1, 0)
+        self.spread: str | None = options.pop("spread", None)
+        #: `dtype=` converts the input first (sum, softmax, ...)
+        self.dtype_converts: bool = options.pop("dtype_converts", False)
+        #: float16 and bfloat16 are computed in float32 and rounded; False where only data moves
+        self.widens: bool = options.pop("widens", kind != VIEW)
+        #: several outputs that are views of one input refuse in-place writes (unbind, split, ...)
+        self.multi_view: bool = options.pop("multi_view", False)
+        #: inputs that may be Python numbers
+        self.numbers: tuple[str, ...] = options.pop("numbers", self.inputs[1:] if kind == ELEMENTWISE else ())
+        #: (input or parameter name, operator) used instead where that argument is a number
+        self.for_number: dict[str, Op] = {}
+        self.aliases: tuple[str, ...] = options.pop("aliases", ())
+        #: unlike the name where several operators share a public name (overloads)
+        key: str = options.pop("key", self.name)
+        if options:
+            raise DeclarationError(f"{self.name}: unknown options {sorted(options)}")
+        self.rules: dict[str, Rule | None] = {}
+        self.joint_rule: Rule | None = None
+        self.tangent_rule: Rule | None = None
+        self.plans: dict[tuple[int, int], Plan] = {}
+        #: set by the tensor layer: the public function, and the node's class
+        self.call: Callable[..., Any] | None = None
+        self.node_class: Any = None
+        self.in_place: Callable[..., Any] | None = None
+        if key in REGISTRY:
+            raise DeclarationError(f"{key} is declared twice")
+        REGISTRY[key] = self
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} operator {self.name}>"
+
+    # ----- rules -----
+
+    def vjp(self, **rules: Callable[..., Any] | None) -> Op:
+        """State, by input, the vector-Jacobian product; None where the input has no gradient."""
+        for name, function in rules.items():
+            if name not in self.inputs:
+                raise DeclarationError(f"{self.name}.vjp: no input named {name!r}; the inputs are {self.inputs}")
+            self.rules[name] = None if function is None else self._rule(function, f"{self.name}.vjp[{name}]")
+        return self
+
+    def joint_vjp(self, function: Callable[..., Any]) -> Op:
+        """State one rule that returns a tuple, one gradient per input: for rules that share work."""
+        self.joint_rule = self._rule(function, f"{self.name}.vjp")
+        return self
+
+    def jvp(self, function: Callable[..., Any]) -> Op:
+        """State the tangent. Asks for `t_<input>` (a tangent, or None) besides what a vjp may ask for."""
+        self.tangent_rule = self._rule(function, f"{self.name}.jvp", tangents=True)
+        return self
+
+    def _rule(self, function: Callable[..., Any], qualname: str, tangents: bool = False) -> Rule:
+        rule = Rule(function, qualname)
+        allowed = {"xp", "needs", *self.params, *self.output_names(), *self.inputs}
+        allowed |= {f"{i}_{what}" for i in self.inputs for what in ("shape", "dtype")}
+        if self.variadic:
+            allowed |= {self.inputs[-1] + "_shapes", self.inputs[-1] + "_dtypes"}
+        if tangents:
+            allowed |= {"t_" + i for i in self.inputs}
+        else:
+            allowed |= {"g"} if self.n_outputs == 1 else {"g", *(f"g{k}" for k in range(self.n_outputs))}
+        unknown = [name for name in rule.names if name not in allowed]
+        if unknown:
+            raise DeclarationError(f"{qualname} asks for {unknown}; it may ask for {sorted(allowed)}")
+        return rule
+
+    def rule_for(self, name: str) -> Rule | None:
+        """The rule of an input by name; an input without one cannot be differentiated."""
+        return self.rules.get(name)
+
+    def input_names(self, count: int) -> tuple[str, ...]:
+        """The inputs' names; those of a variadic operator are numbered."""
+        if not self.variadic:
+            return self.inputs[:count]
+        fixed = self.inputs[:-1]
+        return fixed + tuple(f"{self.inputs[-1]}{i}" for i in range(count - len(fixed)))
+
+    def output_names(self) -> tuple[str, ...]:
+        """The names by which rules ask for results."""
+        if self.outputs is None:
+            return ("out",)
+        return self.outputs
+
+    def plan(self, mask: int, inputs: int) -> Plan:
+        """The plan for a set of inputs (a bit mask) that want gradients; made once."""
+        found = self.plans.get((mask, inputs))
+        if found is None:
+            found = self.plans[mask, inputs] = Plan(self, mask, inputs)
+        return found
+
+    # ----- overloads and aliases -----
+
+    def when_number(self, argument: str, other: Op) -> Op:
+        """Use the operator `other` where `argument` is a Python number."""
+        self.for_number[argument] = other
+        return self
+
+
+def _camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
+
+
+def _declarator(kind: str) -> Callable[..., Any]:
+    def declare(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+        if function is not None:
+            return Op(function, kind, options)
+        return lambda f: Op(f, kind, options)
+
+    return declare
+
+
+elementwise = _declarator(ELEMENTWISE)
+view = _declarator(VIEW)
+op = _declarator(OP)
+composite = _declarator(COMPOSITE)
+
+
+def linear(*inputs: Any, **options: Any) -> Any:
+    """Declare an operator linear in the named inputs (each by itself); in its first where none is named."""
+    if inputs and callable(inputs[0]):
+        return Op(inputs[0], LINEAR, {"linear_in": (), **options})
+    return lambda f: Op(f, LINEAR, {"linear_in": inputs, **options})

@@ -1,0 +1,159 @@
+"""Shapes: `Size`, broadcasting, axes. Integers in, integers out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex
+
+from . import config
+
+
+class Size(tuple):
+    """A tensor's shape: a tuple of ints that prints as `torch.Size([...])`.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(2, 3).shape
+    flambeau.Size([2, 3])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
+        return tuple.__new__(cls, [_dimension(s, i) for i, s in enumerate(sizes)])
+
+    def __repr__(self) -> str:
+        return f"{config.module_name}.Size([{', '.join(map(str, self))}])"
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Any:
+        return Size(other + tuple(self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        return Size(tuple.__mul__(self, other))
+
+    __rmul__ = __mul__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Size, (tuple(self),)
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this shape."""
+        n = 1
+        for s in self:
+            n *= s
+        return n
+
+
+def _dimension(size: Any, position: int) -> int:
+    try:
+        return size.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is "
+                        f"'{type(size).__name__}')") from None
+
+
+def as_size(shape: Sequence[int]) -> Size:
+    """A `Size` of ints known to be ints, without checking them again."""
+    return tuple.__new__(Size, shape)
+
+
+def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """The shape that `a` and `b` broadcast to.
+
+    Raises:
+        RuntimeError: two sizes differ and neither is 1 (PyTorch's text).
+    """
+    if len(a) < len(b):
+        longer, shorter = list(b), a
+    else:
+        longer, shorter = list(a), b
+    offset = len(longer) - len(shorter)
+    for i, s in enumerate(shorter):
+        axis = offset + i
+        t = longer[axis]
+        if s == t or s == 1:
+            continue
+        if t != 1:
+            x = a[axis - len(longer) + len(a)]
+            y = b[axis - len(longer) + len(b)]
+            raise RuntimeError(f"The size of tensor a ({x}) must match the size of tensor b ({y}) at "
+                               f"non-singleton dimension {axis}")
+        longer[axis] = s
+    return tuple(longer)
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """`dim` counted from the front; a 0-d tensor has one dimension for this purpose.
+
+    Raises:
+        IndexError: out of range (PyTorch's text).
+    """
+    n = ndim or 1
+    if not -n <= dim < n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+    return dim + n if dim < 0 else dim
+
+
+def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """Axes to reduce over: all of them for None or an empty sequence.
+
+    Raises:
+        IndexError: out of range.
+        RuntimeError: an axis named twice.
+    """
+    if dims is None:
+        return tuple(range(ndim))
+    if isinstance(dims, int):
+        dims = (dims,)
+    found = tuple(wrap_dim(int(d), ndim) for d in dims)
+    if len(set(found)) != len(found):
+        twice = next(d for d in found if found.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    if not found:
+        return tuple(range(ndim))
+    return found if ndim else ()
+
+
+def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
+    """`shape` with its -1 worked out.
+
+    Raises:
+        RuntimeError: the shape does not hold `numel` elements (PyTorch's text).
+    """
+    known, unknown = 1, None
+    for i, s in enumerate(shape):
+        if s == -1:
+            if unknown is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            unknown = i
+        elif s < 0:
+            raise RuntimeError(f"invalid shape dimension {s}")
+        else:
+            known *= s
+    sizes = tuple(shape)
+    if unknown is None:
+        if known == numel:
+            return sizes
+    elif known > 0 and numel % known == 0:
+        return (*sizes[:unknown], numel // known, *sizes[unknown + 1:])
+    elif known == 0 and numel == 0:
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the "
+                           "unspecified dimension size -1 can be any value and is ambiguous")
+    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of a row-major tensor of this shape."""
+    strides, step = [], 1
+    for s in reversed(shape):
+        strides.append(step)
+        step *= max(s, 1)
+    return tuple(reversed(strides))

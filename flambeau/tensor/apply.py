@@ -1,0 +1,320 @@
+"""Applying an operator: promote, run on arrays, wrap, record.
+
+`apply` is the general way, for any dtypes, scalars, broadcasting, views and forward mode.
+Small operators on like arrays take the shorter ways of `fast`, which do the same.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd.modes import grad_mode, inference
+from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
+from ..backends.errstate import IGNORE, reset_state, set_state
+from ..backends.numpy import ArrayNamespace, primitives
+from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
+from ..shapes import broadcast_shapes
+from .tensor import Tensor
+
+ndarray = np.ndarray
+arrays = layer.arrays = ArrayNamespace(primitives(), REGISTRY)
+NO_PARAMS: dict[str, Any] = {}
+_FAST_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
+_NUMBERS = frozenset(dtypes.PYTHON_CATEGORY)
+
+
+class Interpreters:
+    """How many ways of running operators other than plainly are on (dual levels, ...), over all threads."""
+
+    active = 0
+
+
+def kernel_of(op: Op) -> Any:
+    """What computes an operator on arrays: the namespace's primitive of its name, or its own forward."""
+    kernel = op.__dict__.get("kernel")
+    if kernel is None:
+        name = op.name
+        if REGISTRY.get(name) is op or name in arrays.__dict__ and op.forward.__name__ == name:
+            kernel = getattr(arrays, name)
+        else:
+            forward = op.forward
+            kernel = (lambda *a, **k: forward(arrays, *a, **k)) if op.takes_xp else forward
+        op.kernel = kernel  # type: ignore[attr-defined]
+    return kernel
+
+
+def node_class(op: Op) -> Any:
+    """The class of an operator's nodes, made when the first is recorded."""
+    cls = op.node_class
+    if cls is None:
+        cls = op.node_class = type(OpNode)(op.node, (OpNode,), {"__slots__": (), "op": op, "__module__": "torch"})
+    return cls
+
+
+def gradient_edge(x: Tensor) -> Node:
+    """The node that a cotangent of `x` goes to: the one that made it, or its accumulator."""
+    node = x._node
+    if node is not None:
+        return x.grad_fn if x._base is not None else node  # type: ignore[return-value]
+    reference = x._accumulator
+    node = None if reference is None else reference()
+    if node is None:
+        if x._base is not None:
+            node = x.grad_fn
+            if node is not None:
+                return node
+        node = AccumulateGrad(x)
+        x._accumulator = weakref.ref(node)
+        if x._hooks:
+            node.register_tensor_hook(0, x._hooks)
+    return node
+
+
+def result_type(operands: Sequence[Any]) -> dtypes.dtype:
+    """PyTorch's promotion over tensors with dimensions, 0-d tensors and numbers, in that priority."""
+    with_dims = zero_dims = wrapped = None
+    for x in operands:
+        if x is None:
+            continue
+        if x.__class__ in _NUMBERS or not isinstance(x, Tensor):
+            d = dtypes.of_scalar(x)
+            wrapped = d if wrapped is None else dtypes.promote_types(wrapped, d)
+        else:
+            d = x.dtype
+            if x._array.ndim:
+                with_dims = d if with_dims is None else dtypes.promote_types(with_dims, d)
+            else:
+                zero_dims = d if zero_dims is None else dtypes.promote_types(zero_dims, d)
+    found = dtypes.combine_categories(with_dims, dtypes.combine_categories(zero_dims, wrapped))
+    assert found is not None
+    return found
+
+
+def _operands(op: Op, inputs: Sequence[Any]) -> tuple[list[Any], np.dtype | None]:
+    """The arrays an operator computes on, promoted as it says, and the narrow dtype to round results to."""
+    narrow: np.dtype | None = None
+    found: list[Any] = []
+    if op.promote == "none":
+        for x in inputs:
+            a = x._array if isinstance(x, Tensor) else x
+            if a.__class__ is ndarray and op.widens and a.dtype in dtypes.NARROW:
+                narrow = a.dtype if narrow is None else narrow
+                a = dtypes.widen(a)
+            found.append(a)
+        return found, narrow
+    common: np.dtype | None = None
+    for x in inputs:
+        if x is None:
+            continue
+        if not isinstance(x, Tensor) or (common is not None and x._array.dtype != common):
+            common = None
+            break
+        common = x._array.dtype
+    if common is None:
+        common = result_type(inputs).numpy
+    if op.promote == "float" and common.kind not in "fcV":
+        common = dtypes.get_default_dtype().numpy
+    compute = common
+    if op.widens and common in dtypes.NARROW:
+        narrow, compute = common, dtypes.float32.numpy
+    for x in inputs:
+        if x is None:
+            found.append(None)
+        elif isinstance(x, Tensor):
+            a = x._array
+            found.append(a if a.dtype == compute else dtypes.cast(a, compute))
+        else:
+            found.append(_number(x, compute))
+    return found, narrow
+
+
+def _number(value: Any, to: np.dtype) -> np.ndarray:
+    if to.kind in "iu" and not isinstance(value, bool):
+        return np.array(int(value) & (2 ** (8 * to.itemsize) - 1), np.uint64).astype(to)
+    if to == dtypes.BFLOAT16:
+        return dtypes.to_bfloat16(np.asarray(value, np.float32))
+    return np.asarray(value).astype(to)
+
+
+def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> Any:
+    """Run an operator on tensors (numbers and None where it takes them) and record it where asked."""
+    if op.kind == COMPOSITE:
+        if op.takes_xp:
+            return op.forward(layer.functions, *inputs, **params)
+        return op.forward(*inputs, **params)
+    values, narrow = _operands(op, inputs)
+    if op.kind == ELEMENTWISE and len(values) > 1:
+        shape: tuple[int, ...] | None = None
+        for a in values:
+            if a is not None:
+                shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
+    token = set_state(IGNORE)
+    try:
+        found = kernel_of(op)(*values, **params)
+    finally:
+        reset_state(token)
+    if op.n_outputs == 1:
+        outs = [_wrapped(found, narrow)]
+    else:
+        outs = [_wrapped(a, narrow) for a in found]
+    if op.kind == VIEW:
+        for i, out in enumerate(outs):
+            if out._array.base is not None or out._array is inputs[0]._array:
+                outs[i] = as_view(out, inputs[0], multi=op.multi_view)
+    if grad_mode.get() and op.differentiable:
+        for x in inputs:
+            if isinstance(x, Tensor) and x._requires_grad:
+                record(op, inputs, outs, params)
+                break
+    if inference.get():
+        for out in outs:
+            out._inference = True
+    if Interpreters.active:
+        from .forward_mode import push_forward
+
+        push_forward(op, inputs, outs, params)
+    if op.n_outputs == 1:
+        return outs[0]
+    return outs
+
+
+def _wrapped(a: Any, narrow: np.dtype | None) -> Tensor:
+    if a.__class__ is not ndarray:
+        a = np.asarray(a)
+    if narrow is not None and a.dtype == np.float32:
+        a = dtypes.cast(a, narrow)
+    out = Tensor.__new__(Tensor)
+    out._array = a
+    return out
+
+
+def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
+    """Make `out`, whose array lies in `source`'s memory, a view of it: one base, one version counter."""
+    counter = source._counter
+    if counter is None:
+        counter = source._counter = [0]
+    out._counter = counter
+    base = source._base
+    out._base = source if base is None else base
+    out._view_version = counter[0]
+    if multi:
+        out._creation = "multi"
+    elif inference.get():
+        out._creation = "inference"
+    elif not grad_mode.get():
+        out._creation = "no_grad"
+    elif source._creation is not None:
+        out._creation = source._creation
+    return out
+
+
+def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any], *,
+           original: Tensor | None = None) -> OpNode:
+    """Make the node of one application and hang it on the outputs.
+
+    Args:
+        original: what the first input held before it was overwritten, for an in-place application.
+    """
+    mask = 0
+    edges: list[Node | None] = []
+    numbers: list[int] | None = None
+    for i, x in enumerate(inputs):
+        if isinstance(x, Tensor) and x._requires_grad:
+            mask |= 1 << i
+            edges.append(gradient_edge(x))
+            if x._output_nr:
+                if numbers is None:
+                    numbers = [0] * len(inputs)
+                numbers[i] = x._output_nr
+        else:
+            edges.append(None)
+    plan = op.plan(mask, len(inputs))
+    node = new_node(node_class(op))
+    node.edges = tuple(edges)
+    node.edge_outputs = None if numbers is None else tuple(numbers)
+    node.extra = None
+    node.seq = next_number()
+    node.plan = plan
+    node.versions = None
+    saved: list[Any] = []
+    versions: list[int] = []
+    for i in plan.tensors:
+        x = inputs[i]
+        if i == 0 and original is not None:
+            x = original
+        elif not isinstance(x, Tensor) and x is not None:
+            x = _wrapped(_number(x, outs[0]._array.dtype if outs[0]._array.dtype.kind != "b" else
+                                 result_type(inputs).numpy), None)
+        saved.append(x)
+        versions.append(0 if x is None or x._counter is None else x._counter[0])
+    for k in plan.outs:
+        out = outs[k]
+        if out._counter is None:
+            out._counter = [0]
+        saved.append((out._array, out._counter))
+        versions.append(out._counter[0])
+    node.saved = tuple(saved)
+    if any(versions):
+        node.versions = tuple(versions)
+    node.consts = tuple([_const(what, which, inputs, params, op) for what, which in plan.consts])
+    first = outs[0]._array
+    node.outputs = None if op.n_outputs == 1 else tuple((o._array.shape, o._array.dtype) for o in outs)
+    node.fix = _fix(op, inputs, first)
+    for k, out in enumerate(outs):
+        if out._array.dtype.kind in "fcV":
+            out._requires_grad = True
+            out._node = node
+            if k:
+                out._output_nr = k
+    return node
+
+
+new_node = object.__new__
+
+
+def _const(what: str, which: Any, inputs: Sequence[Any], params: dict[str, Any], op: Op) -> Any:
+    if what == "param":
+        return params[which] if which in params else op.defaults[which]
+    if what == "shape":
+        x = inputs[which]
+        return () if not isinstance(x, Tensor) else x._array.shape
+    if what == "dtype":
+        return inputs[which].dtype
+    if what == "shapes":
+        return tuple(x._array.shape for x in inputs[which:])
+    return tuple(x.dtype for x in inputs[which:])
+
+
+def _fix(op: Op, inputs: Sequence[Any], first: np.ndarray) -> tuple[Any, ...] | None:
+    """What the gradients of this application need mending for, or None."""
+    shape, dtype = first.shape, first.dtype
+    unlike_shape = unlike_type = is_complex = is_narrow = False
+    for x in inputs:
+        if x is None:
+            continue
+        if not isinstance(x, Tensor):
+            unlike_shape = unlike_shape or shape != ()
+            continue
+        a = x._array
+        unlike_shape = unlike_shape or a.shape != shape
+        d = a.dtype
+        if d is not dtype and d != dtype:
+            unlike_type = True
+        is_complex = is_complex or d.kind == "c"
+        is_narrow = is_narrow or d in dtypes.NARROW
+    is_complex = is_complex or dtype.kind == "c"
+    is_narrow = is_narrow or dtype in dtypes.NARROW
+    unlike_shape = unlike_shape and op.kind == ELEMENTWISE
+    if not (unlike_shape or unlike_type or is_complex or is_narrow):
+        return None
+    shapes = None
+    if unlike_shape:
+        shapes = tuple(x._array.shape if isinstance(x, Tensor) else () for x in inputs)
+    types = tuple(x._array.dtype if isinstance(x, Tensor) else dtype for x in inputs)
+    return shapes, types, is_complex and op.holomorphic, is_narrow and op.widens
+layer.gradient_edge = gradient_edge

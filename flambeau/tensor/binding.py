@@ -1,0 +1,223 @@
+"""From a declaration to the function users call: arguments bound, checked and spread as PyTorch does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
+from .apply import NO_PARAMS, apply
+from .fast import binary, unary
+from .tensor import Tensor
+
+#: NumPy's spellings of arguments, which PyTorch accepts too
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def _type_name(x: Any) -> str:
+    if isinstance(x, Tensor):
+        return "Tensor"
+    if isinstance(x, (tuple, list)) and x:
+        kinds = ", ".join(_type_name(v) for v in x[:1])
+        return f"{type(x).__name__} of {kinds}" if all(type(v) is type(x[0]) for v in x) else type(x).__name__
+    return type(x).__name__
+
+
+def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Inputs and parameters from a call's arguments.
+
+    Raises:
+        TypeError: an argument is missing, unknown, given twice or of the wrong type.
+    """
+    names = op.inputs
+    inputs: list[Any] = []
+    params: dict[str, Any] = {}
+    n = len(names)
+    if kwargs:
+        for alias, name in _NUMPY_NAMES.items():
+            if alias in kwargs and alias not in names and alias not in op.params:
+                if name in names or name in op.params:
+                    kwargs[name] = kwargs.pop(alias)
+    for i, name in enumerate(names):
+        if i < len(args):
+            if name in kwargs:
+                raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+            inputs.append(args[i])
+        elif name in kwargs:
+            inputs.append(kwargs.pop(name))
+        elif i >= n - op.n_optional:
+            inputs.append(None)
+        else:
+            raise TypeError(f'{op.name}() missing 1 required positional arguments: "{name}"')
+    rest = args[n:]
+    if rest:
+        if op.spread is not None and not isinstance(rest[0], (tuple, list)) and rest[0] is not None:
+            params[op.spread] = rest
+        else:
+            if len(rest) > len(op.params):
+                raise TypeError(f"{op.name}() takes {n + len(op.params)} positional arguments but {len(args)} were "
+                                "given")
+            for name, value in zip(op.params, rest, strict=False):
+                params[name] = value
+    for name, value in kwargs.items():
+        if name not in op.params:
+            raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'")
+        if name in params:
+            raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+        params[name] = value
+    for name in op.params:
+        if name not in params:
+            if name not in op.defaults:
+                raise TypeError(f'{op.name}() missing 1 required positional arguments: "{name}"')
+        else:
+            value = params[name]
+            if isinstance(value, Tensor) and value._array.ndim == 0:
+                params[name] = value.item()
+    if op.variadic:
+        listed = inputs.pop()
+        if isinstance(listed, Tensor) or not isinstance(listed, (list, tuple)):
+            raise TypeError(f"{op.name}(): argument '{names[-1]}' (position {n}) must be tuple of Tensors, not "
+                            f"{_type_name(listed)}")
+        for i, x in enumerate(listed):
+            if not isinstance(x, Tensor):
+                raise TypeError(f"expected Tensor as element {i} in argument {n - 1}, but got {type(x).__name__}")
+        inputs.extend(listed)
+    else:
+        for i, x in enumerate(inputs):
+            if isinstance(x, Tensor):
+                continue
+            if x is None and i >= n - op.n_optional:
+                continue
+            if _is_number(x) and names[i] in op.numbers:
+                if isinstance(x, np.generic):
+                    inputs[i] = x.item()
+                continue
+            raise TypeError(f"{op.name}(): argument '{names[i]}' (position {i + 1}) must be Tensor, not "
+                            f"{_type_name(x)}")
+    return inputs, params
+
+
+def general(op: Op) -> Callable[..., Any]:
+    """The public function of any operator."""
+    result_type = None
+    if op.named and op.outputs:
+        from .returns import named_result
+
+        result_type = named_result(op)
+
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if op.for_number:
+            for name, other in op.for_number.items():
+                at = op.inputs.index(name)
+                value = args[at] if at < len(args) else kwargs.get(name)
+                if _is_number(value):
+                    found = functions_of(other)(*args, **kwargs)
+                    return found if out is None else write_out(op, found, out)
+        inputs, params = bind(op, args, kwargs)
+        if op.dtype_converts and "dtype" in params:
+            to = params.pop("dtype")
+            if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
+                inputs[0] = inputs[0].to(to)
+        if out is not None:
+            outs = out if isinstance(out, (tuple, list)) else (out,)
+            if any(isinstance(x, Tensor) and x._requires_grad for x in (*inputs, *outs)):
+                from ..autograd.modes import grad_mode
+
+                if grad_mode.get():
+                    raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
+                                       "differentiation, but one of the arguments requires grad.")
+        found = apply(op, inputs, params)
+        if out is not None:
+            found = write_out(op, found, out)
+        if result_type is not None:
+            return result_type(found)
+        return tuple(found) if found.__class__ is list else found
+
+    call.__name__ = call.__qualname__ = op.name
+    call.__doc__ = op.doc
+    return call
+
+
+def write_out(op: Op, found: Any, out: Any) -> Any:
+    """Put results into the tensors given as `out=`, resizing them where they are empty.
+
+    Raises:
+        RuntimeError: a result's dtype cannot be cast to its `out`'s.
+    """
+    if isinstance(found, (list, tuple)):
+        if not isinstance(out, (list, tuple)) or len(out) != len(found):
+            raise TypeError(f"{op.name}(): argument 'out' must be tuple of {len(found)} Tensors, not "
+                            f"{_type_name(out)}")
+        return [write_out(op, f, o) for f, o in zip(found, out, strict=True)]
+    if isinstance(out, (list, tuple)) and len(out) == 1:
+        out = out[0]
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
+    if not dtypes.can_cast(found.dtype, out.dtype):
+        raise RuntimeError(f"result type {found.dtype.scalar_name} can't be cast to the desired output type "
+                           f"{out.dtype.scalar_name}")
+    a, target = found._array, out._array
+    if target.shape != a.shape:
+        if target.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(target.shape)}, which does "
+                f"not match the required output shape {list(a.shape)}. This behavior is deprecated, and in a future "
+                "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse "
+                "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning,
+                stacklevel=3)
+        out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
+    else:
+        target[...] = dtypes.cast(a, target.dtype)
+    out._bump_version()
+    return out
+
+
+def functions_of(op: Op) -> Callable[..., Any]:
+    """An operator's public function, made once."""
+    call = op.call
+    if call is None:
+        call = general(op)
+        if op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional and not op.for_number:
+            if len(op.inputs) == 1:
+                call = unary(op, call)
+            elif len(op.inputs) == 2:
+                call, op.short = binary(op, call)  # type: ignore[attr-defined]
+        op.call = call
+        call.__doc__ = op.doc
+    return call
+
+
+def in_place(op: Op) -> Callable[..., Any]:
+    """An operator's in-place form, `name_`."""
+    from .inplace import fast_binary, write
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if op.for_number:
+            for name, other in op.for_number.items():
+                at = op.inputs.index(name)
+                value = args[at] if at < len(args) else kwargs.get(name)
+                if _is_number(value):
+                    return in_place(other)(*args, **kwargs)
+        inputs, params = bind(op, args, kwargs)
+        if op.kind == COMPOSITE:
+            raise NotImplementedError(f"{op.name}_")
+        return write(op, inputs, params)
+
+    call.__name__ = call.__qualname__ = op.name + "_"
+    call.__doc__ = f"`{op.name}`, written over this tensor."
+    if op.kind == ELEMENTWISE and len(op.inputs) == 2 and not op.params and not op.for_number:
+        quick = fast_binary(op, call)
+        quick.__doc__ = call.__doc__
+        return quick
+    return call
+
+
+__all__ = ["NO_PARAMS", "REGISTRY", "bind", "functions_of", "general", "in_place", "write_out"]

@@ -1,0 +1,32 @@
+"""Every function of tensors under PyTorch's name: the operators' namespace when values are tensors.
+
+Operators come from their declarations; the files imported below add the functions whose
+arguments no declaration can take, and take a declared name over where they dispatch to it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from .. import ops
+from ..autograd.node import layer
+from ..ops.declare import REGISTRY
+from .binding import functions_of
+
+FAMILIES = ops.FAMILIES
+_namespace = globals()
+for _key, _op in REGISTRY.items():
+    _call = _namespace[_key] = functions_of(_op)
+    for _alias in _op.aliases:
+        _namespace[_alias] = _call
+
+from .arithmetic import *  # noqa: E402, F403
+from .creation import *  # noqa: E402, F403
+from .indexing import *  # noqa: E402, F403
+from .memory import *  # noqa: E402, F403
+from .neural import *  # noqa: E402, F403
+from .random import *  # noqa: E402, F403
+from .reducing import *  # noqa: E402, F403
+from .shaping import *  # noqa: E402, F403
+
+layer.functions = sys.modules[__name__]

@@ -1,0 +1,9 @@
+"""Indexing and assignment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__: list[str] = []
+
+METHODS: dict[str, Any] = {}

@@ -1,0 +1,47 @@
+"""Named results: `torch.return_types.max(values=..., indices=...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import config
+from ..ops.declare import Op
+
+
+class NamedResult(tuple):
+    """A tuple whose fields have names, printed as PyTorch prints its return types."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+
+    def __new__(cls, values: Any) -> NamedResult:
+        return tuple.__new__(cls, values)
+
+    def __repr__(self) -> str:
+        lines = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        return f"{config.module_name}.return_types.{type(self).__name__}(\n{lines})"
+
+    def __reduce__(self) -> Any:
+        return tuple, (tuple(self),)
+
+
+_made: dict[str, type] = {}
+
+
+def result_class(name: str, fields: tuple[str, ...]) -> type:
+    """The class of results named `name`, made once."""
+    found = _made.get(name)
+    if found is None:
+        members: dict[str, Any] = {"__slots__": (), "_fields": fields, "n_fields": len(fields),
+                                   "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
+        for i, field in enumerate(fields):
+            members[field] = property(lambda self, i=i: tuple.__getitem__(self, i))
+        found = _made[name] = type(name, (NamedResult,), members)
+    return found
+
+
+def named_result(op: Op) -> Callable[[Any], Any]:
+    """What wraps an operator's results in its named tuple."""
+    assert op.outputs is not None
+    return result_class(op.name.removeprefix("_"), op.outputs)

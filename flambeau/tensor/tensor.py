@@ -1,0 +1,373 @@
+"""The tensor: one NumPy array, and what autograd needs to know of it.
+
+What is rare has a class-level default, so that making a tensor sets one attribute:
+
+    _array            the values; its dtype is the tensor's dtype
+    _requires_grad    whether gradients flow to it
+    _node             the node that made it; None for a leaf
+    _output_nr        which output of that node it is
+    _grad             its gradient, once accumulated
+    _counter          [version], shared by all that share memory; None: never viewed nor written to
+    _base             the tensor it is a view of (never itself a view)
+    _view_version     the version at which `_node` was true, for a view
+    _creation         how a view came to be, where that forbids writing to it
+    _accumulator      weak reference to its AccumulateGrad node
+    _tangent          forward-mode tangent
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd.node import HookDict, Node, RemovableHandle, layer
+from ..devices import CPU, device
+from ..shapes import Size, as_size
+
+_NON_LEAF_GRAD = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+    "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+    "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+    "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations."
+)
+
+
+#: C's names of the dtypes, in some of PyTorch's messages
+_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
+            "uint8": "unsigned char", "bool": "bool", "uint16": "unsigned short", "uint32": "unsigned int",
+            "uint64": "unsigned long", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+
+
+class Tensor:
+    """An n-dimensional array that records what is done to it.
+
+    Made by `flambeau.tensor`, `flambeau.zeros` and their kin.
+    See https://docs.pytorch.org/docs/stable/tensors.html
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    _array: np.ndarray
+    _requires_grad: bool = False
+    _node: Node | None = None
+    _output_nr: int = 0
+    _grad: Tensor | None = None
+    _counter: list[int] | None = None
+    _base: Tensor | None = None
+    _view_version: int = 0
+    _creation: str | None = None
+    _accumulator: Any = None
+    _hooks: HookDict | None = None
+    _post_accumulate_hooks: HookDict | None = None
+    _tangent: Any = None
+    _inference: bool = False
+    _retains: Any = None
+
+    __array_priority__ = 1000  # ndarray * tensor is a tensor's business
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Tensor or not args or not isinstance(args[0], Tensor):
+            from .creation import legacy_constructor
+
+            return legacy_constructor(cls, dtypes.get_default_dtype(), *args, **kwargs)
+        return args[0].as_subclass(cls)
+
+    # ----- what it is -----
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type of the elements."""
+        return dtypes.OF_NUMPY.get(self._array.dtype) or dtypes.of(self._array.dtype)
+
+    @property
+    def shape(self) -> Size:
+        """The sizes of the dimensions."""
+        return as_size(self._array.shape)
+
+    @property
+    def device(self) -> device:
+        """Where the elements lie."""
+        return CPU
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for this tensor."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if self._node is not None and not value:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a "
+                               "computed variable in a subgraph that doesn't require differentiation use "
+                               "var_no_grad = var.detach().")
+        if value and self._array.dtype.kind not in "fcV":
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if value and self._inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        self._requires_grad = bool(value)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operator made it."""
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor; None for a leaf."""
+        base = self._base
+        if base is not None and base._requires_grad:
+            assert self._counter is not None
+            if self._view_version != self._counter[0]:
+                from .views import regenerate
+
+                regenerate(self)
+        return self._node
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` accumulated; None before."""
+        if self._grad is None and self._node is not None and not self._retains:
+            import warnings
+
+            warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=2)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type "
+                            f"{type(value).__name__}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value._array.dtype != self._array.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{_C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
+                f"'{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+                "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any "
+                "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
+                "downstream systems that assume they match.")
+        if value._array.shape != self._array.shape:
+            raise RuntimeError(f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of "
+                               f"size '{list(self._array.shape)}'. Please ensure that the gradient and the tensor are "
+                               "the same size")
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def data(self) -> Tensor:
+        """The same values without history: writes to it are not recorded nor counted."""
+        out = object.__new__(Tensor)
+        out._array = self._array
+        return out
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self._requires_grad and value._array.dtype.kind not in "fcV":
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        self._array = value._array
+        self._accumulator = None if self._node is None else self._accumulator
+
+    @property
+    def _version(self) -> int:
+        """How often the memory was written to in place."""
+        if self._inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return 0 if self._counter is None else self._counter[0]
+
+    def _bump_version(self) -> None:
+        counter = self._counter
+        if counter is None:
+            self._counter = [1]
+        else:
+            counter[0] += 1
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its node this tensor is."""
+        return self._output_nr
+
+    @property
+    def name(self) -> None:
+        return None
+
+    @property
+    def layout(self) -> Any:
+        from ..devices import strided
+
+        return strided
+
+    is_cpu = property(lambda self: True)
+    is_cuda = is_sparse = is_quantized = is_meta = is_mps = is_mkldnn = is_xpu = is_nested = is_sparse_csr = property(
+        lambda self: False)
+    itemsize = property(lambda self: self._array.dtype.itemsize)
+    nbytes = property(lambda self: self._array.size * self._array.dtype.itemsize)
+    names = property(lambda self: (None,) * self._array.ndim)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether this non-leaf keeps its gradient (`retain_grad`)."""
+        return self._node is not None and bool(self._retains)
+
+    # ----- autograd -----
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs: Any = None) -> None:
+        """Accumulate into the leaves' `.grad` the gradient of this tensor, weighted by `gradient`.
+
+        Args:
+            gradient: the cotangent, shaped as this tensor; may be left out for a scalar.
+            retain_graph: keep what the graph saved, for another backward. Default: `create_graph`.
+            create_graph: record the computation of the gradients.
+            inputs: the only tensors whose `.grad` is wanted.
+
+        Raises:
+            RuntimeError: not a scalar and no gradient; no graph; the graph was freed.
+        """
+        from ..autograd.interface import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def retain_grad(self) -> None:
+        """Keep this non-leaf's gradient in `.grad` after backward.
+
+        Raises:
+            RuntimeError: it does not require grad.
+        """
+        if not self._requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        node = self.grad_fn
+        if node is None or self._retains:
+            return
+        import weakref
+
+        self._retains = True
+        more = node._more()
+        if more.retained is None:
+            more.retained = {}
+        more.retained[self._output_nr] = weakref.ref(self)
+
+    def register_hook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
+
+        Returns:
+            A handle whose `remove()` takes the hook away.
+
+        Raises:
+            RuntimeError: the tensor does not require grad.
+        """
+        if not self._requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        node = self.grad_fn
+        if self._hooks is None:
+            self._hooks = HookDict()
+        if node is not None:
+            node.register_tensor_hook(self._output_nr, self._hooks)
+        else:
+            reference = self._accumulator
+            node = None if reference is None else reference()
+            if node is not None:
+                node.register_tensor_hook(0, self._hooks)
+        handle = RemovableHandle(self._hooks)
+        self._hooks[handle.id] = hook
+        return handle
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(tensor)` after this leaf's gradient was accumulated."""
+        if not self._requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        if self._post_accumulate_hooks is None:
+            self._post_accumulate_hooks = HookDict()
+        handle = RemovableHandle(self._post_accumulate_hooks)
+        self._post_accumulate_hooks[handle.id] = hook
+        return handle
+
+    @property
+    def _backward_hooks(self) -> HookDict | None:
+        return self._hooks
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` in place and return this tensor."""
+        self.requires_grad = requires_grad
+        return self
+
+    def detach_(self) -> Tensor:
+        """Forget the history of this tensor, in place.
+
+        Raises:
+            RuntimeError: it is a view.
+        """
+        if self._base is not None:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
+                               "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
+                               "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+                               "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+                               "function in torch/optim/optimizer.py as a solution.")
+        self._node = None
+        self._output_nr = 0
+        self._requires_grad = False
+        return self
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode."""
+        return self._inference
+
+    # ----- printing -----
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from .printing import tensor_str
+
+        return tensor_str(self, tensor_contents=tensor_contents)
+
+    def __format__(self, spec: str) -> str:
+        from .printing import tensor_format
+
+        return tensor_format(self, spec)
+
+
+def wrap(array: np.ndarray) -> Tensor:
+    """A tensor of an array, without history."""
+    out = object.__new__(Tensor)
+    out._array = array
+    return out
+
+
+def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) -> Tensor:
+    """A tensor for a value that its own node saved: the same memory, version and history."""
+    out = object.__new__(Tensor)
+    out._array = array
+    out._counter = counter
+    out._requires_grad = True
+    out._node = node
+    if number:
+        out._output_nr = number
+    return out
+
+
+layer.wrap = wrap
+layer.wrap_output = wrap_output
+layer.tensor_class = Tensor

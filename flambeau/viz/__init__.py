@@ -1,0 +1,12 @@
+"""Ways to look at a graph: torchviz's drawing, tables of traces, pictures in files.
+
+>>> from flambeau.viz import make_dot
+"""
+
+from .dot import backward_picture, make_dot
+from .picture import Picture
+from .render import render
+from .traces import adjoint_trace, evaluation_trace, record, tangent_trace
+
+__all__ = ["Picture", "adjoint_trace", "backward_picture", "evaluation_trace", "make_dot", "record", "render",
+           "tangent_trace"]

@@ -1,0 +1,254 @@
+"""A layered drawing without Graphviz: ranks, few crossings, straight lines, drawn by matplotlib.
+
+Sugiyama's method in four steps. Ranks: a node stands just above the nearest node that
+needs it. Long edges get a bend in each rank that they pass. Order within a rank: the
+mean of the neighbours' places, swept down and up, keeping the order that crosses
+least. Places: each node as near to its neighbours' mean as the widths allow, which is
+an isotonic regression for each rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .picture import Arrow, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_CHARACTER = 0.085  # inches, of a 10 point monospace letter
+_LINE = 0.17  # inches from one line of a label to the next
+_GAP = 0.3  # inches between neighbours of one rank
+_RANK_GAP = 0.4  # inches between ranks
+_BEND = 0.1  # inches that a passing edge keeps free
+_CIRCLE = 0.55  # inches across
+_SWEEPS = 24
+_X11 = {"darkolivegreen1": "#caff70", "darkolivegreen3": "#a2cd5a"}  # names that only Graphviz knows
+
+
+@dataclass
+class Layout:
+    """Where everything goes, in inches: `across` a rank and `along` the ranks."""
+
+    ranks: list[list[str]]
+    size: dict[str, tuple[float, float]]  # key -> (across, along)
+    across: dict[str, float] = field(default_factory=dict)
+    along: dict[str, float] = field(default_factory=dict)
+    routes: list[tuple[Arrow, list[str]]] = field(default_factory=list)  # an arrow and what it passes
+
+
+def _label_lines(label: str) -> list[str]:
+    """A label's lines; Graphviz's HTML subscripts become mathematics."""
+    if label.startswith("<") and label.endswith(">"):
+        return ["$" + re.sub(r"<sub>(.*?)</sub>", r"_{\1}", label[1:-1]) + "$"]
+    return [line.removeprefix(" ") for line in label.split("\n") if line.strip()] or [""]
+
+
+def _ranks_of(keys: list[str], arrows: list[Arrow]) -> dict[str, int]:
+    """Each node's rank: one less than the least of the nodes that it points to, ends last."""
+    tied = {end for arrow in arrows if not arrow.headless for end in (arrow.tail, arrow.head)}
+    after: dict[str, list[str]] = {key: [] for key in keys}
+    before = dict.fromkeys(keys, 0)
+    for arrow in arrows:
+        # a saved tensor that is also a node's input would otherwise close a circle
+        if arrow.headless and arrow.tail in tied and arrow.head in tied:
+            continue
+        after[arrow.tail].append(arrow.head)
+        before[arrow.head] += 1
+    order = [key for key in keys if not before[key]]
+    for key in order:
+        for head in after[key]:
+            before[head] -= 1
+            if not before[head]:
+                order.append(head)
+    height = dict.fromkeys(keys, 0)
+    for key in reversed(order):
+        height[key] = max((height[head] + 1 for head in after[key]), default=0)
+    top = max(height.values(), default=0)
+    return {key: top - height[key] for key in keys}
+
+
+def _crossings(ranks: list[list[str]], heads: dict[str, list[str]]) -> int:
+    total = 0
+    for upper, lower in zip(ranks, ranks[1:], strict=False):
+        place = {key: position for position, key in enumerate(lower)}
+        ends = [sorted(place[head] for head in heads[key]) for key in upper]
+        flat = [end for group in ends for end in group]
+        total += sum(earlier > later for position, later in enumerate(flat) for earlier in flat[:position])
+    return total
+
+
+def _fewest_crossings(ranks: list[list[str]], heads: dict[str, list[str]],
+                      tails: dict[str, list[str]]) -> list[list[str]]:
+    best, least = [list(rank) for rank in ranks], _crossings(ranks, heads)
+    for sweep in range(_SWEEPS):
+        if not least:
+            break
+        downward = sweep % 2 == 0
+        neighbours = tails if downward else heads
+        for level in range(1, len(ranks)) if downward else range(len(ranks) - 2, -1, -1):
+            fixed = {key: place for place, key in enumerate(ranks[level - 1 if downward else level + 1])}
+            here = {key: place for place, key in enumerate(ranks[level])}
+
+            def mean(key: str, fixed: dict[str, int] = fixed, here: dict[str, int] = here) -> float:
+                near = [fixed[other] for other in neighbours[key]]  # noqa: B023 - called at once
+                return sum(near) / len(near) if near else here[key]
+
+            ranks[level].sort(key=mean)
+        count = _crossings(ranks, heads)
+        if count < least:
+            best, least = [list(rank) for rank in ranks], count
+    return best
+
+
+def _spread(wanted: list[float], widths: list[float]) -> list[float]:
+    """The centres nearest to those wanted, in the same order, with room for every width."""
+    offsets, at = [], 0.0
+    for position, width in enumerate(widths):
+        at += (widths[position - 1] + width) / 2 + _GAP if position else 0.0
+        offsets.append(at)
+    blocks: list[list[float]] = []  # [sum, count] of the pooled values, rising in their means
+    for want, offset in zip(wanted, offsets, strict=True):
+        blocks.append([want - offset, 1])
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
+            total, count = blocks.pop()
+            blocks[-1][0] += total
+            blocks[-1][1] += count
+    pooled = [total / count for total, count in blocks for _ in range(int(count))]
+    return [value + offset for value, offset in zip(pooled, offsets, strict=True)]
+
+
+def lay_out(picture: Picture) -> Layout:
+    """Places for every box of a picture, and the way that every arrow takes."""
+    boxes = picture.boxes()
+    turned = picture.direction != "TB"
+    size: dict[str, tuple[float, float]] = {}
+    for box in boxes:
+        lines = _label_lines(box.label)
+        width = _CIRCLE if picture.round else max(map(len, lines)) * _CHARACTER + 0.2
+        height = _CIRCLE if picture.round else len(lines) * _LINE + 0.12
+        size[box.key] = (height, width) if turned else (width, height)
+    rank = _ranks_of([box.key for box in boxes], picture.arrows())
+    ranks: list[list[str]] = [[] for _ in range(max(rank.values(), default=0) + 1)]
+    for key, level in rank.items():
+        ranks[level].append(key)
+    layout = Layout(ranks, size)
+    heads: dict[str, list[str]] = defaultdict(list)
+    tails: dict[str, list[str]] = defaultdict(list)
+    for number, arrow in enumerate(picture.arrows()):
+        first, last = sorted((arrow.tail, arrow.head), key=rank.__getitem__)
+        bends = [f"{number}/{level}" for level in range(rank[first] + 1, rank[last])]
+        for bend, level in zip(bends, range(rank[first] + 1, rank[last]), strict=True):
+            ranks[level].append(bend)
+            size[bend] = (_BEND, 0.0)
+        route = [first, *bends, last]
+        if rank[first] != rank[last]:
+            for upper, lower in zip(route, route[1:], strict=False):
+                heads[upper].append(lower)
+                tails[lower].append(upper)
+        layout.routes.append((arrow, route if first == arrow.tail else route[::-1]))
+    layout.ranks = ranks = _fewest_crossings(ranks, heads, tails)
+    along = 0.0
+    for level in ranks:
+        thickness = max((size[key][1] for key in level), default=0.0)
+        layout.along.update(dict.fromkeys(level, along + thickness / 2))
+        size.update({key: (_BEND, thickness) for key in level if "/" in key})
+        along += thickness + _RANK_GAP
+        layout.across.update(zip(level, _spread([0.0] * len(level), [size[key][0] for key in level]),
+                                 strict=True))
+    for sweep in range(_SWEEPS):
+        for level in ranks if sweep % 2 == 0 else ranks[::-1]:
+            wanted = []
+            for key in level:
+                near = [layout.across[other] for other in (*tails[key], *heads[key])]
+                wanted.append(sum(near) / len(near) if near else layout.across[key])
+            layout.across.update(zip(level, _spread(wanted, [size[key][0] for key in level]), strict=True))
+    return layout
+
+
+def draw(picture: Picture) -> Figure:
+    """The picture as a matplotlib figure, as large as its content."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Ellipse, FancyArrowPatch, FancyBboxPatch, PathPatch
+    from matplotlib.path import Path
+
+    layout = lay_out(picture)
+
+    def at(key: str, across: float = 0.0, along: float = 0.0) -> tuple[float, float]:
+        """A point beside a node's centre, on the page (x to the right, y upward)."""
+        a, b = layout.across[key] + across, layout.along[key] + along
+        return {"TB": (a, -b), "LR": (b, -a), "RL": (-b, -a)}[picture.direction]
+
+    def extent(key: str) -> tuple[float, float]:
+        a, b = layout.size[key]
+        return (a, b) if picture.direction == "TB" else (b, a)
+
+    corners = [(at(key)[0] + sx * extent(key)[0] / 2, at(key)[1] + sy * extent(key)[1] / 2)
+               for key in layout.across for sx in (-1, 1) for sy in (-1, 1)] or [(0.0, 0.0), (1.0, 1.0)]
+    left, right = min(x for x, _ in corners) - 0.15, max(x for x, _ in corners) + 0.15
+    low, high = min(y for _, y in corners) - 0.15, max(y for _, y in corners) + 0.15
+    figure = Figure(figsize=(right - left, high - low))
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(left, right), ylim=(low, high))
+    axes.axis("off")
+
+    for arrow, route in layout.routes:
+        start, end = route[0], route[-1]
+        sense = 1 if layout.along[start] < layout.along[end] else -1
+        points = [at(start, along=0 if picture.round else sense * layout.size[start][1] / 2),
+                  *(at(bend, along=side * sense * layout.size[bend][1] / 2)
+                    for bend in route[1:-1] for side in ((0,) if picture.round else (-1, 1))),
+                  at(end, along=0 if picture.round else -sense * layout.size[end][1] / 2)]
+        if picture.round:
+            points[0] = _towards(points[0], points[1], _CIRCLE / 2)
+            points[-1] = _towards(points[-1], points[-2], _CIRCLE / 2)
+        path = Path(*_smooth(points, upright=picture.direction == "TB", straight=picture.round))
+        looks = {"linewidth": 0.8, "linestyle": ":" if arrow.dotted else "-", "color": "black", "zorder": 1}
+        if arrow.headless:
+            axes.add_patch(PathPatch(path, fill=False, **looks))
+        else:
+            axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=9, **looks))
+    for box in picture.boxes():
+        (x, y), (width, height) = at(box.key), extent(box.key)
+        colour = _X11.get(box.colour, box.colour) or ("white" if picture.round else "lightgrey")
+        if picture.round:
+            axes.add_patch(Ellipse((x, y), width, height, facecolor=colour,
+                                   edgecolor="black", linewidth=0.8, zorder=2))
+        else:
+            axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height,
+                                          boxstyle="square,pad=0", facecolor=colour,
+                                          edgecolor="black", linewidth=0.8, zorder=2))
+        axes.text(x, y, "\n".join(_label_lines(box.label)), ha="center", va="center", zorder=3,
+                  fontsize=13 if picture.round else 10,
+                  family="serif" if picture.round else "monospace")
+    return figure
+
+
+def _towards(point: tuple[float, float], other: tuple[float, float],
+             distance: float) -> tuple[float, float]:
+    dx, dy = other[0] - point[0], other[1] - point[1]
+    length = max((dx * dx + dy * dy) ** 0.5, 1e-9)
+    return point[0] + dx / length * distance, point[1] + dy / length * distance
+
+
+def _smooth(points: list[tuple[float, float]], upright: bool,
+            straight: bool) -> tuple[list[tuple[float, float]], list[int]]:
+    """Vertices and codes of a path through the points that leaves and enters every rank squarely."""
+    move, line, curve = 1, 2, 4  # matplotlib.path.Path's codes
+    if straight and len(points) == 2:
+        return points, [move, line]
+    vertices, codes = [points[0]], [move]
+    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+        if upright:
+            middle = (y0 + y1) / 2
+            vertices += [(x0, middle), (x1, middle), (x1, y1)]
+        else:
+            middle = (x0 + x1) / 2
+            vertices += [(middle, y0), (middle, y1), (x1, y1)]
+        codes += [curve] * 3
+    return vertices, codes

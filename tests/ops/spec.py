@@ -1,0 +1,72 @@
+"""One record per operator: its samples and what to expect of it. The generic tests run over all records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call: tensors and other arguments as the user would pass them."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def sample(*args: Any, **kwargs: Any) -> Sample:
+    """A call with these arguments."""
+    return Sample(args, kwargs)
+
+
+class Make:
+    """Makes sample tensors, alike on every run."""
+
+    def __init__(self, module: Any, dtype: Any, requires_grad: bool = False, seed: int = 0) -> None:
+        self.module, self.dtype, self.requires_grad = module, dtype, requires_grad
+        self.random = np.random.default_rng(seed)
+
+    def __call__(self, *shape: int, low: float = -2.0, high: float = 2.0, dtype: Any = None,
+                 requires_grad: bool | None = None) -> Any:
+        """A tensor with elements spread evenly between `low` and `high`."""
+        d = dtype or self.dtype
+        values = self.random.uniform(low, high, shape)
+        if d.is_complex:
+            values = values + 1j * self.random.uniform(low, high, shape)
+        x = self.module.tensor(values, dtype=d)
+        wants = self.requires_grad if requires_grad is None else requires_grad
+        return x.requires_grad_() if wants and (d.is_floating_point or d.is_complex) else x
+
+    def integers(self, *shape: int, low: int = 0, high: int = 5, dtype: Any = None) -> Any:
+        """An integer tensor with elements in [low, high)."""
+        return self.module.tensor(self.random.integers(low, high, shape), dtype=dtype or self.module.int64)
+
+    def bools(self, *shape: int) -> Any:
+        """A tensor of truth values."""
+        return self.module.tensor(self.random.random(shape) < 0.5)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the generic tests know of one operator."""
+
+    name: str  # its public path: "exp", "nn.functional.relu", "Tensor.view"
+    samples: Callable[[Make], Iterable[Sample]]
+    reference: Callable[..., Any] | None = None  # on arrays: the value it should have
+    differentiable: bool = True
+    twice: bool = True  # has second derivatives
+    complex: bool = False  # also for complex numbers
+    inplace: str | None = None  # the in-place method's name, where it has one
+    integers: bool = False  # also for integer tensors
+
+
+RECORDS: dict[str, Record] = {}
+
+
+def record(name: str, samples: Callable[[Make], Iterable[Sample]], **what: Any) -> None:
+    """Register the record of one operator."""
+    assert name not in RECORDS, f"two records of {name}"
+    RECORDS[name] = Record(name, samples, **what)

@@ -1,0 +1,22 @@
+"""Every check by name: those that decide whether an operator passes, and those that are only told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import checks, derivatives  # noqa: F401  (each registers its checks)
+from .bridge import Missing
+from .outcome import Outcome
+from .runs import CHECKS, Run
+
+GATING = ("forward", "noncontig", "method", "inplace", "out", "operator", "alias", "dtypes", "errors")
+GATING += ("grad", "inplace_grad", "gradgrad", "fwad")
+REPORTED = ("strides", "views", "grad_fn", "unsupported", "messages", "warnings", "fwrev")
+
+
+def run_check(run: Run, name: str) -> Iterator[Outcome]:
+    """The outcomes of one check; a name the candidate lacks is one failure."""
+    try:
+        yield from CHECKS[name](run)
+    except Missing as missing:
+        yield run.outcome(name, "-", "-", str(missing))

@@ -1,0 +1,128 @@
+"""The traces of the fourth document, and of other scalar programs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import flambeau as torch
+from flambeau.viz import adjoint_trace, evaluation_trace, record, tangent_trace
+
+
+def f(x1, x2):
+    return torch.log(x1) + x1 * x2 - torch.sin(x2)
+
+
+def rounded(trace):
+    return {index: round(value, 3) for index, value in trace.values.items()}
+
+
+@pytest.mark.smoke
+def test_the_forward_evaluation_trace():
+    assert rounded(evaluation_trace(f, 2., 5.)) == {-1: 2, 0: 5, 1: 0.693, 2: 10, 3: -0.959, 4: 10.693, 5: 11.652}
+
+
+def test_the_forward_derivative_traces():
+    assert rounded(tangent_trace(f, 2., 5., wrt=0)) == {-1: 1, 0: 0, 1: 0.5, 2: 5, 3: 0, 4: 5.5, 5: 5.5}
+    assert rounded(tangent_trace(f, 2., 5., wrt=1)) == {-1: 0, 0: 1, 1: 0, 2: 2, 3: 0.284, 4: 2, 5: 1.716}
+
+
+def test_the_reverse_adjoint_trace():
+    assert rounded(adjoint_trace(f, 2., 5.)) == {5: 1, 4: 1, 3: -1, 2: 1, 1: 1, 0: 1.716, -1: 5.5}
+
+
+def test_the_formulas_are_the_documents():
+    rows = record(f, 2., 5.).evaluation_trace().rows
+    assert [row[1] for row in rows] == ["x₁", "x₂", "ln v₋₁", "v₋₁ × v₀", "sin v₀", "v₁ + v₂", "v₄ - v₃", "v₅"]
+    adjoint = {row[0]: row[1] for row in record(f, 2., 5.).adjoint_trace().rows}
+    assert adjoint["v̄₀"] == "v̄₂ × v₋₁ + v̄₃ × cos v₀"
+
+
+def test_the_graphs_are_the_documents():
+    program = record(f, 2., 5.)
+    forward = [(-1, 1), (-1, 2), (0, 2), (0, 3), (1, 4), (2, 4), (3, 5), (4, 5)]
+    drawn = program.forward_picture()
+    assert drawn.direction == "LR"
+    assert sorted((int(a.tail[2:]), int(a.head[2:])) for a in drawn.arrows()) == forward
+    turned = program.reverse_picture()
+    assert turned.direction == "RL"
+    assert sorted((int(a.head[2:]), int(a.tail[2:])) for a in turned.arrows()) == forward
+
+
+@pytest.mark.parametrize(("program", "point", "last_formula"), [
+    (lambda x: 3 * x ** 2, (5.,), "v₁ × 3"),
+    (lambda x: 7 - x, (5.,), "7 - v₀"),
+    (lambda x: x - 7, (5.,), "v₀ - 7"),
+    (lambda x: x + 7, (5.,), "v₀ + 7"),
+    (lambda x: x / 7, (5.,), "v₀ / 7"),
+    (lambda x: 2 ** x, (5.,), "2^v₀"),
+    (lambda x: x ** 3, (5.,), "v₀^3"),
+    (lambda x, y: x ** y, (2., 5.), "v₋₁^v₀"),
+    (lambda x: torch.atan(x), (5.,), "atan(v₀)"),
+    (lambda x: torch.exp(-x), (5.,), "exp v₁"),
+])
+def test_constants_and_other_operators(program, point, last_formula):
+    trace = record(program, *point).evaluation_trace()
+    assert trace.rows[-2][1] == last_formula
+    numbers = [torch.tensor(value, dtype=torch.float64) for value in point]
+    assert trace.values[max(trace.values)] == pytest.approx(program(*numbers).item())
+
+
+@pytest.mark.parametrize("program", [
+    lambda x, y: torch.tanh(x * y) / (1 + x ** 2),
+    lambda x, y: torch.sqrt(x) * torch.cos(y) - torch.abs(-x) / y,
+    lambda x, y: torch.sigmoid(x) ** 2 + torch.atan(y) * 0.5 + torch.add(x, y, alpha=3),
+    lambda x, y: 1 / x + 2 ** y - (3 - x),
+    lambda x, y: x * 2,
+])
+def test_three_ways_to_the_same_derivatives(program):
+    point = (1.5, 0.7)
+    trace = record(program, *point)
+    last = trace.last
+    for wrt in range(2):
+        tangents = trace.tangent_trace(wrt).values
+        directions = tuple(torch.tensor(float(place == wrt), dtype=torch.float64) for place in range(2))
+        primals = tuple(torch.tensor(value, dtype=torch.float64) for value in point)
+        _, slope = torch.func.jvp(program, primals, directions)
+        assert tangents[last] == pytest.approx(slope.item())
+        assert trace.adjoint_trace().values[wrt - 1] == pytest.approx(slope.item())
+
+
+def test_a_loop_gives_one_step_for_each_turn():
+    def power(x):
+        result = x
+        for _ in range(4):
+            result = result * x
+        return result
+
+    assert evaluation_trace(power, 2.).values == {0: 2, 1: 4, 2: 8, 3: 16, 4: 32}
+    assert adjoint_trace(power, 2.).values[0] == 80
+
+
+def test_tensors_can_be_given_and_are_left_alone():
+    x = torch.tensor(2., requires_grad=True)
+    assert adjoint_trace(lambda x: x.exp(), x).values[0] == pytest.approx(math.exp(2))
+    assert x.grad is None
+
+
+def test_what_is_no_scalar_program_is_refused():
+    with pytest.raises(ValueError, match=r"scalar programs.*\(3,\)"):
+        record(lambda x: (x * torch.ones(3)).sum(), 1.)
+    with pytest.raises(ValueError, match="does not depend on its inputs"):
+        record(lambda x: torch.tensor(1.), 1.)
+    with pytest.raises(IndexError, match="wrt is 2, but the program has 1 inputs"):
+        tangent_trace(lambda x: x * 2, 1., wrt=2)
+
+
+def test_a_table_is_aligned_in_text_and_on_a_rich_console():
+    from rich.console import Console
+    trace = tangent_trace(f, 2., 5.)
+    lines = str(trace).splitlines()
+    assert lines[0] == "forward derivative trace, by x₁"
+    columns = {len(line.replace("\u0307", "")) for line in lines[2:] if "ẋ" not in line and "ẏ" not in line}
+    assert len(columns) == 1
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(trace)
+    assert "v̇₋₁ × v₀ + v̇₀ × v₋₁" in console.export_text()
+    console.file.close()
