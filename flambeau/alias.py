@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType, TracebackType
@@ -28,7 +29,7 @@ PYTORCH = "2.13.0"  # what flambeau models
 _ALIAS, _HOME = "torch", __name__.rpartition(".")[0]
 
 
-class TorchFinder:
+class TorchFinder(MetaPathFinder):
     """Finds `torch` and `torch.*` among flambeau's modules; stands first in `sys.meta_path`."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None,
@@ -43,7 +44,7 @@ class TorchFinder:
         return ModuleSpec(fullname, _Loader(module), is_package=hasattr(module, "__path__"))
 
 
-class _Loader:
+class _Loader(Loader):
     """Hands the import system a module that is loaded already."""
 
     def __init__(self, module: ModuleType) -> None:
@@ -80,7 +81,6 @@ def _flambeau_module(fullname: str) -> ModuleType | None:
 
 
 _finder: TorchFinder | None = None
-_own_version: str | None = None
 
 
 def install() -> None:
@@ -91,7 +91,7 @@ def install() -> None:
     Raises:
         RuntimeError: PyTorch itself is imported already in this process.
     """
-    global _finder, _own_version
+    global _finder
     if _finder is not None:
         return
     home = importlib.import_module(_HOME)
@@ -100,10 +100,9 @@ def install() -> None:
         raise RuntimeError("torch is imported already, and it is not flambeau: "
                            "install the alias before the first `import torch`")
     _finder = TorchFinder()
-    sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _finder)
     config.module_name = _ALIAS
-    _own_version = __version__
-    home.__version__ = f"{PYTORCH}+flambeau.{__version__}"
+    vars(home)["__version__"] = f"{PYTORCH}+flambeau.{__version__}"
 
 
 def uninstall() -> None:
@@ -111,12 +110,12 @@ def uninstall() -> None:
     global _finder
     if _finder is None:
         return
-    sys.meta_path.remove(_finder)  # type: ignore[arg-type]
+    sys.meta_path.remove(_finder)
     _finder = None
     for name in [name for name in sys.modules if name == _ALIAS or name.startswith(_ALIAS + ".")]:
         del sys.modules[name]
     config.module_name = _HOME
-    importlib.import_module(_HOME).__version__ = __version__
+    vars(importlib.import_module(_HOME))["__version__"] = __version__
 
 
 class alias:

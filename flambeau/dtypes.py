@@ -179,8 +179,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     if a is b:
         return a
     if WIDE_UNSIGNED & {a, b} and not (a.is_floating_point or b.is_floating_point):
-        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
-                           f"{a.scalar_name} and {b.scalar_name}")
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to "
+                           f"promote {a.scalar_name} and {b.scalar_name}")
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.is_complex and low is float64:
@@ -277,9 +277,7 @@ class _Limits:
     def __eq__(self, other: object) -> bool:
         if self.__class__ is not other.__class__:
             return NotImplemented
-        return (self.bits, self.dtype) == (other.bits, other.dtype)  # type: ignore[attr-defined]
-
-    __hash__ = None  # type: ignore[assignment]
+        return self.__dict__ == other.__dict__
 
 
 class finfo(_Limits):
@@ -308,8 +306,9 @@ class finfo(_Limits):
         self.min, self.smallest_normal = -self.max, self.tiny
 
     def __repr__(self) -> str:
-        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-                f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")
+        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+                f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
+                f"dtype={self.dtype})")
 
 
 class iinfo(_Limits):

@@ -97,7 +97,7 @@ def layer(name: str) -> int:
     best, level = -1, None
     for depth, names in enumerate(LAYERS):
         for prefix in names:
-            if (name == prefix or name.startswith(prefix + ".") or not prefix and not name) and len(prefix) > best:
+            if (name == prefix or name.startswith(prefix + ".") or (not prefix and not name)) and len(prefix) > best:
                 best, level = len(prefix), depth
     assert level is not None, f"flambeau.{name} is in no layer: give it one in LAYERS"
     return level

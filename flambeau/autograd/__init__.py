@@ -1,1 +1,33 @@
-"""The graph: nodes, the engine that runs them backward, and the modes that decide what is recorded."""
+"""The graph: nodes, the engine that runs them backward, and the modes that decide what is recorded.
+
+`torch.autograd`'s own names are here too; those that are built on tensors are fetched from
+above when first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .interface import backward, grad
+from .modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+_ABOVE = {"Function": "flambeau.tensor.custom", "Variable": "flambeau.tensor.variable",
+          "NestedIOFunction": "flambeau.tensor.custom",
+          "gradcheck": "flambeau.autograd.gradcheck", "gradgradcheck": "flambeau.autograd.gradcheck"}
+_MODULES = ("forward_ad", "function", "functional", "graph", "grad_mode", "profiler", "anomaly_mode", "variable")
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        if name in _ABOVE:
+            found = globals()[name] = getattr(importlib.import_module(_ABOVE[name]), name)
+            return found
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError:
+        pass
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]

@@ -7,6 +7,7 @@ recording of every rule, flow under `create_graph`. The rules are the same lines
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heappop, heappush, heappushpop
 from operator import attrgetter
 from typing import Any
 
@@ -14,9 +15,9 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.errstate import IGNORE, reset_state, set_state
-from .accumulate import add_arrays
+from .accumulate import accumulate, add_arrays
 from .modes import grad_mode
-from .node import Extra, Node, layer
+from .node import AccumulateGrad, Extra, Node, layer
 
 Edge = tuple[Node, int]
 
@@ -61,7 +62,7 @@ def _wanted(order: list[Node], targets: set[Node]) -> set[Node]:
 class _Run:
     """One backward pass."""
 
-    __slots__ = ("captured", "create", "owned", "pending", "retain", "targets", "waiting", "wanted")
+    __slots__ = ("captured", "create", "found_heap", "found_leaves", "owned", "pending", "retain", "targets", "waiting", "wanted")
 
     def __init__(self, retain: bool, create: bool) -> None:
         self.retain = retain
@@ -72,6 +73,8 @@ class _Run:
         self.targets: dict[Node, list[int]] | None = None  # node -> its outputs to capture
         self.wanted: set[Node] | None = None
         self.captured: dict[Edge, Any] = {}
+        self.found_heap: list[tuple[int, Node]] = []
+        self.found_leaves: list[Node] = []
 
     def deliver(self, node: Node, output: int, g: Any) -> None:
         """Add a cotangent to what waits at a node's output."""
@@ -96,8 +99,28 @@ class _Run:
             if total.__class__ is np.ndarray and total.dtype != dtypes.BFLOAT16:
                 self.owned.add(node)
 
-    def step(self, node: Node) -> None:
-        """Run one node: hooks, rules, hooks, and deliver what comes out."""
+    def discover(self, node: Node, output: int, g: Any) -> None:
+        """`deliver`, and note the node if it is met for the first time."""
+        if node not in self.pending:
+            if node.is_leaf:
+                self.found_leaves.append(node)
+            else:
+                heappush(self.found_heap, (-node.seq, node))
+        self.deliver(node, output, g)
+
+    def long_step(self, node: Node) -> None:
+        """Run one node with all it may have: hooks, several outputs, gradients to mend."""
+        found = self.run_one(node)
+        numbers = node.edge_outputs
+        for i, next_node in enumerate(node.edges):
+            if next_node is not None and found[i] is not None:
+                self.discover(next_node, 0 if numbers is None else numbers[i], found[i])
+            elif next_node is not None and next_node.runs_undefined and next_node not in self.pending:
+                self.pending[next_node] = None
+                heappush(self.found_heap, (-next_node.seq, next_node))
+
+    def run_one(self, node: Node) -> Any:
+        """One node's hooks, rules, hooks; None where nothing beyond it is wanted."""
         g = self.pending.pop(node, None)
         extra = node.extra
         if extra is not None:
@@ -107,7 +130,7 @@ class _Run:
             if outputs is not None:
                 self.capture(node, outputs, g)
             if self.wanted is not None and node not in self.wanted:
-                return
+                return None
         if g is None:
             found: Any = (None,) * len(node.edges)
             if node.runs_undefined:
@@ -122,7 +145,13 @@ class _Run:
                 node.release()
         if extra is not None and extra.post_hooks:
             found = self.posthooks(node, extra, found, g)
-        del g
+        return found
+
+    def step(self, node: Node) -> None:
+        """Run one node where leaves are waited for, and deliver what comes out."""
+        found = self.run_one(node)
+        if found is None:
+            return
         edges, numbers, waiting = node.edges, node.edge_outputs, self.waiting
         for i, next_node in enumerate(edges):
             if next_node is None:
@@ -256,6 +285,77 @@ def _materialized(node: Node, g: list[Any], tensors: bool) -> list[Any]:
     return full
 
 
+class LeafHooks:
+    """How many hooks were ever put on leaves: with any, a leaf's turn comes as soon as it is ready."""
+
+    count = 0
+
+
+def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool) -> None:
+    """Backward to all leaves on arrays, finding the nodes as it goes.
+
+    The newest pending node has all its cotangents: whatever else could send it one is newer
+    still, hence done. So no node is visited beforehand. Leaves accumulate at the end.
+    """
+    run = _Run(retain, False)
+    pending, owned = run.pending, run.owned
+    heap: list[tuple[int, Node]] = []
+    leaves: list[Node] = []
+    run.found_heap, run.found_leaves = heap, leaves
+    for (node, output), g in zip(roots, cotangents, strict=True):
+        run.discover(node, output, g._array)
+    add = np.add
+    token = set_state(IGNORE)
+    grad = grad_mode.set(False)
+    node = heappop(heap)[1] if heap else None
+    try:
+        while node is not None:
+            if node.run is None or node.extra is not None:
+                run.long_step(node)
+                node = heappop(heap)[1] if heap else None
+                continue
+            g = pending.pop(node)
+            found = node.run(node, g)
+            if not retain and node.saved:
+                node.saved = None
+            newest = None
+            numbers = node.edge_outputs
+            i = 0
+            for next_node in node.edges:
+                if next_node is not None:
+                    x = found[i]
+                    if x is not None:
+                        if numbers is None and next_node.outputs is None:
+                            held = pending.get(next_node)
+                            if held is None:
+                                pending[next_node] = x
+                                if next_node.__class__ is AccumulateGrad:
+                                    leaves.append(next_node)
+                                elif newest is None:
+                                    newest = next_node
+                                else:
+                                    heappush(heap, (-next_node.seq, next_node))
+                            elif next_node in owned:
+                                add(held, x, held)
+                            else:
+                                run.deliver(next_node, 0, x)
+                        else:
+                            run.discover(next_node, numbers[i] if numbers else 0, x)
+                i += 1
+            if newest is None:
+                node = heappop(heap)[1] if heap else None
+            elif heap:
+                node = heappushpop(heap, (-newest.seq, newest))[1]
+            else:
+                node = newest
+        found = g = x = held = None
+        for leaf in leaves:
+            accumulate(leaf.variable, pending.pop(leaf), False)
+    finally:
+        grad_mode.reset(grad)
+        reset_state(token)
+
+
 def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bool, create: bool,
                  targets: Sequence[Edge] | None = None, accumulate: bool = False) -> dict[Edge, Any]:
     """Send cotangents from the roots to the leaves.
@@ -271,6 +371,9 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
     Returns:
         The gradients captured at the targets: arrays, or tensors if `create`.
     """
+    if targets is None and not create and not LeafHooks.count:
+        _run_plainly(roots, cotangents, retain)
+        return {}
     run = _Run(retain, create)
     order, run.waiting = _reachable(roots)
     if targets is not None:

@@ -98,11 +98,12 @@ class Node(metaclass=_NodeType):
     ('MulBackward0', (tensor(2., grad_fn=<MulBackward0>), tensor(2., grad_fn=<MulBackward0>)))
     """
 
-    __slots__ = ("__weakref__", "edge_outputs", "edges", "extra", "outputs", "seq")
+    __slots__ = ("__weakref__", "edge_outputs", "edges", "extra", "outputs", "run", "seq")
 
     edges: tuple[Node | None, ...]  # the node each input came from; None where no gradient is wanted
     edge_outputs: tuple[int, ...] | None  # which output of that node; None where all are the first
     outputs: tuple[tuple[tuple[int, ...], np.dtype], ...] | None  # shapes and dtypes, where several outputs
+    run: Callable[[Any, Any], Any] | None  # the short way on arrays; None where `vjp` must do
     seq: int
     extra: Extra | None
     is_leaf = False
@@ -139,7 +140,13 @@ class Node(metaclass=_NodeType):
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The nodes that the inputs came from, each with the number of the output it was."""
         numbers = self.edge_outputs or (0,) * len(self.edges)
-        return tuple(zip(self.edges, numbers, strict=True))
+        drawn = self.drawn_edges()
+        found = tuple(zip(self.edges, numbers, strict=True))
+        return found if drawn is None else tuple(found[i] for i in drawn)
+
+    def drawn_edges(self) -> list[int] | None:
+        """Which inputs have an edge in `next_functions`: indices and masks have none. None: all."""
+        return None
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -207,6 +214,13 @@ class OpNode(Node):
         if self.plan.saves_tensors:
             self.saved = None
 
+    def drawn_edges(self) -> list[int] | None:
+        op = self.op
+        if not op.edgeless:
+            return None
+        star = len(op.inputs) - 1 if op.variadic and op.inputs[-1] in op.edgeless else len(self.edges)
+        return [i for i in range(len(self.edges)) if i < star and op.inputs[min(i, len(op.inputs) - 1)] not in op.edgeless]
+
     def unpack(self, tensors: bool) -> list[Any]:
         """The saved values, versions checked."""
         saved = self.saved
@@ -236,39 +250,18 @@ class OpNode(Node):
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
         plan = self.plan
         fix = self.fix
-        saved = self.saved
-        # the common case, in full: arrays, one output, inputs saved at version 0
-        if plan.simple < 2 and not tensors and fix is None:
-            if plan.simple == 0:
-                values: tuple[Any, ...] = (cotangents, layer.arrays, None)
-            else:
-                if saved is None:
-                    raise RuntimeError(FREED_MESSAGE)
-                if self.versions is None:
-                    unpacked = []
-                    for x in saved:
-                        try:
-                            c = x._counter
-                            if c is not None and c[0]:
-                                raise RuntimeError(_modified(self, x, c[0], 0))
-                            unpacked.append(x._array)
-                        except AttributeError:  # a number, or an input left out
-                            unpacked.append(x)
-                else:
-                    unpacked = self.unpack(False)
-                values = (cotangents, layer.arrays, None, *unpacked)
-        else:
-            several = self.op.n_outputs > 1
-            gs = tuple(cotangents) if several else (cotangents,)
-            unpacked = self.unpack(tensors) if plan.saves_tensors else []
-            if fix is not None:
-                if not tensors and fix[3]:
-                    gs = tuple(None if g is None else dtypes.widen(g) for g in gs)
-                    unpacked = [dtypes.widen(v) if v.__class__ is np.ndarray else v for v in unpacked]
-                if fix[2]:
-                    conj = layer.functions.conj if tensors else np.conjugate
-                    gs = tuple(None if g is None else conj(g) for g in gs)
-            values = (*gs, layer.functions if tensors else layer.arrays, plan.needs, *unpacked, *self.consts)
+        gs = tuple(cotangents) if self.op.n_outputs > 1 else (cotangents,)
+        unpacked = self.unpack(tensors) if plan.saves_tensors else []
+        if fix is not None:
+            if not tensors and fix[3]:
+                gs = tuple(None if g is None else dtypes.widen(g) for g in gs)
+                unpacked = [dtypes.widen(v) if v.__class__ is np.ndarray else v for v in unpacked]
+            if fix[2]:
+                conj = layer.functions.conj if tensors else np.conjugate
+                gs = tuple(None if g is None else conj(g) for g in gs)
+        if self.op.many:
+            gs = (list(gs),)
+        values = (*gs, layer.functions if tensors else layer.arrays, plan.needs, *unpacked, *self.consts)
         if plan.joint is not None:
             if self.op.variadic:
                 values = self._gather_variadic(values)
@@ -286,8 +279,9 @@ class OpNode(Node):
 
     def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.plan.tensors:
-            start = self.op.n_outputs + 2 + len(self.op.inputs) - 1
-            return (*values, list(values[start: start + len(self.edges) - len(self.op.inputs) + 1]))
+            count = len(self.edges) - len(self.op.inputs) + 1
+            start = self.op.n_outputs + 2 + len(self.plan.tensors) - count
+            return (*values, list(values[start: start + count]))
         return values
 
     def _mend(self, result: list[Any], tensors: bool) -> list[Any]:
@@ -400,8 +394,7 @@ class AccumulateGrad(Node):
         self.variable = variable
         self.edges = ()
         self.edge_outputs = None
-        self.outputs = None
-        self.extra = None
+        self.outputs = self.extra = self.run = None
         self.seq = next_number()
 
     def vjp(self, cotangents: Any, tensors: bool) -> tuple[()]:

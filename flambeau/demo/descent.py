@@ -41,7 +41,7 @@ class Descent(NamedTuple):
 
 def descend(objective: Callable[[Any], Any], start: float, step_size: float) -> Descent:
     """x ← x - step · f'(x), recorded."""
-    x = torch.tensor(start, requires_grad=True)
+    x: Any = torch.tensor(start, requires_grad=True)
     path, heights = [x.item()], [objective(x).item()]
     for _ in range(STEPS):
         x.grad = None

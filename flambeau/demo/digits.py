@@ -96,7 +96,8 @@ def plot(run: Training, path: Path) -> Path:
     """The loss and the accuracy over the epochs, and the digits that were misread."""
     figure = Figure(figsize=(11, 4), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
-    curves, gallery = figure.subfigures(1, 2, width_ratios=(1.7, 1))
+    parts: Any = figure.subfigures(1, 2, width_ratios=(1.7, 1))
+    curves, gallery = parts
     epochs = range(1, len(run.losses) + 1)
     axes = curves.subplots()
     axes.semilogy(epochs, run.losses, color="tab:red")

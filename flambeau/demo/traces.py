@@ -29,13 +29,13 @@ def show(out: Path, console: Console) -> list[Path]:
     reverse = program.adjoint_trace()
     console.print(reverse)
 
-    point = torch.tensor(2.0), torch.tensor(5.0)
-    for wrt, table in enumerate(forward):
+    point: tuple[Any, ...] = torch.tensor(2.0), torch.tensor(5.0)
+    for wrt in range(2):
         directions = tuple(torch.tensor(float(place == wrt)) for place in range(2))
         value, slope = torch.func.jvp(function, point, directions)
         console.print(f"torch.func.jvp, one forward pass:   f = {value.item():.3f}, "
                       f"∂f/∂x{'₁₂'[wrt]} = {slope.item():.3f}")
-    leaves = [coordinate.requires_grad_() for coordinate in point]
+    leaves: list[Any] = [coordinate.requires_grad_() for coordinate in point]
     output = function(*leaves)
     output.backward()
     gradients = ", ".join(f"∂f/∂x{'₁₂'[place]} = {leaf.grad.item():.3f}" for place, leaf in enumerate(leaves))

@@ -90,14 +90,11 @@ def max_pool_backward(g: np.ndarray, indices: np.ndarray, spatial: Sizes, overla
     source = dtypes.widen(g).reshape(-1)
     positions = (indices.reshape(count, -1) + (np.arange(count) * size)[:, None]).reshape(-1) \
         if g.size else np.empty(0, np.int64)
-    if overlapping and source.dtype.kind == "f":
-        out = np.bincount(positions, source, count * size).astype(source.dtype, copy=False)
+    out = np.zeros(count * size, source.dtype)
+    if overlapping:
+        np.add.at(out, positions, source)
     else:
-        out = np.zeros(count * size, source.dtype)
-        if overlapping:
-            np.add.at(out, positions, source)
-        else:
-            out[positions] = source
+        out[positions] = source
     out = out.reshape(*lead, *spatial)
     return out if narrow is None else dtypes.cast(out, narrow)
 

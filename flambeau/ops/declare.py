@@ -10,7 +10,8 @@ Arrays are positional, parameters are keyword-only, and both are spelt as PyTorc
 them: the declaration is also the public signature. A rule asks for what it needs by
 name; that, and nothing else, is kept for backward. It may ask for
 
-    g               the cotangent of the output (`g0`, `g1`, ... where there are several)
+    g               the cotangent of the output (`g0`, `g1`, ... where there are several; `gs`, a list,
+                    where their number is not fixed)
     xp              the namespace the lines run over: arrays or tensors
     <input>         an input's value
     <input>_shape   only its shape
@@ -70,21 +71,22 @@ class Plan:
     step picks its own from it.
     """
 
-    __slots__ = ("consts", "joint", "needs", "outs", "saves_tensors", "simple", "steps", "tensors")
+    __slots__ = ("consts", "joint", "needs", "outs", "run", "saves_tensors", "simple", "steps", "tensors")
 
     def __init__(self, op: Op, mask: int, inputs: int) -> None:
         names = op.input_names(inputs)
         self.needs = tuple(bool(mask >> i & 1) for i in range(inputs))
+        self.run: Any = None  # the short way to run the rules on arrays, chosen when first recorded
         rules = op.joint_rule, {}
         if op.joint_rule is not None:
             wanted = set(op.joint_rule.names)
         else:
             rules = None, {i: op.rule_for(names[i]) for i in range(inputs) if self.needs[i]}
             wanted = {name for rule in rules[1].values() if rule for name in rule.names}
-        n = op.n_outputs
+        n = 1 if op.many else op.n_outputs
         self.tensors = tuple(i for i, name in enumerate(names) if name in wanted)
         if op.variadic and op.inputs[-1] in wanted:
-            self.tensors = tuple(range(inputs))
+            self.tensors += tuple(range(len(op.inputs) - 1, inputs))
         self.outs = tuple(i for i, name in enumerate(op.output_names()) if name in wanted)
         consts: list[tuple[str, Any]] = []
         for i, name in enumerate(names):
@@ -103,7 +105,7 @@ class Plan:
         self.consts = tuple(consts)
         self.saves_tensors = bool(self.tensors or self.outs)
 
-        place = {("g" if n == 1 else f"g{k}"): k for k in range(n)}
+        place = {"gs": 0} if op.many else {("g" if n == 1 else f"g{k}"): k for k in range(n)}
         if n > 1:
             place["g"] = 0
         place["xp"], place["needs"] = n, n + 1
@@ -164,7 +166,9 @@ class Op:
         #: names of the outputs where there are several; a namedtuple of them is returned if `named`
         self.outputs: tuple[str, ...] | None = options.pop("outputs", None)
         self.named: bool = options.pop("named", self.outputs is not None)
-        self.n_outputs = len(self.outputs) if self.outputs else 1
+        #: a list of outputs, as many as the arguments make it (unbind, split): rules ask for `gs`, the list
+        self.many: bool = options.pop("many", False)
+        self.n_outputs = 2 if self.many else len(self.outputs) if self.outputs else 1
         #: inputs' dtypes: "none" keeps them, "common" promotes them to one, "float" makes integers floats too
         self.promote: str = options.pop("promote", "common" if kind == ELEMENTWISE else "none")
         #: a result of comparison or classification: never differentiable
@@ -187,7 +191,17 @@ class Op:
         self.numbers: tuple[str, ...] = options.pop("numbers", self.inputs[1:] if kind == ELEMENTWISE else ())
         #: (input or parameter name, operator) used instead where that argument is a number
         self.for_number: dict[str, Op] = {}
+        #: inputs that keep their own dtype while the others are promoted (the condition of `where`)
+        self.unpromoted: tuple[str, ...] = options.pop("unpromoted", ())
+        #: parameters whose numbers count for the promoted dtype as an input's would (the exponent of `pow`)
+        self.promoting: tuple[str, ...] = options.pop("promoting", ())
+        #: kind of number (see `kind_of`) -> the exception that says it is not supported; `{}` is the dtype's name
+        self.refuses: dict[str, Exception] = options.pop("refuses", {})
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
+        #: the positional arguments in the order users give them, where parameters stand between the inputs
+        self.order: tuple[str, ...] | None = options.pop("order", None)
+        #: inputs that PyTorch draws no edge for (indices, masks, targets)
+        self.edgeless: tuple[str, ...] = options.pop("edgeless", ())
         #: unlike the name where several operators share a public name (overloads)
         key: str = options.pop("key", self.name)
         if options:
@@ -236,7 +250,8 @@ class Op:
         if tangents:
             allowed |= {"t_" + i for i in self.inputs}
         else:
-            allowed |= {"g"} if self.n_outputs == 1 else {"g", *(f"g{k}" for k in range(self.n_outputs))}
+            several = {"gs"} if self.many else {"g", *(f"g{k}" for k in range(self.n_outputs))}
+            allowed |= {"g"} if self.n_outputs == 1 else several
         unknown = [name for name in rule.names if name not in allowed]
         if unknown:
             raise DeclarationError(f"{qualname} asks for {unknown}; it may ask for {sorted(allowed)}")
@@ -272,6 +287,11 @@ class Op:
         """Use the operator `other` where `argument` is a Python number."""
         self.for_number[argument] = other
         return self
+
+
+def lacks(kernel: str, *kinds: str) -> dict[str, Exception]:
+    """For `refuses=`: PyTorch's words for numbers that a kernel of its is not made for."""
+    return dict.fromkeys(kinds, NotImplementedError(f"\"{kernel}\" not implemented for '{{}}'"))
 
 
 def _camel(name: str) -> str:

@@ -15,23 +15,19 @@ import numpy as np
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
+from ..autograd.runs import plan_of
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..backends.numpy import ArrayNamespace, primitives
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
-from .tensor import Tensor
+from .interpreting import special
+from .tensor import Tensor, wrap
 
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(primitives(), REGISTRY)
 NO_PARAMS: dict[str, Any] = {}
 _FAST_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _NUMBERS = frozenset(dtypes.PYTHON_CATEGORY)
-
-
-class Interpreters:
-    """How many ways of running operators other than plainly are on (dual levels, ...), over all threads."""
-
-    active = 0
 
 
 def kernel_of(op: Op) -> Any:
@@ -95,11 +91,36 @@ def result_type(operands: Sequence[Any]) -> dtypes.dtype:
     return found
 
 
-def _operands(op: Op, inputs: Sequence[Any]) -> tuple[list[Any], np.dtype | None]:
+def refuse(op: Op, d: dtypes.dtype) -> None:
+    """Raise what an operator has to say to numbers of a kind it does not support."""
+    kind = ("bool", "integer", "float", "complex")[d.category]
+    error = op.refuses.get(kind)
+    if error is None and d.numpy in dtypes.NARROW:
+        error = op.refuses.get("narrow")
+    if error is not None:
+        raise type(error)(str(error).replace("{}", d.scalar_name))
+
+
+def promoted_type(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> dtypes.dtype:
+    """The dtype that an operator's inputs are promoted to before it is asked whether floats are needed."""
+    operands = list(inputs)
+    if op.unpromoted:
+        operands = [x for x, name in zip(inputs, op.inputs, strict=False) if name not in op.unpromoted]
+    for name in op.promoting:
+        value = params.get(name)
+        if value is not None:
+            operands.append(value)
+    return result_type(operands)
+
+
+def _operands(op: Op, inputs: Sequence[Any],
+              params: dict[str, Any] = NO_PARAMS) -> tuple[list[Any], np.dtype | None]:
     """The arrays an operator computes on, promoted as it says, and the narrow dtype to round results to."""
     narrow: np.dtype | None = None
     found: list[Any] = []
     if op.promote == "none":
+        if op.refuses and isinstance(inputs[0], Tensor):
+            refuse(op, inputs[0].dtype)
         for x in inputs:
             a = x._array if isinstance(x, Tensor) else x
             if a.__class__ is ndarray and op.widens and a.dtype in dtypes.NARROW:
@@ -115,18 +136,23 @@ def _operands(op: Op, inputs: Sequence[Any]) -> tuple[list[Any], np.dtype | None
             common = None
             break
         common = x._array.dtype
-    if common is None:
-        common = result_type(inputs).numpy
+    if common is None or op.promoting or op.unpromoted:
+        common = promoted_type(op, inputs, params).numpy
+    if op.refuses:
+        refuse(op, dtypes.of(common))
     if op.promote == "float" and common.kind not in "fcV":
         common = dtypes.get_default_dtype().numpy
     compute = common
     if op.widens and common in dtypes.NARROW:
         narrow, compute = common, dtypes.float32.numpy
-    for x in inputs:
+    for i, x in enumerate(inputs):
         if x is None:
             found.append(None)
         elif isinstance(x, Tensor):
             a = x._array
+            if op.unpromoted and op.inputs[i] in op.unpromoted:
+                found.append(a)
+                continue
             found.append(a if a.dtype == compute else dtypes.cast(a, compute))
         else:
             found.append(_number(x, compute))
@@ -147,7 +173,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> 
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
         return op.forward(*inputs, **params)
-    values, narrow = _operands(op, inputs)
+    values, narrow = _operands(op, inputs, params)
     if op.kind == ELEMENTWISE and len(values) > 1:
         shape: tuple[int, ...] | None = None
         for a in values:
@@ -174,7 +200,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> 
     if inference.get():
         for out in outs:
             out._inference = True
-    if Interpreters.active:
+    if special[0]:
         from .forward_mode import push_forward
 
         push_forward(op, inputs, outs, params)
@@ -188,9 +214,7 @@ def _wrapped(a: Any, narrow: np.dtype | None) -> Tensor:
         a = np.asarray(a)
     if narrow is not None and a.dtype == np.float32:
         a = dtypes.cast(a, narrow)
-    out = Tensor.__new__(Tensor)
-    out._array = a
-    return out
+    return wrap(a)  # type: ignore[no-any-return]
 
 
 def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
@@ -233,7 +257,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
                 numbers[i] = x._output_nr
         else:
             edges.append(None)
-    plan = op.plan(mask, len(inputs))
+    plan = plan_of(op, mask, len(inputs))
     node = new_node(node_class(op))
     node.edges = tuple(edges)
     node.edge_outputs = None if numbers is None else tuple(numbers)
@@ -265,6 +289,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     first = outs[0]._array
     node.outputs = None if op.n_outputs == 1 else tuple((o._array.shape, o._array.dtype) for o in outs)
     node.fix = _fix(op, inputs, first)
+    node.run = plan.run if node.fix is None and op.n_outputs == 1 else None
     for k, out in enumerate(outs):
         if out._array.dtype.kind in "fcV":
             out._requires_grad = True

@@ -46,6 +46,14 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             if alias in kwargs and alias not in names and alias not in op.params:
                 if name in names or name in op.params:
                     kwargs[name] = kwargs.pop(alias)
+    if op.order is not None and len(args) > 1:
+        if len(args) > len(op.order):
+            raise TypeError(f"{op.name}() takes {len(op.order)} positional arguments but {len(args)} were given")
+        for name, value in zip(op.order, args, strict=False):
+            if name in kwargs:
+                raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+            kwargs[name] = value
+        args = ()
     for i, name in enumerate(names):
         if i < len(args):
             if name in kwargs:
@@ -185,7 +193,8 @@ def functions_of(op: Op) -> Callable[..., Any]:
     call = op.call
     if call is None:
         call = general(op)
-        if op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional and not op.for_number:
+        if (op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional and not op.for_number
+                and not op.unpromoted and not op.refuses.keys() & {"float", "any"}):
             if len(op.inputs) == 1:
                 call = unary(op, call)
             elif len(op.inputs) == 2:

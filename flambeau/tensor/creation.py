@@ -364,6 +364,4 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
         array = np.zeros(sizes(args, "new"), dtype.numpy)
     if device is not None:
         devices.check(device)
-    out: Tensor = object.__new__(cls)
-    out._array = array
-    return out
+    return wrap(array, cls)  # type: ignore[no-any-return]

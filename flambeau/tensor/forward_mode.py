@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from ..autograd.modes import enable_grad, grad_mode
 from ..autograd.node import layer
 from ..ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
-from .apply import Interpreters, apply
-from .tensor import Tensor
+from .apply import apply
+from .interpreting import special
+from .tensor import Tensor, wrap
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -30,7 +31,9 @@ _levels: list[weakref.WeakSet[Tensor]] = []
 
 def primal_of(x: Tensor) -> Tensor:
     """`x` without its tangent: the same memory and history."""
-    out = object.__new__(Tensor)
+    out: Tensor = wrap(x._array)
+    out._requires_grad, out._node, out._output_nr = x._requires_grad, x._node, x._output_nr
+    out._counter, out._base, out._accumulator = x._counter, x._base, x._accumulator
     out.__dict__.update(x.__dict__)
     out.__dict__.pop("_tangent", None)
     return out
@@ -228,7 +231,7 @@ def enter_dual_level() -> int:
     if _levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _levels.append(weakref.WeakSet())
-    Interpreters.active += 1
+    special[0] += 1
     return len(_levels) - 1
 
 
@@ -245,7 +248,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
                            "supported.")
     for x in _levels.pop():
         x._tangent = None
-    Interpreters.active -= 1
+    special[0] -= 1
 
 
 class dual_level:

@@ -15,8 +15,9 @@ from ..autograd.modes import grad_mode, inference
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
-from .apply import Interpreters, _operands, gradient_edge, kernel_of, new_node, node_class, record, result_type
-from .tensor import Tensor
+from .apply import _operands, gradient_edge, kernel_of, new_node, node_class, promoted_type, record
+from .interpreting import special
+from .tensor import Tensor, wrap
 from .views import CopySlices, Geometry
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
@@ -117,20 +118,19 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         if shape != a.shape:
             raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     if op.promote != "none":
-        result = result_type(inputs)
+        result = promoted_type(op, inputs, params)
         if op.promote == "float" and result.category < dtypes.FLOATING:
             result = dtypes.get_default_dtype()
         if op.differentiable and not dtypes.can_cast(result, target.dtype):
             raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
                                f"{target.dtype.scalar_name}")
-    values, _ = _operands(op, inputs)
+    values, _ = _operands(op, inputs, params)
     wants = recording and op.differentiable and any(isinstance(x, Tensor) and x._requires_grad for x in inputs)
     original = None
     if wants:
         mask = sum(1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x._requires_grad)
         if 0 in op.plan(mask, len(inputs)).tensors:
-            original = object.__new__(Tensor)
-            original._array = a.copy()
+            original = wrap(a.copy())
             original._requires_grad, original._node = target._requires_grad, target.grad_fn
             original._output_nr = target._output_nr
     token = set_state(IGNORE)
@@ -141,15 +141,14 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     finally:
         reset_state(token)
     tangents = None
-    if Interpreters.active:
+    if special[0]:
         from .forward_mode import tangent_of_write
 
         tangents = tangent_of_write(op, inputs, params)
     a[...] = found if found.dtype == a.dtype else dtypes.cast(np.asarray(found), a.dtype)
     target._bump_version()
     if wants:
-        out = object.__new__(Tensor)
-        out._array = a
+        out = wrap(a)
         out._counter = target._counter
         node = record(op, inputs, [out], params, original=original)
         rebase(target, node)
@@ -174,7 +173,7 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         except AttributeError:
             return general(input, other)
         if ((b is not other and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
-                or Interpreters.active or input._inference):
+                or special[0] or input._inference):
             return general(input, other)
         if (input._requires_grad or input._base is not None or (b is not other and other._requires_grad)) and enabled():
             return general(input, other)

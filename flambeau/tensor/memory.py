@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from .tensor import Tensor
+from .tensor import Tensor, wrap
 
 __all__ = ["is_complex", "is_floating_point", "is_tensor"]
 
@@ -34,8 +34,7 @@ def detach(self: Tensor) -> Tensor:
     >>> torch.ones(1, requires_grad=True).detach().requires_grad
     False
     """
-    out = object.__new__(Tensor)
-    out._array = self._array
+    out: Tensor = wrap(self._array)
     if self._counter is None:
         self._counter = [0]
     out._counter = self._counter

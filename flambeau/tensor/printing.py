@@ -37,7 +37,7 @@ class _PrintOptions:
 
 PRINT_OPTS = _PrintOptions()
 
-_PROFILES = {
+_PROFILES: dict[str, dict[str, float]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
     "full": {"precision": 4, "threshold": inf, "edgeitems": 3, "linewidth": 80},
@@ -69,9 +69,10 @@ def set_printoptions(
     tensor([1.12])
     >>> torch.set_printoptions(profile="default")
     """
-    chosen = _PROFILES.get(profile, {}) if isinstance(profile, str) else {}
+    chosen: dict[str, Any] = dict(_PROFILES.get(profile or "", {}))
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    for name, value in (chosen | {n: v for n, v in given.items() if v is not None}).items():
+    chosen.update((name, value) for name, value in given.items() if value is not None)
+    for name, value in chosen.items():
         setattr(PRINT_OPTS, name, value)
     PRINT_OPTS.sci_mode = sci_mode
 
@@ -110,6 +111,7 @@ def _real_style(values: np.ndarray) -> tuple[Callable[[float], str], int]:
     wide = high / low > 1000.0 or high > 1.0e8
     integral = bool((counted == np.ceil(counted)).all())
     forced = PRINT_OPTS.sci_mode
+    write: Callable[[float], str]
     if forced if forced is not None else wide or (low < 1.0e-4 and not integral):
         write = f"{{:.{PRINT_OPTS.precision}e}}".format
     elif integral:

@@ -1,6 +1,6 @@
 """The tensor: one NumPy array, and what autograd needs to know of it.
 
-What is rare has a class-level default, so that making a tensor sets one attribute:
+What every operator reads is a slot, set by `wrap`; the rest has a class-level default:
 
     _array            the values; its dtype is the tensor's dtype
     _requires_grad    whether gradients flow to it
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.engine import LeafHooks
 from ..autograd.node import HookDict, Node, RemovableHandle, layer
 from ..devices import CPU, device
 from ..shapes import Size, as_size
@@ -54,16 +55,20 @@ class Tensor:
     tensor([2., 4.])
     """
 
+    # Read at every operator: slots, which cost a tenth of a class-level default.
+    __slots__ = ("__dict__", "__weakref__", "_accumulator", "_array", "_base", "_counter", "_grad", "_node",
+                 "_output_nr", "_requires_grad")
     _array: np.ndarray
-    _requires_grad: bool = False
-    _node: Node | None = None
-    _output_nr: int = 0
-    _grad: Tensor | None = None
-    _counter: list[int] | None = None
-    _base: Tensor | None = None
+    _requires_grad: bool
+    _node: Node | None
+    _output_nr: int
+    _grad: Tensor | None
+    _counter: list[int] | None
+    _base: Tensor | None
+    _accumulator: Any
+    # Rare: class-level defaults.
     _view_version: int = 0
     _creation: str | None = None
-    _accumulator: Any = None
     _hooks: HookDict | None = None
     _post_accumulate_hooks: HookDict | None = None
     _tangent: Any = None
@@ -174,9 +179,7 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same values without history: writes to it are not recorded nor counted."""
-        out = object.__new__(Tensor)
-        out._array = self._array
-        return out
+        return wrap(self._array)  # type: ignore[no-any-return]
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -286,6 +289,7 @@ class Tensor:
         if node is not None:
             node.register_tensor_hook(self._output_nr, self._hooks)
         else:
+            LeafHooks.count += 1
             reference = self._accumulator
             node = None if reference is None else reference()
             if node is not None:
@@ -302,6 +306,7 @@ class Tensor:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         if self._post_accumulate_hooks is None:
             self._post_accumulate_hooks = HookDict()
+        LeafHooks.count += 1
         handle = RemovableHandle(self._post_accumulate_hooks)
         self._post_accumulate_hooks[handle.id] = hook
         return handle
@@ -349,22 +354,23 @@ class Tensor:
         return tensor_format(self, spec)
 
 
-def wrap(array: np.ndarray) -> Tensor:
+def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     """A tensor of an array, without history."""
-    out = object.__new__(Tensor)
+    out = object.__new__(cls)
     out._array = array
+    out._requires_grad = False
+    out._node = out._grad = out._counter = out._base = out._accumulator = None
+    out._output_nr = 0
     return out
 
 
 def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) -> Tensor:
     """A tensor for a value that its own node saved: the same memory, version and history."""
-    out = object.__new__(Tensor)
-    out._array = array
+    out: Tensor = wrap(array)
     out._counter = counter
     out._requires_grad = True
     out._node = node
-    if number:
-        out._output_nr = number
+    out._output_nr = number
     return out
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ..autograd.node import Node, OpNode, layer, next_number
+from ..autograd.runs import plan_of
 from ..ops.declare import REGISTRY
 from .tensor import Tensor
 
@@ -63,13 +64,14 @@ def regenerate(view: Tensor) -> None:
 
         op = REGISTRY["_select_positions"]
         cls = node_class(op)
-        plan = op.plan(1, 1)
+        plan = plan_of(op, 1, 1)
         node = object.__new__(cls)
         node.edges = (gradient_edge(base),)
         node.edge_outputs = (base._output_nr,) if base._output_nr else None
         node.extra = node.outputs = node.versions = None
         node.saved = ()
         node.plan = plan
+        node.run = None
         node.seq = next_number()
         node.fix = None
         if base._array.dtype.kind == "V" or base._array.dtype.kind == "c":
@@ -114,8 +116,7 @@ class CopySlices(Node):
         self.edges = (base_edge, *fn.edges[1:])
         numbers = (base_nr, *(fn.edge_outputs or (0,) * len(fn.edges))[1:])
         self.edge_outputs = numbers if any(numbers) else None
-        self.outputs = None
-        self.extra = None
+        self.outputs = self.extra = self.run = None
         self.seq = next_number()
 
     def release(self) -> None:

@@ -106,8 +106,10 @@ def _filled(step: Any, operands: Sequence[str | None], numbers: Sequence[float |
 
 
 def _constant(step: Any, missing: int, other: float | None) -> float | None:
-    name, value = operator_name(step.node), step.value
-    slope = next((slope for slope in step.slopes if slope is not None), None)
+    name = operator_name(step.node)
+    value: float = step.value
+    slopes: tuple[float | None, ...] = step.slopes
+    slope = next((slope for slope in slopes if slope is not None), None)
     if name == "Pow" and (missing == 0 or _is_scalar_to_the_tensor(step)):
         return math.exp(slope / value) if slope is not None else None  # the slope of c^v is c^v ln c
     if name == "Pow":

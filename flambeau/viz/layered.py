@@ -9,10 +9,11 @@ an isotonic regression for each rank.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .picture import Arrow, Picture
 
@@ -73,7 +74,7 @@ def _ranks_of(keys: list[str], arrows: list[Arrow]) -> dict[str, int]:
 
 def _crossings(ranks: list[list[str]], heads: dict[str, list[str]]) -> int:
     total = 0
-    for upper, lower in zip(ranks, ranks[1:], strict=False):
+    for upper, lower in itertools.pairwise(ranks):
         place = {key: position for position, key in enumerate(lower)}
         ends = [sorted(place[head] for head in heads[key]) for key in upper]
         flat = [end for group in ends for end in group]
@@ -138,34 +139,36 @@ def lay_out(picture: Picture) -> Layout:
     layout = Layout(ranks, size)
     heads: dict[str, list[str]] = defaultdict(list)
     tails: dict[str, list[str]] = defaultdict(list)
+    bent: set[str] = set()
     for number, arrow in enumerate(picture.arrows()):
         first, last = sorted((arrow.tail, arrow.head), key=rank.__getitem__)
-        bends = [f"{number}/{level}" for level in range(rank[first] + 1, rank[last])]
+        bends = [f"arrow {number} in rank {level}" for level in range(rank[first] + 1, rank[last])]
+        bent.update(bends)
         for bend, level in zip(bends, range(rank[first] + 1, rank[last]), strict=True):
             ranks[level].append(bend)
             size[bend] = (_BEND, 0.0)
         route = [first, *bends, last]
         if rank[first] != rank[last]:
-            for upper, lower in zip(route, route[1:], strict=False):
+            for upper, lower in itertools.pairwise(route):
                 heads[upper].append(lower)
                 tails[lower].append(upper)
         layout.routes.append((arrow, route if first == arrow.tail else route[::-1]))
     layout.ranks = ranks = _fewest_crossings(ranks, heads, tails)
     along = 0.0
-    for level in ranks:
-        thickness = max((size[key][1] for key in level), default=0.0)
-        layout.along.update(dict.fromkeys(level, along + thickness / 2))
-        size.update({key: (_BEND, thickness) for key in level if "/" in key})
+    for row in ranks:
+        thickness = max((size[key][1] for key in row), default=0.0)
+        layout.along.update(dict.fromkeys(row, along + thickness / 2))
+        size.update({key: (_BEND, thickness) for key in row if key in bent})
         along += thickness + _RANK_GAP
-        layout.across.update(zip(level, _spread([0.0] * len(level), [size[key][0] for key in level]),
+        layout.across.update(zip(row, _spread([0.0] * len(row), [size[key][0] for key in row]),
                                  strict=True))
     for sweep in range(_SWEEPS):
-        for level in ranks if sweep % 2 == 0 else ranks[::-1]:
+        for row in ranks if sweep % 2 == 0 else ranks[::-1]:
             wanted = []
-            for key in level:
+            for key in row:
                 near = [layout.across[other] for other in (*tails[key], *heads[key])]
                 wanted.append(sum(near) / len(near) if near else layout.across[key])
-            layout.across.update(zip(level, _spread(wanted, [size[key][0] for key in level]), strict=True))
+            layout.across.update(zip(row, _spread(wanted, [size[key][0] for key in row]), strict=True))
     return layout
 
 
@@ -208,7 +211,8 @@ def draw(picture: Picture) -> Figure:
             points[0] = _towards(points[0], points[1], _CIRCLE / 2)
             points[-1] = _towards(points[-1], points[-2], _CIRCLE / 2)
         path = Path(*_smooth(points, upright=picture.direction == "TB", straight=picture.round))
-        looks = {"linewidth": 0.8, "linestyle": ":" if arrow.dotted else "-", "color": "black", "zorder": 1}
+        looks: dict[str, Any] = {"linewidth": 0.8, "linestyle": ":" if arrow.dotted else "-", "color": "black",
+                                 "zorder": 1}
         if arrow.headless:
             axes.add_patch(PathPatch(path, fill=False, **looks))
         else:
@@ -243,7 +247,7 @@ def _smooth(points: list[tuple[float, float]], upright: bool,
     if straight and len(points) == 2:
         return points, [move, line]
     vertices, codes = [points[0]], [move]
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if upright:
             middle = (y0 + y1) / 2
             vertices += [(x0, middle), (x1, middle), (x1, y1)]

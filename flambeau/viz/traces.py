@@ -14,6 +14,7 @@ their distance from the inputs, then by the order in which they ran.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -89,7 +90,7 @@ class Program:
         tangents = {index: float(place == wrt) for place, index in enumerate(self.inputs)}
         rows = [(_v(index, _DOT), f"x{_DOT}{_sub(place)}", "", number(tangents[index]))
                 for place, index in enumerate(self.inputs, 1)]
-        for index, step in self.steps.items():
+        for index, _step in self.steps.items():
             terms = list(self.terms(index))
             tangents[index] = sum(slope * tangents[operand] for operand, slope, _ in terms)
             rows.append((_v(index, _DOT),
@@ -252,7 +253,7 @@ def adjoint_trace(function: Callable[..., Any], *point: Any) -> Trace:
 
 
 def _check_scalar(value: Any) -> None:
-    if value.numel() != 1:
+    if math.prod(value.shape) != 1:
         raise ValueError(f"traces are of scalar programs, but a tensor of shape {tuple(value.shape)} was met")
 
 
@@ -280,7 +281,7 @@ def _made_tensors() -> Iterator[dict[int, tuple[Any, Any]]]:
     """
     made: dict[int, tuple[Any, Any]] = {}
 
-    def watch(frame: Any, event: str, result: Any) -> None:
+    def watch(frame: Any, event: Any, result: Any) -> None:
         if event == "return":
             _notice(made, result)
         if earlier is not None:

@@ -127,10 +127,10 @@ def test_what_flambeau_does_not_have_is_said():
             except ModuleNotFoundError as missing:
                 print(missing.name, "|", missing)
     """).splitlines() == [
-        "torch.quantum | flambeau has no module 'flambeau.quantum', "
-        "which 'torch.quantum' stands for while torch means flambeau",
-        "torch.nn.quantum | flambeau has no module 'flambeau.nn.quantum', "
-        "which 'torch.nn.quantum' stands for while torch means flambeau"]
+        ("torch.quantum | flambeau has no module 'flambeau.quantum', "
+        "which 'torch.quantum' stands for while torch means flambeau"),
+        ("torch.nn.quantum | flambeau has no module 'flambeau.nn.quantum', "
+        "which 'torch.nn.quantum' stands for while torch means flambeau")]
 
 
 def test_the_alias_names_the_version_it_models():

@@ -21,6 +21,7 @@ import json
 import os
 import sys
 import time
+import traceback
 import warnings
 from typing import Any
 
@@ -107,6 +108,8 @@ def _apart(name: str, checks: list[str], options: argparse.Namespace, side: Any)
         try:
             with os.fdopen(send, "w") as pipe:
                 json.dump([dataclasses.asdict(o) for o in examine(name, checks, options, side)], pipe)
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(send)

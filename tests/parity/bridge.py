@@ -25,6 +25,8 @@ WIDENED = {
     torch.complex32: torch.complex64,
     torch.float8_e4m3fn: torch.float32,
     torch.float8_e5m2: torch.float32,
+    torch.float8_e4m3fnuz: torch.float32,
+    torch.float8_e5m2fnuz: torch.float32,
 }
 WIDENED_NAMES = {
     str(narrow).rpartition(".")[2]: str(wide).rpartition(".")[2] for narrow, wide in WIDENED.items()
@@ -45,18 +47,15 @@ def dtype_name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
-def strided_array(tensor: torch.Tensor) -> np.ndarray:
-    """A writable copy of the tensor's memory seen through the tensor's own shape and strides."""
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise Unsupported(f"{tensor.layout} tensor")
+def memory_of(tensor: torch.Tensor) -> np.ndarray:
+    """A copy of the flat memory the tensor spans, gaps included, so that any layout can be rebuilt."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type != "cpu":
+        raise Unsupported(f"{tensor.layout} tensor on {tensor.device}")
     tensor = tensor.detach().resolve_conj().resolve_neg()
     shape, stride = tuple(tensor.shape), tuple(tensor.stride())
-    # An overlapping or gapped tensor keeps its layout: copy the memory it spans, not its elements.
     span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
     memory = torch.as_strided(tensor, (span,), (1,), tensor.storage_offset())
-    memory = memory.to(WIDENED.get(tensor.dtype, tensor.dtype)).numpy().copy()
-    strides = tuple(s * memory.itemsize for s in stride)
-    return np.lib.stride_tricks.as_strided(memory, shape, strides)
+    return memory.to(WIDENED.get(tensor.dtype, tensor.dtype)).numpy(force=True).copy()
 
 
 class Side:
@@ -73,7 +72,8 @@ class Side:
 
     def seed(self, value: int = 20) -> None:
         """Put the default generator of this side into the state both sides share."""
-        self.module.manual_seed(value)
+        if seed := getattr(self.module, "manual_seed", None):
+            seed(value)
 
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, self.module.Tensor)
@@ -86,24 +86,22 @@ class Side:
 
     def tensor(self, source: torch.Tensor) -> Any:
         """The tensor of this side with the same values, dtype, strides and requires_grad."""
-        array = strided_array(source)
+        memory = memory_of(source)
+        shape, stride = tuple(source.shape), tuple(source.stride())
+        array = np.lib.stride_tricks.as_strided(memory, shape, tuple(s * memory.itemsize for s in stride))
         made = self.module.from_numpy(array)
         if source.dtype in WIDENED:
-            made = made.to(self.dtype(dtype_name(source.dtype)))
-            if tuple(made.stride()) != tuple(source.stride()):
-                memory = self.module.from_numpy(np.ascontiguousarray(_memory_of(array)))
-                memory = memory.to(self.dtype(dtype_name(source.dtype)))
-                made = memory.as_strided(tuple(source.shape), tuple(source.stride())).detach()
+            narrow = self.dtype(dtype_name(source.dtype))
+            made = made.to(narrow)
+            if tuple(made.stride()) != stride:  # a conversion closes gaps and unfolds overlaps
+                made = self.module.from_numpy(memory).to(narrow).as_strided(shape, stride).detach()
         if source.requires_grad:
             made.requires_grad_(True)
         return made
 
-    def array(self, values: np.ndarray, requires_grad: bool = False) -> Any:
+    def array(self, values: np.ndarray) -> Any:
         """A tensor of this side owning a copy of `values`."""
-        made = self.module.from_numpy(values.copy())
-        if requires_grad:
-            made.requires_grad_(True)
-        return made
+        return self.module.from_numpy(values.copy())
 
     def convert(self, value: Any, wrap: Callable[[Any, int], Any] | None = None) -> Any:
         """`value`, however nested, with everything of PyTorch's replaced by this side's counterpart.
@@ -128,7 +126,8 @@ class Side:
         wide = WIDENED_NAMES.get(dtype_name(tensor.dtype))
         if wide is not None:
             tensor = tensor.to(self.dtype(wide))
-        return tensor.numpy()
+        # PyTorch keeps undefined gradients as zeros without memory; only `force` writes them out.
+        return tensor.numpy(force=True) if self.module is torch else tensor.numpy()
 
     def tensors(self, value: Any) -> Iterator[Any]:
         """The tensors in a nested result, in order."""
@@ -140,12 +139,6 @@ class Side:
         elif isinstance(value, dict):
             for item in value.values():
                 yield from self.tensors(item)
-
-
-def _memory_of(view: np.ndarray) -> np.ndarray:
-    while isinstance(view.base, np.ndarray):
-        view = view.base
-    return view
 
 
 class Crossing:
@@ -214,4 +207,4 @@ def _module_like(layer: torch.nn.Module, module: ModuleType) -> Any:
     return made(**{name: getattr(layer, name) for name in names})
 
 
-__all__ = ["Crossing", "Missing", "Side", "Unsupported", "candidate_name", "dtype_name", "strided_array"]
+__all__ = ["Crossing", "Missing", "Side", "Unsupported", "candidate_name", "dtype_name"]

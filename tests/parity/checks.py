@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import compare, opdb
-from .bridge import Missing, Side, Unsupported
-from .outcome import Outcome, attempt
+from .bridge import Missing, Side, Unsupported, dtype_name
+from .outcome import Outcome, attempt, raised
 from .runs import Call, Run, both, call, check, compare_samples, describe, verdict
 
 # ---- values
@@ -29,10 +29,18 @@ def forward(run: Run) -> Iterator[Outcome]:
 
 @check
 def dtypes(run: Run) -> Iterator[Outcome]:
-    """Every dtype the operator takes: result dtype and values."""
+    """Every dtype the operator takes (of those the candidate has): result dtype and values."""
     pair = function(run)
-    for outcome, *_ in compare_samples(run, "dtypes", run.dtypes(opdb.dtype_names(run.op)), pair, share=0.4):
+    there = [name for name in opdb.dtype_names(run.op) if hasattr(run.have.module, name)]
+    for outcome, *_ in compare_samples(run, "dtypes", run.dtypes(there), pair, share=0.4):
         yield outcome
+
+
+def strided_apart(sample: Any) -> Any:
+    """The sample with gaps in every tensor; sparse ones have no strides."""
+    if (apart := attempt(sample.noncontiguous)).error is not None:
+        raise Unsupported(str(apart.error))
+    return apart.value
 
 
 @check
@@ -40,7 +48,7 @@ def noncontig(run: Run) -> Iterator[Outcome]:
     """The same samples with every tensor strided apart."""
     pair = function(run)
     for outcome, *_ in compare_samples(
-        run, "noncontig", run.dtypes(run.usual), lambda s: pair(s.noncontiguous()), share=0.5
+        run, "noncontig", run.dtypes(run.usual), lambda s: pair(strided_apart(s)), share=0.5
     ):
         yield outcome
 
@@ -74,7 +82,7 @@ def operator(run: Run) -> Iterator[Outcome]:
 @check
 def alias(run: Run) -> Iterator[Outcome]:
     """PyTorch's other names for the operator: function, method, in-place method."""
-    dtype = run.dtype or opdb.dtype_names(run.op)[0]
+    dtype = run.dtype or next(iter(run.usual), "float32")
     for other in run.op.aliases:
         for kind in ("op", "method_variant", "inplace_variant"):
             function = getattr(other, kind)
@@ -122,7 +130,7 @@ def out(run: Run) -> Iterator[Outcome]:
     """out=: into the right shape, into an empty tensor, and into a wrong dtype."""
     if not run.op.supports_out:
         return
-    dtype = run.dtype or opdb.dtype_names(run.op)[0]
+    dtype = run.dtype or next(iter(run.usual), "float32")
     functions = [(side, opdb.function_of(run.op, side)) for side in (run.want, run.have)]
     for index, sample in run.samples(dtype, share=0.4):
         first = call(*functions[0], sample).result
@@ -148,7 +156,8 @@ def _into(side: Side, function: Callable, sample: Any, like: Any, kind: str, run
         if run.want.is_tensor(result):
             dtype = run.want.module.int64 if kind == "integer" else result.dtype
             shape = (0,) if kind == "empty" else tuple(result.shape)
-            return side.tensor(run.want.module.zeros(shape, dtype=dtype))
+            # Made by the library itself: memory lent by NumPy could not be resized.
+            return side.module.zeros(shape, dtype=side.dtype(dtype_name(dtype)))
         rooms = [room(item) for item in result]
         return rooms if isinstance(result, list) else tuple(rooms)
 
@@ -235,10 +244,11 @@ def strides(run: Run) -> Iterator[Outcome]:
     pair = function(run)
     for outcome, want, have in compare_samples(run, "strides", run.dtypes(run.usual), pair):
         if _comparable(want, have):
-            pairs = zip(
-                want.side.tensors(want.result.value), have.side.tensors(have.result.value), strict=True
+            pairs = list(
+                zip(want.side.tensors(want.result.value), have.side.tensors(have.result.value), strict=True)
             )
-            outcome.reason = next((r for w, h in pairs if (r := compare.strides(w, h))), "")
+            found = attempt(lambda p=pairs: next((r for w, h in p if (r := compare.strides(w, h))), ""))
+            outcome.reason = found.value if found.error is None else raised(found.error)
             yield outcome
 
 

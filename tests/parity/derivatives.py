@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import compare, opdb
-from .bridge import Crossing, Side, Unsupported, dtype_name
+from .bridge import WIDENED_NAMES, Crossing, Side, Unsupported, dtype_name
 from .outcome import Outcome, attempt, raised
 from .runs import Run, check, describe
 
@@ -23,10 +23,14 @@ def draws(side: Side, tensors: list[Any], seed: int, requires_grad: bool = False
     made = []
     for like in tensors:
         shape, dtype = tuple(like.shape), dtype_name(like.dtype)
-        values = rng.uniform(-1, 1, shape)
+        values = np.asarray(rng.uniform(-1, 1, shape))
         if dtype.startswith("complex"):
             values = values + 1j * rng.uniform(-1, 1, shape)
-        made.append(side.array(np.asarray(values, dtype=dtype), requires_grad))
+        wide = WIDENED_NAMES.get(dtype)
+        tensor = side.array(np.asarray(values, dtype=wide or dtype))
+        if wide is not None:
+            tensor = tensor.to(like.dtype)
+        made.append(tensor.requires_grad_(True) if requires_grad else tensor)
     return made
 
 
@@ -83,17 +87,20 @@ def derivative_check(
                 if want.error is not None:  # PyTorch has no such derivative: nothing to hold against
                     continue
                 have = attempt(lambda sample=sample: follow(run.have, sample))
-                if have.error is not None:
-                    reason = raised(have.error)
-                else:
-                    reason = _difference(run, want.value, have.value)
+                reason, detail = raised(have.error) if have.error else None, have.trace
+                if have.error is None:
+                    judged = attempt(lambda w=want, h=have: _difference(run, w.value, h.value))
+                    reason = judged.value if judged.error is None else f"comparing {raised(judged.error)}"
+                    detail = judged.trace
             except Unsupported:
                 continue
-            yield run.outcome(name, dtype, index, reason, f"{describe(sample)}\n{have.trace}")
+            yield run.outcome(name, dtype, index, reason, f"{describe(sample)}\n{detail}")
 
 
 def _difference(run: Run, want: list[Any], have: list[Any]) -> str | None:
     compared = compare.Comparison(run.op, run.want, run.have)
+    if want and isinstance(want[0], str) and want[0] != have[0]:
+        return f"{have[0]}, expected {want[0]}"
     if len(want) != len(have):
         return f"{len(have)} gradients, expected {len(want)}"
     for k, (expected, found) in enumerate(zip(want, have, strict=True)):

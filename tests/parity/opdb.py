@@ -32,15 +32,13 @@ UNINITIALISED = frozenset(
 # `output_process_fn_grad` keeps of them.
 GAUGE = frozenset("svd linalg.svd svd_lowrank pca_lowrank linalg.eig linalg.eigh linalg.qr qr".split())
 
-# Operators that exist for a compiler, a GPU or PyTorch's own internals.
+# Entries that exist for a compiler, a GPU or PyTorch's own internals, by how their names begin ...
 INTERNAL = (
-    "jiterator",
-    "torch.",
-    "_",
-    "bmm.triton",
-    "max_pool2d_with_indices_backward",
-    "native_dropout_backward",
+    *("jiterator", "torch.", "_", "bmm.triton", "max_pool2d_with_indices_backward"),
+    *("native_dropout_backward", "nn.functional.batch_norm.without_cudnn"),
 )
+# ... and those with nothing to compare: sparse results, and `slice`, which is no function of PyTorch's.
+INCOMPARABLE = frozenset("sparse.sampled_addmm sparse.mm.reduce to_sparse slice".split())
 
 # What the project promises first; a missing one is a failure, not a skip.
 REQUIRED = tuple(
@@ -99,7 +97,8 @@ def operators() -> dict[str, OpInfo]:
 
 
 def _internal(op: OpInfo) -> bool:
-    return full_name(op).startswith(INTERNAL) and not op.name.startswith("__")
+    name = full_name(op)
+    return name in INCOMPARABLE or (name.startswith(INTERNAL) and not name.startswith("__"))
 
 
 def named(name: str) -> list[OpInfo]:
@@ -119,24 +118,27 @@ def function_of(op: OpInfo, side: Side) -> Callable:
 def absence(op: OpInfo, side: Side) -> str | None:
     """What the side lacks of the operator, or None."""
     module, name = side.module, op.name
-    if name.startswith("__"):
-        candidates = [f"Tensor.{name}"]
-    elif "." in name:
-        candidates = [name]
+    if name.startswith("__"):  # looked up as Python does: in the classes, not in their metaclass
+        there = any(name in vars(base) for base in module.Tensor.__mro__ if base is not object)
     else:
-        candidates = [name, f"Tensor.{name}", f"Tensor.{name}_"]
-    for path in candidates:
-        try:
-            resolve(module, path)
-        except Missing:
-            continue
+        paths = [name] if "." in name else [name, f"Tensor.{name}", f"Tensor.{name}_"]
+        there = any(map(functools.partial(_has, module), paths))
+    if not there:
+        return f"missing {name}"
+    try:
         # A public function must be public here too: the method alone does not do.
-        try:
-            rebind(op.op, module, name)
-        except Missing as missing:
-            return str(missing)
-        return None
-    return f"missing {name}"
+        rebind(op.op, module, name)
+    except Missing as missing:
+        return str(missing)
+    return None
+
+
+def _has(module: Any, path: str) -> bool:
+    try:
+        found = resolve(module, path)
+    except Missing:
+        return False
+    return callable(found) or path in ("Tensor.T", "Tensor.H", "Tensor.mT", "Tensor.mH")
 
 
 def present(op: OpInfo, side: Side) -> bool:
@@ -163,27 +165,22 @@ def gradient_dtypes(op: OpInfo) -> list[str]:
     return [n for n in ("float64", "complex128") if n in names]
 
 
-def samples(
-    op: OpInfo,
-    dtype: str,
-    *,
-    limit: int,
-    requires_grad: bool = False,
-    only: int | None = None,
-    rich: bool = False,
-) -> Iterator[tuple[int, Any]]:
-    """(index, sample) pairs: `limit` of them spread evenly over PyTorch's list, or just number `only`."""
+def samples(op: OpInfo, dtype: str, *, requires_grad: bool = False, rich: bool = False) -> list[Any]:
+    """PyTorch's samples for the operator; `rich`: its larger set."""
     make = op.reference_inputs if rich else op.sample_inputs
-    everything = list(make("cpu", getattr(torch, dtype), requires_grad=requires_grad))
-    if only is not None:
-        chosen = [only] if only < len(everything) else []
-    elif limit >= len(everything):
-        chosen = list(range(len(everything)))
+    return list(make("cpu", getattr(torch, dtype), requires_grad=requires_grad))
+
+
+def spread(samples: list[Any], limit: int) -> Iterator[tuple[int, Any]]:
+    """(index, sample) pairs: `limit` of them, from first to last at even distances."""
+    last = len(samples) - 1
+    if limit > last:
+        chosen = range(last + 1)
     else:
-        chosen = [round(k * (len(everything) - 1) / max(limit - 1, 1)) for k in range(limit)]
-    for index in dict.fromkeys(chosen):
-        if _numel(everything[index]) <= LARGEST_SAMPLE:
-            yield index, everything[index]
+        chosen = dict.fromkeys(round(k * last / max(limit - 1, 1)) for k in range(limit))
+    for index in chosen:
+        if _numel(samples[index]) <= LARGEST_SAMPLE:
+            yield index, samples[index]
 
 
 def _numel(sample: Any) -> int:

@@ -45,7 +45,7 @@ class Outcome:
         """The reason without its particulars, so that equal mistakes read equal."""
         text = re.sub(r"^(values differ).*", r"\1", re.sub(r"^output\S*: ", "", self.reason))
         text = re.sub(r"\([\d, ]*\)|\[[\d, ]*\]|torch\.Size", "*", text)
-        return re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?j?", "#", text)[:110]
+        return re.sub(r"(?<![A-Za-z_\d])-?\d+(\.\d+)?(e[+-]?\d+)?j?", "#", text)[:110]
 
 
 class TooSlow(Exception):

@@ -42,6 +42,8 @@ def resolve(root: Any, path: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             raise Missing(f"missing {path}") from None
+        except ImportError as error:  # a lazily imported submodule that does not import
+            raise Missing(f"missing {path}: {error}") from None
     return found
 
 
@@ -57,9 +59,8 @@ def _paths() -> dict[int, str]:
                 paths.setdefault(id(value), f"{namespace}.{name}".lstrip("."))
     for name in dir(torch.Tensor):
         value = getattr(torch.Tensor, name)
-        if callable(value) and not hasattr(object, name):
+        if callable(value) and name not in object.__dict__:
             paths.setdefault(id(value), f"Tensor.{name}")
-    paths[id(torch.Tensor.__getitem__)] = "Tensor.__getitem__"
     return paths
 
 
@@ -93,11 +94,11 @@ def _same(path: str, function: Any) -> bool:
         return False
 
 
-_copies: dict[tuple[int, str], Callable] = {}
+_copies: dict[tuple[Callable, ModuleType], Callable] = {}
 
 
 def _copy(function: types.FunctionType, module: ModuleType) -> Callable:
-    key = id(function), module.__name__
+    key = function, module
     if key in _copies:
         return _copies[key]
     names = _names(function.__code__)

@@ -29,6 +29,7 @@ class Run:
     dtype: str | None = None
     only: int | None = None
     rich: bool = False
+    made: dict[tuple[str, bool], list[Any]] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def name(self) -> str:
@@ -54,10 +55,15 @@ class Run:
     def samples(
         self, dtype: str, *, share: float = 1.0, requires_grad: bool = False
     ) -> Iterator[tuple[int, Any]]:
-        limit = max(1, round(self.limit * share))
-        return opdb.samples(
-            self.op, dtype, limit=limit, requires_grad=requires_grad, only=self.only, rich=self.rich
-        )
+        """(index, sample) pairs: the one asked for, or a share of the limit spread over PyTorch's list."""
+        key = dtype, requires_grad
+        if key not in self.made:
+            self.made[key] = opdb.samples(self.op, dtype, requires_grad=requires_grad, rich=self.rich)
+        made = self.made[key]
+        if self.only is not None:
+            yield from [(self.only, made[self.only])] if self.only < len(made) else []
+        else:
+            yield from opdb.spread(made, max(1, round(self.limit * share)))
 
     def outcome(
         self, check: str, dtype: str, sample: int | str, reason: str | None = "", detail: str = ""
@@ -87,10 +93,15 @@ class Call:
 
 
 def call(side: Side, function: Callable, sample: Any, **more: Any) -> Call:
-    """Copy the sample to the side, seed, call. The copy is made outside the attempt's clock."""
+    """Copy the sample to the side, seed, call."""
     crossing = Crossing(side)
-    given = crossing(sample.input)
-    args, kwargs = crossing(tuple(sample.args)), crossing(dict(sample.kwargs)) | more
+    copied = attempt(
+        lambda: (crossing(sample.input), crossing(tuple(sample.args)), crossing(dict(sample.kwargs)) | more)
+    )
+    if copied.error is not None:
+        copied.trace = f"while copying the sample: {copied.trace}"
+        return Call(side, crossing, None, (), more, copied)
+    given, args, kwargs = copied.value
     side.seed()
     return Call(side, crossing, given, args, kwargs, attempt(lambda: function(given, *args, **kwargs)))
 
@@ -104,6 +115,13 @@ def both(run: Run, function: Any, sample: Any, path: str | None = None) -> tuple
 
 def verdict(run: Run, want: Attempt, have: Attempt, sample: Any = None) -> tuple[str | None, str]:
     """(reason, detail): how the candidate's result differs from the oracle's."""
+    judged = attempt(lambda: _verdict(run, want, have, sample))
+    if judged.error is not None:  # reading the candidate's result is part of its test
+        return f"comparing {raised(judged.error)}", judged.trace
+    return judged.value
+
+
+def _verdict(run: Run, want: Attempt, have: Attempt, sample: Any) -> tuple[str | None, str]:
     if want.error is not None:
         if have.error is None:
             return f"no error, expected {raised(want.error)}", ""
@@ -132,7 +150,8 @@ def same_error(want: BaseException, have: BaseException) -> bool:
 
 
 def describe(sample: Any) -> str:
-    return sample.summary().removeprefix("SampleInput")[:600]
+    summary = attempt(sample.summary)  # it fails for sparse tensors
+    return (summary.value or repr(sample)).removeprefix("SampleInput")[:600]
 
 
 def compare_samples(

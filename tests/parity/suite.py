@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 
 from . import checks, derivatives  # noqa: F401  (each registers its checks)
-from .bridge import Missing
-from .outcome import Outcome
+from .bridge import Missing, Unsupported
+from .outcome import Outcome, raised
 from .runs import CHECKS, Run
 
 GATING = ("forward", "noncontig", "method", "inplace", "out", "operator", "alias", "dtypes", "errors")
@@ -20,3 +21,7 @@ def run_check(run: Run, name: str) -> Iterator[Outcome]:
         yield from CHECKS[name](run)
     except Missing as missing:
         yield run.outcome(name, "-", "-", str(missing))
+    except Unsupported:
+        return
+    except Exception as error:  # a candidate so broken that the check itself cannot go on
+        yield run.outcome(name, "-", "-", f"check {raised(error)}", traceback.format_exc(limit=-8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 
 import pytest
@@ -44,7 +45,7 @@ def overlaps(layout):
     """Pairs of boxes of one rank that stand in one another."""
     found = []
     for rank in layout.ranks:
-        for left, right in zip(rank, rank[1:], strict=False):
+        for left, right in itertools.pairwise(rank):
             room = layout.across[right] - layout.across[left]
             if room < (layout.size[left][0] + layout.size[right][0]) / 2:
                 found.append((left, right))

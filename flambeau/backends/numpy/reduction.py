@@ -13,9 +13,12 @@ def _axis(dim: Any, ndim: int) -> tuple[int, ...]:
     return wrap_dims(dim, ndim)
 
 
+_add_reduce = np.add.reduce
+
+
 def _sum(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     if dim is None:
-        return np.add.reduce(x, axis=None, keepdims=keepdim)
+        return _add_reduce(x, None, None, None, keepdim)
     return np.sum(x, axis=_axis(dim, x.ndim), keepdims=keepdim)
 
 

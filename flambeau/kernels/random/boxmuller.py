@@ -1,12 +1,12 @@
-"""Box-Muller on float32 as PyTorch's AVX2 kernel computes it: Cephes log, sine and cosine, fused where it fuses.
+"""Box-Muller on float32 as PyTorch's AVX2 kernel computes it: Cephes polynomials, fused where it fuses.
 
 Sixteen uniforms make sixteen normal numbers: the first eight are radii, the last eight angles,
 
     r = √(−2 ln(1 − u₁)),  θ = 2π u₂,  out = (r cos θ, r sin θ).
 
-Each float32 value is carried as float64, where a product is exact and a sum nearly so, and rounded at the places
-where the kernel rounds. Rounding twice could differ from fusing; over all 2**24 inputs of either function it never
-does (tests/kernels/test_random_exhaustive.py), so no correction is needed here.
+Each float32 value is carried as float64, where a product is exact and a sum nearly so, and rounded at the
+places where the kernel rounds. Rounding twice could differ from fusing; over all 2**24 uniforms, of either
+function, it never does (tests/kernels/test_random_exhaustive.py), so no correction is needed here.
 """
 
 from __future__ import annotations
@@ -92,9 +92,10 @@ def radius(u: np.ndarray) -> np.ndarray:
     round_single(y)
     wide_e *= _LN2_HIGH
     y += wide_e
-    log = y.astype(np.float32)
+    log: np.ndarray = y.astype(np.float32)
     log *= np.float32(-2.0)
-    return np.sqrt(log, out=log)
+    np.sqrt(log, out=log)
+    return log
 
 
 def sine_cosine(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

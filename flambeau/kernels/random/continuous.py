@@ -1,4 +1,7 @@
-"""Numbers by inversion of one uniform double each: `exponential_`, `cauchy_`; and by rejection: gamma, Dirichlet."""
+"""Continuous numbers: by inversion of one uniform each, `exponential_` and `cauchy_`; by rejection, gamma.
+
+A point of the simplex, Dirichlet's, is gamma numbers divided by their sum.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,14 @@ from .library import each, settle
 from .numbers import CPP_NAME, FLOATS, narrow, require, scalar_name, unit_doubles
 from .rowsum import row_sums
 
-_FULL = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+_FULL: frozenset[np.dtype] = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 
 def _invert(function: Callable[[float], float], x: np.ndarray, finish: Callable[[np.ndarray], np.ndarray],
             dtype: np.dtype) -> np.ndarray:
-    if dtype == np.float64:
-        return finish(each(function, x))
+    with np.errstate(all="ignore"):
+        if dtype == np.float64:
+            return finish(each(function, x))
     return settle(function, x, lambda y: narrow(finish(y), dtype))
 
 
@@ -35,8 +39,8 @@ def exponential(engine: Engine, n: int, dtype: np.dtype, rate: float = 1.0) -> n
     if n == 0:
         return np.empty(0, dtype)
     if dtype not in FLOATS:
-        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a "
-                           f"floating point but you specified {scalar_name(dtype)}")
+        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be "
+                           f"a floating point but you specified {scalar_name(dtype)}")
     scale = -1.0 / rate
     return _invert(math.log1p, -unit_doubles(engine, n), lambda y: scale * y, dtype)
 
@@ -89,8 +93,10 @@ def dirichlet(engine: Engine, alpha: np.ndarray) -> np.ndarray:
     if alpha.size == 0:
         return np.zeros(alpha.shape, alpha.dtype)
     sums = row_sums(gammas.reshape(-1, alpha.shape[-1])).reshape(*alpha.shape[:-1], 1)
-    points = (gammas / sums).astype(alpha.dtype)
-    return np.clip(points, kind(np.finfo(kind).tiny), np.nextafter(kind(1), kind(0)))
+    with np.errstate(all="ignore"):
+        points = (gammas / sums).astype(alpha.dtype)
+    bounded: np.ndarray = np.clip(points, kind(np.finfo(kind).tiny), np.nextafter(kind(1), kind(0)))
+    return bounded
 
 
 def _gammas(engine: Engine, alpha: np.ndarray) -> np.ndarray:

@@ -14,13 +14,15 @@ import numpy as np
 from ...dtypes import widen
 from .engine import Engine, Tape
 from .library import each
-from .numbers import FLOATS, narrow, require
+from .numbers import FLOATS, narrow, require, scalar_name
 
-_FULL = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+_FULL: frozenset[np.dtype] = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 
 def poisson(engine: Engine, rate: np.ndarray) -> np.ndarray:
-    """One Poisson count per rate: a product of uniforms below 10, Hörmann's transformed rejection from there on.
+    """One Poisson count per rate.
+
+    Below 10 a product of uniforms that falls under exp(−rate); from there on Hörmann's transformed rejection.
 
     Args:
         rate: floating, any shape, non-negative.
@@ -85,17 +87,11 @@ def binomial(engine: Engine, count: np.ndarray, prob: np.ndarray) -> np.ndarray:
     Returns:
         the broadcast shape, that dtype.
     """
-    if count.dtype not in FLOATS:
-        from .numbers import scalar_name
-
-        raise ValueError(f"binomial only supports floating-point dtypes for count, got: {scalar_name(count.dtype)}")
-    if prob.dtype not in FLOATS:
-        from .numbers import scalar_name
-
-        raise ValueError(f"binomial only supports floating-point dtypes for prob, got: {scalar_name(prob.dtype)}")
+    for name, given in (("count", count), ("prob", prob)):
+        if given.dtype not in FLOATS:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: "
+                             f"{scalar_name(given.dtype)}")
     if count.dtype != prob.dtype:
-        from .numbers import scalar_name
-
         raise RuntimeError(f"Found dtype {scalar_name(prob.dtype)} but expected {scalar_name(count.dtype)}")
     require("binomial_cpu", count.dtype, _FULL)
     count, prob = np.broadcast_arrays(count, prob)
@@ -160,16 +156,19 @@ def _rejection(n: np.floating, p: np.floating, take: Callable[[], float]) -> flo
             return k
         scaled = v * alpha / (a / (us * us) + b)
         log_v = math.log(scaled) if scaled > 0.0 else -math.inf
+        taken, left = float(number(k) + one), float(n - number(k) + one)
         bound = ((m + 0.5) * math.log((m + 1) / (r * (trials - m + 1)))
-                 + float(n + one) * math.log((trials - m + 1) / float(n - number(k) + one))
-                 + (k + 0.5) * math.log(r * float(n - number(k) + one) / (k + 1))
-                 + _stirling_tail(m) + _stirling_tail(trials - m) - _stirling_tail(k) - _stirling_tail(trials - k))
+                 + float(n + one) * math.log((trials - m + 1) / left)
+                 + (k + 0.5) * math.log(r * left / taken)
+                 + _stirling_tail(m) + _stirling_tail(trials - m)
+                 - _stirling_tail(k) - _stirling_tail(float(n - number(k))))
         if log_v <= bound:
             return k
 
 
-_TAILS = (0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
-          0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287)
+_TAILS = (0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+          0.0166446911898211, 0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
+          0.00925546218271273, 0.00833056343336287)
 
 
 def _stirling_tail(k: float) -> float:

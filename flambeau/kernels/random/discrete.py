@@ -1,4 +1,4 @@
-"""Counts and coins: `bernoulli`, dropout masks, `geometric_`, `multinomial`, `poisson`, `binomial`."""
+"""Coins and choices: `bernoulli` and dropout masks, `geometric_`, `multinomial`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...dtypes import widen
 from .continuous import exponential
 from .engine import Engine
 from .library import settle
-from .numbers import FLOATS, narrow, require, unit_doubles, unit_singles
+from .numbers import FLOATS, narrow, require, scalar_name, unit_doubles, unit_singles
 from .selection import largest
 
 _COINS = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
@@ -62,8 +62,8 @@ def bernoulli_each(engine: Engine, p: np.ndarray, dtype: np.dtype) -> np.ndarray
     double = chance.dtype == np.float64
     u = (unit_doubles if double else unit_singles)(engine, bad)
     if bad < chance.size:
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
-                           "improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
+                           "message be improved?  If so, please report an enhancement request to PyTorch.)")
     return _as_numbers(u < chance, dtype).reshape(p.shape)
 
 
@@ -112,10 +112,8 @@ def multinomial(engine: Engine, weights: np.ndarray, n: int, replacement: bool =
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if weights.dtype not in FLOATS:
-        from ...dtypes import of
-
         raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
-                           f"{of(weights.dtype).scalar_name}")
+                           f"{scalar_name(weights.dtype)}")
     if n <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     categories = weights.shape[-1]
@@ -141,7 +139,7 @@ def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         speeds = widen(narrow(wide / times, rows.dtype))
     if n == 1:
-        return speeds.argmax(axis=1)[:, None]
+        return np.asarray(speeds.argmax(axis=1)[:, None])
     return np.stack([largest(row, n) for row in speeds])
 
 

@@ -1,4 +1,4 @@
-"""The Mersenne Twister as PyTorch's CPU generator holds it: seed, 624 words, position and a kept normal sample.
+"""The Mersenne Twister as PyTorch's CPU generator holds it: seed, words, position, a kept normal sample.
 
 The words come from NumPy's own MT19937 (the same recurrence in compiled code), loaded at the first draw; this
 file adds PyTorch's seeding rule, its 64-bit draws (first word high), and its 5056-byte state.
@@ -7,7 +7,7 @@ file adds PyTorch's seeding rule, its 64-bit draws (first word high), and its 50
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any
 
@@ -41,7 +41,7 @@ class Engine:
     2357136044
     """
 
-    __slots__ = ("_seed", "_twister", "_bulk", "_pending", "_rest", "next_normal", "next_float_normal")
+    __slots__ = ("_bulk", "_pending", "_rest", "_seed", "_twister", "next_float_normal", "next_normal")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._twister: Any = None
@@ -86,7 +86,7 @@ class Engine:
         """The next 32 bits."""
         twister = self._ready()
         self._rest = WORDS
-        return twister.random_raw()
+        return int(twister.random_raw())
 
     def random64(self) -> int:
         """The next 64 bits: two words, the first one high."""
@@ -97,16 +97,17 @@ class Engine:
         twister = self._ready()
         if n:
             self._rest = WORDS
-        if n <= _ONE_BY_ONE:
-            return twister.random_raw(n).astype(np.uint32)
-        return self._bulk.randint(0, 1 << 32, n, dtype=np.uint32)
+        words: np.ndarray = (twister.random_raw(n).astype(np.uint32) if n <= _ONE_BY_ONE else
+                             self._bulk.randint(0, 1 << 32, n, dtype=np.uint32))
+        return words
 
     def draw64(self, n: int) -> np.ndarray:
         """The next `n` 64-bit numbers, uint64, each of two words, the first one high."""
         pairs = self.draw(2 * n).astype("<u4", copy=False).view("<u8")
-        high = pairs << np.uint64(32)
+        high: np.ndarray = pairs << np.uint64(32)
         pairs >>= np.uint64(32)
-        return np.bitwise_or(high, pairs, out=high)
+        high |= pairs
+        return high
 
     def skip(self, n: int) -> None:
         """Drop `n` words."""
@@ -116,11 +117,11 @@ class Engine:
 
     # ----- state
 
-    def snapshot(self) -> tuple:
+    def snapshot(self) -> tuple[Any, ...]:
         """All that `restore` needs to come back to this point of the stream."""
         return (self._seed, self._ready().state, self._rest, self.next_normal, self.next_float_normal)
 
-    def restore(self, snapshot: tuple) -> None:
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
         """Come back to a point that `snapshot` returned."""
         self._ready()
         self._seed, self._twister.state, self._rest, self.next_normal, self.next_float_normal = snapshot
@@ -158,8 +159,8 @@ class Engine:
         """
         raw = np.ascontiguousarray(state, dtype=np.uint8).reshape(-1)
         if raw.size != STATE_BYTES:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG "
-                               f"state size to be {raw.size}")
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input "
+                               f"RNG state size to be {raw.size}")
         record = raw.copy().view(STATE)[0]
         left, position = int(record["left"]), int(record["next"])
         # words left and the position must agree: PyTorch never writes another pair
@@ -199,11 +200,11 @@ class Tape:
             self._current = iter((block.view(np.int64) * 2.0**-53).tolist())
             yield from self._current
 
-    def __enter__(self):
+    def __enter__(self) -> Callable[[], float]:
         self._start = self._engine.snapshot()
         return self._doubles().__next__
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         kept = self._engine.next_normal
         self._engine.restore(self._start)
         self._engine.next_normal = kept

@@ -1,6 +1,7 @@
 """Integers of a range: `randint`, `random_`, in every dtype.
 
-A range below 2**28 takes 32 random bits, a larger one 64; the number is the remainder by the range, plus `low`.
+A range below 2**28 takes 32 random bits, a larger one 64; the number is the remainder by the range, plus
+`low`.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ import warnings
 
 import numpy as np
 
-from ...dtypes import BFLOAT16
+from ...dtypes import BFLOAT16, widen
 from .engine import Engine
 from .numbers import CPP_NAME, FLOATS, SIGNIFICAND, narrow, require
 
+_INT64 = np.dtype(np.int64)
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _INTEGERS = frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8")))
 _PLAIN = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
 _WIDE_KEPT = frozenset((np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.float32), BFLOAT16))
 
 
-def random(engine: Engine, n: int, dtype: np.dtype, low: int | None = None, high: int | None = None) -> np.ndarray:
+def random(engine: Engine, n: int, dtype: np.dtype, low: int | None = None,
+           high: int | None = None) -> np.ndarray:
     """`n` integers in [low, high), as `dtype` numbers: `random_`.
 
     Args:
@@ -48,16 +51,16 @@ def random(engine: Engine, n: int, dtype: np.dtype, low: int | None = None, high
         if dtype in FLOATS:
             low, high = _representable_low(low, dtype), _representable_high(high, dtype)
             if low >= high:
-                raise RuntimeError("random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, "
-                                   f"but got from={low} >= to={high}")
+                raise RuntimeError("random_ expects 'from' casted to dtype to be less than 'to' casted to "
+                                   f"dtype, but got from={low} >= to={high}")
         last = high - 1
     elif low != _LOWEST:
         if dtype in FLOATS:
             last = min(1 << SIGNIFICAND[dtype][0], _HIGHEST)
             low = _representable_low(low, dtype)
             if low >= last:
-                raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' "
-                                   f"casted to dtype, but got from={low} > to_inc={last}")
+                raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to "
+                                   f"'to_inc' casted to dtype, but got from={low} > to_inc={last}")
         elif dtype in _INTEGERS or dtype == np.bool_:
             last = 1 if dtype == np.bool_ else _wrap(int(np.iinfo(dtype).max))
         else:
@@ -70,7 +73,7 @@ def random(engine: Engine, n: int, dtype: np.dtype, low: int | None = None, high
     return _remainders(engine, n, (last - low + 1) & 0xFFFF_FFFF_FFFF_FFFF, low, dtype)
 
 
-def randint(engine: Engine, n: int, low: int, high: int, dtype: np.dtype = np.dtype(np.int64)) -> np.ndarray:
+def randint(engine: Engine, n: int, low: int, high: int, dtype: np.dtype = _INT64) -> np.ndarray:
     """`n` integers in [low, high): `torch.randint`."""
     return random(engine, n, dtype, low, high)
 
@@ -100,7 +103,8 @@ def _whole_dtype(engine: Engine, n: int, dtype: np.dtype) -> np.ndarray:
     if dtype == np.float64:
         return (engine.draw64(n) % np.uint64((1 << 53) + 1)).astype(np.float64)
     if dtype in FLOATS:
-        return _from_int64((engine.draw(n) % np.uint32((1 << SIGNIFICAND[dtype][0]) + 1)).astype(np.int64), dtype)
+        words = engine.draw(n) % np.uint32((1 << SIGNIFICAND[dtype][0]) + 1)
+        return _from_int64(words.astype(np.int64), dtype)
     return (engine.draw(n) & np.uint32(np.iinfo(dtype).max)).astype(dtype)
 
 
@@ -110,7 +114,8 @@ def _all_64_bits(engine: Engine, n: int, dtype: np.dtype) -> np.ndarray:
     require("random_full_64_bits_range_kernel_cpu", dtype,
             frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "f4", "f8"))) | {BFLOAT16})
     if dtype not in _WIDE_KEPT:
-        raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
+        raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and "
+                           "bfloat16")
     return _from_int64(engine.draw64(n).view(np.int64), dtype)
 
 
@@ -129,15 +134,9 @@ def _as_integer(x: int, dtype: np.dtype) -> int:
     if dtype == np.float64:
         value = float(x)
     else:
-        single = np.asarray(np.float32(np.int64(x)))
-        value = float(single) if dtype == np.float32 else _narrow_one(single, dtype)
+        with np.errstate(over="ignore"):
+            value = float(widen(narrow(np.array([x]).astype(np.float32), dtype))[0])
     return int(value) if -(2.0**63) <= value < 2.0**63 else _LOWEST
-
-
-def _narrow_one(single: np.ndarray, dtype: np.dtype) -> float:
-    from ...dtypes import widen
-
-    return float(widen(narrow(single.reshape(1), dtype))[0])
 
 
 def _representable_low(low: int, dtype: np.dtype) -> int:
@@ -165,9 +164,11 @@ def _check(low: int, last: int, dtype: np.dtype) -> None:
                 raise RuntimeError(f"{what} is out of bounds for {name}")
             if not -(1 << digits) <= bound <= 1 << digits:
                 warnings.warn(
-                    f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {name} can "
-                    "support discrete uniform distribution only within this range. This warning will become an "
-                    "error in version 1.7 release, please fix the code in advance", UserWarning, stacklevel=4)
+                    f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
+                    f"{name} can support discrete uniform distribution only within this range. This warning "
+                    "will become an error in version 1.7 release, please fix the code in advance",
+                    UserWarning,
+                    stacklevel=4)
     elif dtype == np.uint64:
         if low < 0:
             raise RuntimeError(f"from is out of bounds for {name}")

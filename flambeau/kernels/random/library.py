@@ -1,8 +1,8 @@
 """The C library's double functions over arrays: PyTorch's scalar kernels call them, one number at a time.
 
-NumPy's vector versions may differ in the last bit, so a float64 result goes through `math`, which hands over to
-the C library. A result that is rounded to fewer bits is settled by NumPy's version wherever its error bound
-cannot matter, and by the C library in the few other places.
+NumPy's vector versions may differ in the last bit, so a float64 result goes through `math`, which hands
+over to the C library. A result that is rounded to fewer bits is settled by NumPy's version wherever its
+error bound cannot matter, and by the C library in the few other places.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 _MARGIN = 2.0**-48  # NumPy claims 4 units in the last place, 2**-50; this is four times as much
-_VECTOR = {math.log: np.log, math.log1p: np.log1p, math.exp: np.exp, math.tan: np.tan}
+_VECTOR: dict[Callable[[float], float], np.ufunc] = {math.log: np.log, math.log1p: np.log1p, math.tan: np.tan}
 
 
 def each(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:

@@ -8,8 +8,10 @@ from ... import dtypes
 from ...dtypes import BFLOAT16
 from .engine import Engine
 
-FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16))
-REAL_OF = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+FLOATS: frozenset[np.dtype] = frozenset((
+    np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16))
+REAL_OF: dict[np.dtype, np.dtype] = {
+    np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
 
 #: dtype -> its C++ name, which PyTorch's range errors print
 CPP_NAME = {
@@ -35,7 +37,7 @@ def scalar_name(dtype: np.dtype) -> str:
     return dtypes.of(dtype).scalar_name
 
 
-def require(kernel: str, dtype: np.dtype, allowed: frozenset) -> None:
+def require(kernel: str, dtype: np.dtype, allowed: frozenset[np.dtype]) -> None:
     """Raise PyTorch's dispatch error unless `dtype` is one that `kernel` has."""
     if dtype not in allowed:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")

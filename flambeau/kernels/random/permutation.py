@@ -1,7 +1,7 @@
 """A random order of n things: `randperm`, Fisher and Yates' shuffle.
 
-Step i swaps place i with place z = i + r mod (n − i). One word r a step makes this a loop over n swaps; the same
-permutation follows from the z alone, by sorting, which NumPy does faster.
+Step i swaps place i with place z = i + r mod (n − i). One word r a step makes this a loop over n swaps; the
+same permutation follows from the z alone, by sorting, which NumPy does faster.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from ...dtypes import BFLOAT16
 from .engine import Engine
 from .numbers import narrow, require
 
+_INT64 = np.dtype(np.int64)
 _SMALL = 1000                    # below it, a loop over swaps is quicker than sorting
 _WIDE = 0xFFFF_FFFF // 20        # from this size on, PyTorch shuffles inside out, with 64 bits a step
 _DTYPES = frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"))) | {BFLOAT16}
-_INTEGER_LIMIT = {np.dtype(t): (int(np.iinfo(t).max), f"{np.dtype(t).name}_t") for t in ("u1", "i1", "i2", "i4")}
+_INTEGER_LIMIT = {t: (int(np.iinfo(t).max), f"{t.name}_t") for t in map(np.dtype, ("u1", "i1", "i2", "i4"))}
 _EXACT_LIMIT = {np.dtype(np.float16): (1 << 11, "Half"), np.dtype(np.float32): (1 << 24, "Float"),
                 np.dtype(np.float64): (1 << 53, "Double")}
 
 
-def randperm(engine: Engine, n: int, dtype: np.dtype = np.dtype(np.int64)) -> np.ndarray:
+def randperm(engine: Engine, n: int, dtype: np.dtype = _INT64) -> np.ndarray:
     """The numbers 0 ... n − 1 in a random order.
 
     Returns:
@@ -66,10 +67,10 @@ def _shuffle(engine: Engine, n: int) -> np.ndarray:
 def _from_swaps(z: np.ndarray, n: int) -> np.ndarray:
     """The outcome of swapping i with z[i] >= i for i = 0, 1, ..., n − 2.
 
-    Place i is settled at step i: it gets what lies in place z[i], which is what the last earlier step aiming there
-    left behind, or z[i] itself. What a step k leaves behind is what lay in place k then: `held[k]`, found in turn
-    by the last step before k that aimed at k. Sorting the pairs (z, i) tells all of these steps; `held` then
-    follows its chains, twice as far each time.
+    Place i is settled at step i: it gets what lies in place z[i], which is what the last earlier step
+    aiming there left behind, or z[i] itself. What a step k leaves behind is what lay in place k then:
+    `held[k]`, found in turn by the last step before k that aimed at k. Sorting the pairs (z, i) tells all
+    of these steps; `held` then follows its chains, twice as far each time.
     """
     shift = np.int64(n.bit_length())
     steps = np.arange(n)

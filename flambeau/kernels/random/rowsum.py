@@ -1,7 +1,8 @@
 """Sums of float64 rows in the order in which PyTorch adds them, which decides their last bit.
 
-Four lanes of four strands each, strands joined in a cascade of levels, then the lanes, on top of the numbers that
-fill no lane. A single row of 32768 numbers and more PyTorch splits over its threads; this order is that of one.
+Four lanes of four strands each, strands joined in a cascade of levels, then the lanes, on top of the
+numbers that fill no lane. A single row of 32768 numbers and more PyTorch splits over its threads; this
+order is that of one.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ def _cascade(x: np.ndarray) -> np.ndarray:
             levels[j - 1] = 0
             if i & (mask << (j * power)):
                 break
-    for i in range(i, steps):
-        levels[0] += x[:, i]
+    for rest in range(i, steps):
+        levels[0] += x[:, rest]
     for j in range(1, _LEVELS):
         levels[0] += levels[j]
-    return levels[0]
+    total: np.ndarray = levels[0]
+    return total

@@ -1,8 +1,9 @@
 """The k largest of a row, equal ones in the order in which PyTorch's `topk` leaves them.
 
-Where all that matters differ, any sort will do. Among equal numbers the order is an accident of the algorithm, so
-ties are settled by the same algorithm: the C++ library's partial sort (a heap) for few of many, else its
-quickselect and quicksort with their thresholds, on ranks that are smaller for what is larger.
+Where all that matters differ, any sort will do. Among equal numbers the order is an accident of the
+algorithm, so ties are settled by the same algorithm: the C++ library's partial sort (a heap) for few of
+many, else its quickselect and quicksort with their thresholds, on ranks that are smaller for what is
+larger.
 """
 
 from __future__ import annotations
@@ -28,9 +29,7 @@ def largest(row: np.ndarray, k: int) -> np.ndarray:
     edge = falling[order[:k + 1]]
     if not nan.any() and (edge[1:] != edge[:-1]).all():
         return order[:k]
-    levels, ranks = np.unique(falling, return_inverse=True)
-    ranks = ranks + 1 if nan.any() and levels[0] == -np.inf and np.isinf(row[~nan]).any() else ranks
-    ranks = np.where(nan, 0, ranks)
+    ranks = np.where(nan, 0, np.unique(falling, return_inverse=True)[1] + 1)
     queue = _Queue(ranks.tolist())
     n = row.size
     if k * 64 <= n:

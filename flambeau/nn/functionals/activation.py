@@ -7,6 +7,12 @@ import warnings
 from ...tensor import Tensor
 from ...tensor import functions as fn
 
+__all__ = [
+    "celu", "elu", "elu_", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
+    "leaky_relu_", "log_softmax", "mish", "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax",
+    "softmin", "softsign", "tanh", "tanhshrink", "threshold", "threshold_",
+]
+
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(0, x)."""

@@ -9,6 +9,8 @@ from typing import Any
 from ...tensor import Tensor
 from ...tensor import functions as fn
 
+__all__ = ["multi_head_attention_forward"]
+
 
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> tuple[Tensor, ...]:
     """The projected queries, keys and values, from weights that are stacked in one matrix."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ...tensor import Tensor, no_grad
 from ...tensor import functions as fn
 
+__all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
+
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
               out: Tensor | None = None) -> Tensor:

@@ -7,6 +7,10 @@ import warnings
 from ...tensor import Tensor
 from ...tensor import functions as fn
 
+__all__ = [
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
+]
+
 
 def _check_probability(p: float) -> None:
     if p < 0.0 or p > 1.0:

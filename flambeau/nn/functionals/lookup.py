@@ -5,6 +5,8 @@ from __future__ import annotations
 from ...tensor import Tensor, no_grad
 from ...tensor import functions as fn
 
+__all__ = ["embedding", "one_hot"]
+
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:

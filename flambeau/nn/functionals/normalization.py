@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from ...tensor import Tensor
 from ...tensor import functions as fn
 
+__all__ = [
+    "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
+]
+
 
 def _check_values_per_channel(size: Sequence[int]) -> None:
     values = size[0]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from ...tensor import Tensor
 from ...tensor import functions as fn
 
+__all__ = ["pad"]
+
 SUPPORTED = """\
 Supported combinations for non-constant padding:
   - 2D or 3D input: padding size = 2 (pads last dimension)

@@ -8,6 +8,14 @@ from typing import Any
 from ...tensor import Tensor
 from ...tensor import functions as fn
 
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
+    "max_pool3d_with_indices",
+]
+
 
 def tuple_of(value: Any, n: int) -> tuple:
     """`value` once for each of `n` dimensions, unless it is a sequence already."""

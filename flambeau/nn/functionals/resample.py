@@ -10,6 +10,11 @@ from ...tensor import Tensor
 from ...tensor import functions as fn
 from . import pooling
 
+__all__ = [
+    "channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle", "upsample", "upsample_bilinear",
+    "upsample_nearest",
+]
+
 RANK_OF_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 

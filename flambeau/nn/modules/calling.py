@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ...autograd.node import RemovableHandle
 from ...tensor import Tensor
-from .hooks import GLOBAL, BackwardHook, RemovableHandle, warn_of_missing_grads
+from .hooks import GLOBAL, BackwardHook, add_hook, warn_of_missing_grads
 
 
 class Calling:
@@ -147,7 +148,7 @@ class Calling:
         tensor([2.])
         """
         marks = [self._forward_pre_hooks_with_kwargs] * with_kwargs
-        return _add_hook(self._forward_pre_hooks, hook, prepend, *marks)
+        return add_hook(self._forward_pre_hooks, hook, prepend, *marks)
 
     def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> RemovableHandle:
@@ -165,14 +166,14 @@ class Calling:
         tensor([-1.])
         """
         marks = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
-        return _add_hook(self._forward_hooks, hook, prepend, *marks)
+        return add_hook(self._forward_hooks, hook, prepend, *marks)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_output)` when the gradients of the outputs are known.
 
         What it returns, if not None, replaces those gradients.
         """
-        return _add_hook(self._backward_pre_hooks, hook, prepend)
+        return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
@@ -190,7 +191,7 @@ class Calling:
         (tensor([0., 1.]),)
         """
         self._claim_backward_hooks(full=True)
-        return _add_hook(self._backward_hooks, hook, prepend)
+        return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(module, grad_input, grad_output)` at the last operator of forward (deprecated).
@@ -199,7 +200,7 @@ class Calling:
             RuntimeError: the module has full backward hooks.
         """
         self._claim_backward_hooks(full=False)
-        return _add_hook(self._backward_hooks, hook, False)
+        return add_hook(self._backward_hooks, hook)
 
     def _claim_backward_hooks(self, full: bool) -> None:
         if self._is_full_backward_hook is (not full):
@@ -207,12 +208,3 @@ class Calling:
                                "single Module. Please use only one of them.")
         self._is_full_backward_hook = full
 
-
-def _add_hook(hooks: OrderedDict, hook: Callable, prepend: bool, *marks: OrderedDict) -> RemovableHandle:
-    handle = RemovableHandle(hooks, extra_dict=marks)
-    hooks[handle.id] = hook
-    for mark in marks:
-        mark[handle.id] = True
-    if prepend:
-        hooks.move_to_end(handle.id, last=False)
-    return handle

@@ -3,66 +3,15 @@
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...autograd.node import RemovableHandle
 from ...tensor import Tensor
 
 FULL_HOOK_URL = ("https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
                  "#torch.nn.Module.register_full_backward_hook")
-
-
-class RemovableHandle:
-    """What a `register_*hook` method returns: `remove()` takes the hook off again.
-
-    Used as a context manager, it removes the hook at the end of the block.
-
-    >>> import flambeau as torch
-    >>> m = torch.nn.ReLU()
-    >>> with m.register_forward_hook(lambda module, args, out: out + 1):
-    ...     m(torch.tensor([-1.0, 1.0]))
-    tensor([1., 2.])
-    """
-
-    next_id = 0
-
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        if extra_dict is None:
-            extra_dict = ()
-        elif isinstance(extra_dict, dict):
-            extra_dict = (extra_dict,)
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra_dict)
-
-    def remove(self) -> None:
-        """Take the hook off; nothing happens if it is gone already."""
-        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = ref()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        if self.extra_dict_ref is None:
-            return (self.hooks_dict_ref(), self.id)
-        return (self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref))
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        hooks, self.id = state[0], state[1]
-        # a handle whose dictionary died before pickling has nothing left to remove
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        extra = state[2] if len(state) > 2 else ()
-        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extra)
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 class GlobalHooks:
@@ -82,35 +31,36 @@ class GlobalHooks:
         self.parameter_registration: OrderedDict[int, Callable] = OrderedDict()
 
     def add(self, hooks: OrderedDict, hook: Callable, *marks: OrderedDict) -> RemovableHandle:
-        handle = RemovableHandle(hooks, extra_dict=[self.any, *marks])
-        hooks[handle.id] = hook
-        for mark in (self.any, *marks):
-            mark[handle.id] = True
-        return handle
+        return add_hook(hooks, hook, False, self.any, *marks)
 
 
 GLOBAL = GlobalHooks()
 
 
+def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False, *marks: OrderedDict) -> RemovableHandle:
+    """Register a hook; its id is also set in each of `marks`, which say something of it."""
+    handle = RemovableHandle(hooks, extra_dict=list(marks))
+    hooks[handle.id] = hook
+    for mark in marks:
+        mark[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
 def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
     """Run `hook(module, name, buffer)` whenever a module registers a buffer; its result replaces the buffer."""
-    handle = RemovableHandle(GLOBAL.buffer_registration)
-    GLOBAL.buffer_registration[handle.id] = hook
-    return handle
+    return add_hook(GLOBAL.buffer_registration, hook)
 
 
 def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
     """Run `hook(module, name, submodule)` whenever a module registers a child; its result replaces the child."""
-    handle = RemovableHandle(GLOBAL.module_registration)
-    GLOBAL.module_registration[handle.id] = hook
-    return handle
+    return add_hook(GLOBAL.module_registration, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
     """Run `hook(module, name, param)` whenever a module registers a parameter; its result replaces it."""
-    handle = RemovableHandle(GLOBAL.parameter_registration)
-    GLOBAL.parameter_registration[handle.id] = hook
-    return handle
+    return add_hook(GLOBAL.parameter_registration, hook)
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:

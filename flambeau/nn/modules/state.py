@@ -9,8 +9,9 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...autograd.node import RemovableHandle
 from ...tensor import Parameter, Tensor, no_grad
-from .hooks import RemovableHandle
+from .hooks import add_hook
 
 EXTRA_STATE = "_extra_state"
 NOT_OVERRIDDEN = ("Reached a code path in Module.{}() that should never be called. "
@@ -86,20 +87,14 @@ class Stateful:
         if not _claimed and getattr(hook, "_from_public_api", False):
             raise RuntimeError("Cannot register the same function as the state dict post hook that was "
                                "previously registered via register_state_dict_post_hook")
-        handle = RemovableHandle(self._state_dict_hooks)
-        self._state_dict_hooks[handle.id] = hook
-        return handle
+        return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(module, prefix, keep_vars)` before `state_dict` is made."""
-        handle = RemovableHandle(self._state_dict_pre_hooks)
-        self._state_dict_pre_hooks[handle.id] = hook
-        return handle
+        return add_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> RemovableHandle:
-        handle = RemovableHandle(self._load_state_dict_pre_hooks)
-        self._load_state_dict_pre_hooks[handle.id] = _WithModule(hook, self) if with_module else hook
-        return handle
+        return add_hook(self._load_state_dict_pre_hooks, _WithModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
@@ -109,9 +104,7 @@ class Stateful:
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(module, incompatible_keys)`, which may edit the keys, after the module was loaded."""
-        handle = RemovableHandle(self._load_state_dict_post_hooks)
-        self._load_state_dict_post_hooks[handle.id] = hook
-        return handle
+        return add_hook(self._load_state_dict_post_hooks, hook)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name, param in self._parameters.items():

@@ -1,13 +1,14 @@
 """Normal numbers: `randn`, `normal_`, `torch.normal`, `log_normal_`.
 
-PyTorch has two ways. Sixteen and more numbers of a contiguous output: Box-Muller in blocks of sixteen, the last
-sixteen drawn once more when the size is no multiple. Fewer, or another layout: pairs in float64, the second of a
-pair kept in the generator for the next call.
+PyTorch has two ways. Sixteen and more numbers of a contiguous output: Box-Muller in blocks of sixteen, the
+last sixteen drawn once more when the size is no multiple. Fewer, or another layout: pairs in float64, the
+second of a pair kept in the generator for the next call.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -46,31 +47,31 @@ def normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 0.0, std: floa
     require("normal_kernel_cpu", dtype, FLOATS)
     if n < _BLOCK or not contiguous:
         return narrow(fma64(_pairs(engine, n), std, mean), dtype)
-    if dtype == np.float64:
-        return _fill(unit_doubles(engine, n), unit_doubles(engine, _BLOCK if n % _BLOCK else 0), _double_blocks,
-                     lambda z: _scale(fma64, z, std, mean))
-    if dtype == np.float32:
-        return _fill(unit_singles(engine, n), unit_singles(engine, _BLOCK if n % _BLOCK else 0), box_muller,
-                     lambda z: _scale(fma32, z, std, mean))
     whole = n - n % _BLOCK
-    data = np.empty(n, np.float32)  # the 16-bit kernels draw no numbers for an incomplete block
-    data[:whole] = unit_singles(engine, whole)
-    values = _fill(data, unit_singles(engine, _BLOCK if n % _BLOCK else 0), box_muller,
-                   lambda z: _scale(fma32, z, std, mean))
-    return narrow(values, dtype)
+    again = _BLOCK if whole < n else 0
+    if dtype == np.float64:
+        data = unit_doubles(engine, n)
+        _fill(data, unit_doubles(engine, again), _double_blocks)
+        return _scale(fma64, data, std, mean)
+    if dtype == np.float32:
+        data = unit_singles(engine, n)
+    else:  # the 16-bit kernels draw no numbers for an incomplete block
+        data = np.zeros(n, np.float32)
+        data[:whole] = unit_singles(engine, whole)
+    _fill(data, unit_singles(engine, again), box_muller)
+    return narrow(_scale(fma32, data, std, mean), dtype)
 
 
-def _fill(data: np.ndarray, tail: np.ndarray, transform, scale) -> np.ndarray:
-    """Transform whole blocks of `data`; then its last sixteen are those of `tail`."""
-    whole = data.size - data.size % _BLOCK
-    transform(data[:whole])
+def _fill(data: np.ndarray, tail: np.ndarray, transform: Callable[[np.ndarray], None]) -> None:
+    """Transform the whole blocks of `data` in place; then its last sixteen are those of `tail`, if any."""
+    transform(data[:data.size - data.size % _BLOCK])
     if tail.size:
         transform(tail)
         data[-_BLOCK:] = tail
-    return scale(data)
 
 
-def _scale(fma, z: np.ndarray, std: float, mean: float) -> np.ndarray:
+def _scale(fma: Callable[[np.ndarray, float, float], np.ndarray], z: np.ndarray, std: float,
+           mean: float) -> np.ndarray:
     if std == 1.0 and mean == 0.0:
         z += z.dtype.type(0.0)  # a fused z·1 + 0 has no negative zero
         return z
@@ -136,7 +137,7 @@ def normal_around(engine: Engine, mean: np.ndarray | float, std: np.ndarray | fl
     Raises:
         RuntimeError: an element of `std` is negative.
     """
-    dtype = np.dtype(mean.dtype if isinstance(mean, np.ndarray) else std.dtype)
+    dtype = mean.dtype if isinstance(mean, np.ndarray) else np.asarray(std).dtype
     shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
     n = math.prod(shape)
     if isinstance(std, np.ndarray):
@@ -145,11 +146,13 @@ def normal_around(engine: Engine, mean: np.ndarray | float, std: np.ndarray | fl
         if std.size and not widen(std).min() >= 0:
             raise RuntimeError("normal expects all elements of std >= 0.0")
         values = normal(engine, n, dtype).reshape(shape)
-        values = _rounded(widen(values) * widen(std), dtype)
     else:
         values = normal(engine, n, dtype, 0.0, std).reshape(shape)
-    shift = widen(mean) if isinstance(mean, np.ndarray) else widen(values).dtype.type(mean)
-    return _rounded(widen(values) + shift, dtype)
+    with np.errstate(all="ignore"):
+        if isinstance(std, np.ndarray):
+            values = _rounded(widen(values) * widen(std), dtype)
+        shift = widen(mean) if isinstance(mean, np.ndarray) else widen(values).dtype.type(mean)
+        return _rounded(widen(values) + shift, dtype)
 
 
 def _rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -6,7 +6,17 @@ import numpy as np
 
 from .engine import Engine
 from .fma import fma32, fma64
-from .numbers import CPP_NAME, FLOATS, REAL_OF, SIGNIFICAND, narrow, require, scalar_name, unit_doubles, unit_singles
+from .numbers import (
+    CPP_NAME,
+    FLOATS,
+    REAL_OF,
+    SIGNIFICAND,
+    narrow,
+    require,
+    scalar_name,
+    unit_doubles,
+    unit_singles,
+)
 
 
 def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: float = 1.0) -> np.ndarray:
@@ -38,8 +48,8 @@ def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: flo
         return values
     values = unit_singles(engine, n)
     if low != 0.0 or high != 1.0:
-        low32, high32 = np.float32(low), np.float32(high)
-        values = fma32(values, high32 - low32, low32)
+        start = np.float32(low)
+        values = fma32(values, float(np.float32(high) - start), float(start))
     elif dtype == np.float32:
         return values
     values = narrow(values, dtype)

@@ -1,0 +1,122 @@
+"""The short ways backward: rules run on arrays, specialised by what they ask for.
+
+A node whose gradients need no mending, with one output and one or two inputs, is run by one
+of these; anything else goes through its plan in full (`OpNode.vjp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ops.declare import Op, Plan
+from .node import layer
+
+Run = Callable[[Any, Any], Any]
+Rule = Callable[..., Any]
+
+
+def plan_of(op: Op, mask: int, inputs: int) -> Plan:
+    """An operator's plan for the inputs in `mask`, with its short way if it has one."""
+    plan = op.plan(mask, inputs)
+    if plan.run is None:
+        plan.run = _choose(op, plan) or _in_full
+    return plan
+
+
+def _in_full(node: Any, g: Any) -> Any:
+    return node.vjp(g, False)
+
+
+def _choose(op: Op, plan: Plan) -> Run | None:
+    """The run that fits what the rules ask for, or None."""
+    if op.joint_rule is not None or op.variadic or op.n_outputs > 1 or len(op.inputs) > 2:
+        return None
+    inputs = op.inputs[: len(plan.needs)]
+    saved = tuple(inputs[i] for i in plan.tensors) + tuple("out" for _ in plan.outs)
+    rules = [(i, op.rules[inputs[i]]) for i, _, _ in plan.steps]
+    asked = [rule.names if rule else () for _, rule in rules]
+    functions = [function for _, function, _ in plan.steps]
+    if plan.consts:
+        if len(inputs) == 1 and not saved and asked == [("xp", "g", inputs[0] + "_shape")]:
+            return _of_shape(functions[0])
+        return None
+    if len(inputs) == 1 and len(rules) == 1:
+        if asked[0] == ("g",):
+            rule = functions[0]
+            return lambda node, g: (rule(g),)
+        if len(saved) == 1 and asked[0] == ("g", *saved):
+            return _of_output(functions[0]) if plan.outs else _of_input(functions[0])
+        if len(saved) == 1 and asked[0] == ("xp", "g", *saved) and not plan.outs:
+            return _of_input_over_xp(functions[0])
+    if len(inputs) == 2 and not plan.outs and len(rules) == 2:
+        first, second = functions
+        if asked == [("g",), ("g",)]:
+            return lambda node, g: (first(g), second(g))
+        if saved == inputs and asked == [("g", inputs[1]), ("g", inputs[0])]:
+            return _product(first, second)
+    if len(inputs) == 2 and not plan.outs and len(rules) == 1:
+        rule, at = functions[0], rules[0][0]
+        if asked[0] == ("g",):
+            return (lambda node, g: (rule(g), None)) if at == 0 else (lambda node, g: (None, rule(g)))
+        if len(saved) == 1 and asked[0] == ("g", *saved):
+            return _one_of_two(rule, at)
+    return None
+
+
+def _value(node: Any) -> Any:
+    """The only saved input's array; a number as it is."""
+    saved = node.saved
+    if saved is not None and node.versions is None:
+        x = saved[0]
+        try:
+            counter = x._counter
+            if counter is None or not counter[0]:
+                return x._array
+        except AttributeError:
+            return x
+    return node.unpack(False)[0]
+
+
+def _of_input(rule: Rule) -> Run:
+    return lambda node, g: (rule(g, _value(node)),)
+
+
+def _of_shape(rule: Rule) -> Run:
+    xp = layer.arrays
+    return lambda node, g: (rule(xp, g, node.consts[0]),)
+
+
+def _of_input_over_xp(rule: Rule) -> Run:
+    xp = layer.arrays
+    return lambda node, g: (rule(xp, g, _value(node)),)
+
+
+def _of_output(rule: Rule) -> Run:
+    def run(node: Any, g: Any) -> Any:
+        saved = node.saved
+        if saved is None or saved[0][1][0]:
+            return (rule(g, *node.unpack(False)),)
+        return (rule(g, saved[0][0]),)
+
+    return run
+
+
+def _product(first: Rule, second: Rule) -> Run:
+    def run(node: Any, g: Any) -> Any:
+        saved = node.saved
+        if saved is not None and node.versions is None:
+            x, y = saved
+            c, d = x._counter, y._counter
+            if (c is None or not c[0]) and (d is None or not d[0]):
+                return first(g, y._array), second(g, x._array)
+        a, b = node.unpack(False)
+        return first(g, b), second(g, a)
+
+    return run
+
+
+def _one_of_two(rule: Rule, at: int) -> Run:
+    if at == 0:
+        return lambda node, g: (rule(g, _value(node)), None)
+    return lambda node, g: (None, rule(g, _value(node)))

@@ -1,0 +1,93 @@
+"""How the special functions run over arrays: blocks that stay in the cache, regions, and rational forms.
+
+Single precision is computed in double and rounded once, which makes it correctly rounded almost always
+and spares a second set of tables. The tables come from tools/fit_special_functions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+import numpy as np
+
+from ... import dtypes
+
+BLOCK = 1 << 13
+
+Coefficients = tuple[float, ...]
+Array = np.ndarray
+
+
+def blockwise(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Lift a function of flat float64 blocks to floating arrays of any shape, broadcasting together.
+
+    The result has the first argument's dtype; callers promote.
+    """
+
+    @wraps(function)
+    def lifted(*arrays: Array) -> Array:
+        return _run(function, arrays)
+
+    return lifted
+
+
+def blockwise_with_single(
+        single: Callable[..., Array]) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """`blockwise`, with a cheaper function where only single precision is wanted."""
+
+    def decorate(double: Callable[..., Array]) -> Callable[..., Array]:
+        @wraps(double)
+        def lifted(*arrays: Array) -> Array:
+            return _run(double if arrays[0].dtype == np.float64 else single, arrays)
+
+        return lifted
+
+    return decorate
+
+
+def _run(function: Callable[..., Array], arrays: tuple[Array, ...]) -> Array:
+    dtype = arrays[0].dtype
+    if dtype in dtypes.NARROW:
+        return dtypes.cast(_run(function, tuple(map(dtypes.widen, arrays))), dtype)
+    if len(arrays) > 1:
+        arrays = np.broadcast_arrays(*arrays)
+    shape = arrays[0].shape
+    flat = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
+    out = np.empty(shape, dtype)
+    target = out.reshape(-1)
+    for start in range(0, target.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        target[block] = function(*(array[block].astype(np.float64) for array in flat))
+    return out
+
+
+def piecewise(x: Array, *cases: tuple[Array, Callable[[Array], Array]]) -> Array:
+    """Apply each case's function where its mask holds; masks are disjoint, and elsewhere x stays (NaNs)."""
+    out = x
+    for mask, function in cases:
+        count = np.count_nonzero(mask)
+        if count == x.size:
+            return function(x)
+        if count:
+            if out is x:
+                out = x.copy()
+            out[mask] = function(x[mask])
+    return out
+
+
+def polynomial(u: Array, coefficients: Coefficients) -> Array:
+    """``c[0] + c[1]·u + ...`` by Horner's rule, in one buffer."""
+    total = u * coefficients[-1]
+    total += coefficients[-2]
+    for c in coefficients[-3::-1]:
+        total *= u
+        total += c
+    return total
+
+
+def ratio(u: Array, coefficients: tuple[Coefficients, Coefficients]) -> Array:
+    """``P(u)/Q(u)``."""
+    total = polynomial(u, coefficients[0])
+    total /= polynomial(u, coefficients[1])
+    return total

@@ -1,0 +1,118 @@
+"""Multi-head attention as a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...tensor import Parameter, Tensor
+from ...tensor import functions as fn
+from .. import functional as F
+from .. import init
+from .linear import NonDynamicallyQuantizableLinear
+from .module import Module
+
+__all__ = ["MultiheadAttention"]
+
+
+class MultiheadAttention(Module):
+    """softmax(QKᵀ / √d + mask) V in `num_heads` heads, between learnt linear projections.
+
+    Args:
+        embed_dim: size of the queries and of the output; each head works in embed_dim / num_heads.
+        dropout: probability of dropping an attention weight.
+        bias: whether the projections have biases.
+        add_bias_kv: add a learnt key and value to the sequences.
+        add_zero_attn: add a key and value of zeros.
+        kdim, vdim: sizes of the keys and values, `embed_dim` by default.
+        batch_first: sequences are (N, L, E) rather than (L, N, E).
+
+    >>> import flambeau as torch
+    >>> attention = torch.nn.MultiheadAttention(8, 2)
+    >>> x = torch.ones(5, 3, 8)
+    >>> output, weights = attention(x, x, x)
+    >>> output.shape, weights.shape
+    (torch.Size([5, 3, 8]), torch.Size([3, 5, 5]))
+    """
+
+    bias_k: Tensor | None
+    bias_v: Tensor | None
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
+                 vdim: int | None = None, batch_first: bool = False, device: Any = None,
+                 dtype: Any = None) -> None:
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError("embed_dim and num_heads must be greater than 0, "
+                             f"got embed_dim={embed_dim} and num_heads={num_heads} instead")
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = kdim if kdim is not None else embed_dim
+        self.vdim = vdim if vdim is not None else embed_dim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+
+        def parameter(*shape: int) -> Parameter:
+            return Parameter(fn.empty(shape, device=device, dtype=dtype))
+
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = parameter(3 * embed_dim, embed_dim)
+            for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+                self.register_parameter(name, None)
+        else:
+            self.q_proj_weight = parameter(embed_dim, embed_dim)
+            self.k_proj_weight = parameter(embed_dim, self.kdim)
+            self.v_proj_weight = parameter(embed_dim, self.vdim)
+            self.register_parameter("in_proj_weight", None)
+        if bias:
+            self.in_proj_bias = parameter(3 * embed_dim)
+        else:
+            self.register_parameter("in_proj_bias", None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device,
+                                                        dtype=dtype)
+        if add_bias_kv:
+            self.bias_k = parameter(1, 1, embed_dim)
+            self.bias_v = parameter(1, 1, embed_dim)
+        else:
+            self.bias_k = self.bias_v = None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        if self._qkv_same_embed_dim:
+            init.xavier_uniform_(self.in_proj_weight)
+        else:
+            for weight in (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
+                init.xavier_uniform_(weight)
+        if self.in_proj_bias is not None:
+            init.constant_(self.in_proj_bias, 0.0)
+            init.constant_(self.out_proj.bias, 0.0)
+        if self.bias_k is not None:
+            init.xavier_normal_(self.bias_k)
+        if self.bias_v is not None:
+            init.xavier_normal_(self.bias_v)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+                need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+                is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+        """The output and, if `need_weights`, the attention weights; see `multi_head_attention_forward`."""
+        swap = self.batch_first and query.dim() == 3
+        if swap:
+            # one tensor stays one tensor, so that self-attention is recognised
+            swapped = {id(x): x.transpose(1, 0) for x in (query, key, value)}
+            query, key, value = swapped[id(query)], swapped[id(key)], swapped[id(value)]
+        separate: dict[str, Any] = {}
+        if not self._qkv_same_embed_dim:
+            separate = {"use_separate_proj_weight": True, "q_proj_weight": self.q_proj_weight,
+                        "k_proj_weight": self.k_proj_weight, "v_proj_weight": self.v_proj_weight}
+        output, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+            self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight,
+            self.out_proj.bias, training=self.training, key_padding_mask=key_padding_mask,
+            need_weights=need_weights, attn_mask=attn_mask, average_attn_weights=average_attn_weights,
+            is_causal=is_causal, **separate)
+        return (output.transpose(1, 0) if swap else output), weights

@@ -1,0 +1,350 @@
+"""Recurrent networks over whole sequences: tanh or relu, LSTM, GRU."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from typing import Any
+
+from ...tensor import Parameter, Tensor
+from ...tensor import functions as fn
+from .. import init
+from .module import Module
+from .rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase, gru_step, lstm_step, rnn_step
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+class RNNBase(Module):
+    """Layers of a recurrent cell, each running over its input's sequence in one or both directions."""
+
+    mode: str
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    proj_size: int
+
+    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 proj_size: int = 0, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._check_arguments(dropout)
+        gates = GATES[mode] * hidden_size
+        output_size = proj_size if proj_size > 0 else hidden_size
+        directions = 2 if bidirectional else 1
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            layer_input = input_size if layer == 0 else output_size * directions
+            shapes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, layer_input),
+                                                  "weight_hh": (gates, output_size)}
+            if bias:
+                shapes["bias_ih"] = shapes["bias_hh"] = (gates,)
+            if proj_size > 0:
+                shapes["weight_hr"] = (proj_size, hidden_size)
+            for suffix in (f"_l{layer}", f"_l{layer}_reverse")[:directions]:
+                for name, shape in shapes.items():
+                    setattr(self, name + suffix, Parameter(fn.empty(shape, device=device, dtype=dtype)))
+                self._all_weights.append([name + suffix for name in shapes])
+        self.reset_parameters()
+
+    def _check_arguments(self, dropout: Any) -> None:
+        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+            raise ValueError("dropout should be a number in range [0, 1] "
+                             "representing the probability of an element being zeroed")
+        if dropout > 0 and self.num_layers == 1:
+            warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
+                          f"expects num_layers greater than 1, but got dropout={dropout} and "
+                          f"num_layers={self.num_layers}", stacklevel=4)
+        if not isinstance(self.bias, bool):
+            raise TypeError(f"bias should be of type bool, got: {type(self.bias).__name__}")
+        if not isinstance(self.batch_first, bool):
+            raise TypeError(f"batch_first should be of type bool, got: {type(self.batch_first).__name__}")
+        for name in ("input_size", "hidden_size"):
+            size = getattr(self, name)
+            if not isinstance(size, int):
+                raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
+            if size <= 0:
+                raise ValueError(f"{name} must be greater than zero")
+        if self.num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if self.proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if self.proj_size >= self.hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if self.mode not in GATES:
+            raise ValueError("Unrecognized RNN mode: " + self.mode)
+
+    def reset_parameters(self) -> None:
+        """Draw new weights, uniformly distributed over ±1/√hidden_size."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Nothing: on a CPU the weights need not lie in one piece."""
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The weights of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _flat_weights(self) -> list[Parameter]:
+        return [weight for weights in self.all_weights for weight in weights]
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size != 0:
+            text += f", proj_size={self.proj_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if self.batch_first is not False:
+            text += f", batch_first={self.batch_first}"
+        if self.dropout != 0:
+            text += f", dropout={self.dropout}"
+        if self.bidirectional is not False:
+            text += f", bidirectional={self.bidirectional}"
+        return text
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def check_input(self, input: Tensor) -> None:
+        """Raise unless the input has the weights' dtype and the right last dimension."""
+        dtype = self._flat_weights[0].dtype
+        if input.dtype != dtype:
+            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
+                             f"Convert input: input.to({dtype}), or convert model: model.to({input.dtype})")
+        if input.size(-1) != self.input_size:
+            raise RuntimeError("input.size(-1) must be equal to input_size. "
+                               f"Expected {self.input_size}, got {input.size(-1)}")
+
+    def _check_state(self, state: Tensor, size: int, batch: int, label: str = "hidden") -> None:
+        directions = 2 if self.bidirectional else 1
+        expected = (self.num_layers * directions, batch, size)
+        if tuple(state.shape) != expected:
+            raise RuntimeError(f"Expected {label} size {expected}, got {list(state.size())}")
+
+    def _cell(self, x: Tensor, state: Any, weights: list[Parameter]) -> Any:
+        """One step: the new state from the projected input `x`."""
+        raise NotImplementedError
+
+    def _start(self, batch: int, like: Tensor) -> Any:
+        """The state of zeros."""
+        directions = 2 if self.bidirectional else 1
+        return fn.zeros((self.num_layers * directions, batch, self.proj_size or self.hidden_size),
+                        dtype=like.dtype, device=like.device)
+
+    def _state_of(self, states: Any, i: int) -> Any:
+        """The state of one layer and direction."""
+        return states[i]
+
+    def _joined(self, states: list[Any]) -> Any:
+        return fn.stack(states)
+
+    def _output_of(self, state: Any) -> Tensor:
+        return state
+
+    def _run(self, input: Tensor, states: Any) -> tuple[Tensor, Any]:
+        """(L, N, input_size) and the first states to (L, N, directions · H) and the last states."""
+        directions = 2 if self.bidirectional else 1
+        finals = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(directions):
+                i = layer * directions + direction
+                steps, final = self._run_layer(input, self._state_of(states, i), self.all_weights[i],
+                                               backwards=direction == 1)
+                outputs.append(fn.stack(steps))
+                finals.append(final)
+            input = outputs[0] if directions == 1 else fn.cat(outputs, 2)
+            if self.dropout > 0 and self.training and layer < self.num_layers - 1:
+                input = fn.dropout(input, self.dropout, True)
+        return input, self._joined(finals)
+
+    def _run_layer(self, input: Tensor, state: Any, weights: list[Parameter],
+                   backwards: bool) -> tuple[list[Tensor], Any]:
+        # the input's share of all steps at once; the state's share must wait for its step
+        projected = fn.linear(input, weights[0], weights[2] if self.bias else None).unbind(0)
+        outputs = []
+        for x in reversed(projected) if backwards else projected:
+            state = self._cell(x, state, weights)
+            outputs.append(self._output_of(state))
+        if backwards:
+            outputs.reverse()
+        return outputs, state
+
+    def _forward(self, input: Tensor, hx: Any) -> tuple[Tensor, Any]:
+        """Run with the batch as the second dimension, whatever the layout outside."""
+        name = type(self).__name__ if type(self) in (RNN, LSTM, GRU) else self.mode.partition("_")[0]
+        if input.dim() not in (2, 3):
+            word = " tensor" if name == "RNN" else ""
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D{word} instead")
+        batched = input.dim() == 3
+        if not batched:
+            input = input.unsqueeze(1)
+        elif self.batch_first:
+            input = input.transpose(0, 1)
+        states = self._prepared(hx, batched, input)
+        self.check_input(input)
+        self._check_states(states, input.size(1))
+        output, final = self._run(input, states)
+        if not batched:
+            return output.squeeze(1), self._squeezed(final)
+        return (output.transpose(0, 1) if self.batch_first else output), final
+
+    def _prepared(self, hx: Any, batched: bool, input: Tensor) -> Any:
+        if hx is None:
+            return self._start(input.size(1), input)
+        rank, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
+        if hx.dim() != rank:
+            raise RuntimeError(f"For {kind} input, hx should also be {rank}-D but got {hx.dim()}-D tensor")
+        return hx if batched else hx.unsqueeze(1)
+
+    def _check_states(self, states: Any, batch: int) -> None:
+        self._check_state(states, self.hidden_size, batch)
+
+    def _squeezed(self, final: Any) -> Any:
+        return final.squeeze(1)
+
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
+        return self._forward(input, hx)
+
+
+class RNN(RNNBase):
+    """h = tanh(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ), step by step.
+
+    Args:
+        input_size, hidden_size: sizes of x and h.
+        num_layers: each layer runs over the outputs of the one before.
+        nonlinearity: "tanh" or "relu".
+        batch_first: sequences are (N, L, size) rather than (L, N, size).
+        dropout: probability of dropping outputs between the layers.
+        bidirectional: run over the sequence from both ends.
+
+    >>> import flambeau as torch
+    >>> output, hidden = torch.nn.RNN(10, 20, 2)(torch.ones(5, 3, 10))
+    >>> output.shape, hidden.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
+                 bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+                 bidirectional: bool = False, device: Any = None, dtype: Any = None, *,
+                 proj_size: int = 0) -> None:
+        if proj_size > 0:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        mode = "RNN_TANH" if nonlinearity == "tanh" else "RNN_RELU"
+        super().__init__(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                         0, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def _cell(self, x: Tensor, state: Tensor, weights: list[Parameter]) -> Tensor:
+        return rnn_step(x, state, weights[1], weights[3] if self.bias else None, self.nonlinearity)
+
+
+class LSTM(RNNBase):
+    """Long short-term memory: a cell c, guarded by gates for what comes in, stays and goes out.
+
+    i, f, g, o = σ, σ, tanh, σ of x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ; c = f · c + i · g; h = o · tanh(c).
+    The arguments are those of `RNN`, and
+
+    Args:
+        proj_size: project h to that size.
+
+    >>> import flambeau as torch
+    >>> output, (hidden, cell) = torch.nn.LSTM(10, 20, 2)(torch.ones(5, 3, 10))
+    >>> output.shape, cell.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 proj_size: int = 0, device: Any = None, dtype: Any = None) -> None:
+        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                         proj_size, device, dtype)
+
+    def _cell(self, x: Tensor, state: tuple[Tensor, Tensor],
+              weights: list[Parameter]) -> tuple[Tensor, Tensor]:
+        h, c = lstm_step(x, state, weights[1], weights[3] if self.bias else None)
+        return (fn.linear(h, weights[-1]) if self.proj_size > 0 else h), c
+
+    def _start(self, batch: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        directions = 2 if self.bidirectional else 1
+        cell = fn.zeros((self.num_layers * directions, batch, self.hidden_size), dtype=like.dtype,
+                        device=like.device)
+        return super()._start(batch, like), cell
+
+    def _state_of(self, states: Any, i: int) -> tuple[Tensor, Tensor]:
+        return states[0][i], states[1][i]
+
+    def _joined(self, states: list[Any]) -> tuple[Tensor, Tensor]:
+        hidden, cell = zip(*states, strict=True)
+        return fn.stack(hidden), fn.stack(cell)
+
+    def _output_of(self, state: Any) -> Tensor:
+        return state[0]
+
+    def _prepared(self, hx: Any, batched: bool, input: Tensor) -> Any:
+        if hx is None:
+            return self._start(input.size(1), input)
+        h, c = hx[0], hx[1]
+        rank, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
+        if h.dim() != rank or c.dim() != rank:
+            raise RuntimeError(f"For {kind} input, hx and cx should also be {rank}-D "
+                               f"but got ({h.dim()}-D, {c.dim()}-D) tensors")
+        return (h, c) if batched else (h.unsqueeze(1), c.unsqueeze(1))
+
+    def _check_states(self, states: Any, batch: int) -> None:
+        self._check_state(states[0], self.proj_size or self.hidden_size, batch, "hidden[0]")
+        self._check_state(states[1], self.hidden_size, batch, "hidden[1]")
+
+    def _squeezed(self, final: Any) -> Any:
+        return final[0].squeeze(1), final[1].squeeze(1)
+
+
+class GRU(RNNBase):
+    """Gated recurrent units.
+
+    r, z = σ of x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ; n = tanh(x Wᵢₕᵀ + bᵢₕ + r · (h Wₕₕᵀ + bₕₕ));
+    h = (1 - z) · n + z · h. The arguments are those of `RNN`.
+
+    >>> import flambeau as torch
+    >>> output, hidden = torch.nn.GRU(10, 20, 2)(torch.ones(5, 3, 10))
+    >>> output.shape, hidden.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 device: Any = None, dtype: Any = None, *, proj_size: int = 0) -> None:
+        if proj_size > 0:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                         0, device, dtype)
+
+    def _cell(self, x: Tensor, state: Tensor, weights: list[Parameter]) -> Tensor:
+        return gru_step(x, state, weights[1], weights[3] if self.bias else None)

@@ -1,0 +1,175 @@
+"""One step of a recurrent network."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...tensor import Parameter, Tensor
+from ...tensor import functions as fn
+from .. import init
+from .module import Module
+
+__all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
+
+
+def rnn_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None, nonlinearity: str) -> Tensor:
+    """The new h from the projected input `x` (N, H) and the old h."""
+    total = fn.linear(h, weight, bias) + x
+    return total.tanh() if nonlinearity == "tanh" else total.relu()
+
+
+def lstm_step(x: Tensor, state: tuple[Tensor, Tensor], weight: Tensor,
+              bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The new (h, c) from the projected input `x` (N, 4H) and the old ones."""
+    h, c = state
+    i, f, g, o = (fn.linear(h, weight, bias) + x).chunk(4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The new h from the projected input `x` (N, 3H) and the old h."""
+    reset_h, update_h, new_h = fn.linear(h, weight, bias).chunk(3, 1)
+    reset_x, update_x, new_x = x.chunk(3, 1)
+    reset = (reset_h + reset_x).sigmoid()
+    update = (update_h + update_x).sigmoid()
+    new = (new_x + new_h * reset).tanh()
+    return (h - new) * update + new
+
+
+class RNNCellBase(Module):
+    """The parameters of a cell with `num_chunks` gates."""
+
+    input_size: int
+    hidden_size: int
+    bias: bool
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None,
+                 dtype: Any = None) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        gates = num_chunks * hidden_size
+        self.weight_ih = Parameter(fn.empty((gates, input_size), device=device, dtype=dtype))
+        self.weight_hh = Parameter(fn.empty((gates, hidden_size), device=device, dtype=dtype))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(fn.empty(gates, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights, uniformly distributed over ±1/√hidden_size."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        nonlinearity = self.__dict__.get("nonlinearity", "tanh")
+        return text + (f", nonlinearity={nonlinearity}" if nonlinearity != "tanh" else "")
+
+    def _batched(self, input: Tensor, name: str) -> tuple[Tensor, bool]:
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        return (input, True) if input.dim() == 2 else (input.unsqueeze(0), False)
+
+    def _start(self, input: Tensor) -> Tensor:
+        return fn.zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)
+
+    def _check(self, input: Tensor, *states: Tensor) -> None:
+        if input.size(1) != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
+        for i, state in enumerate(states):
+            if input.size(0) != state.size(0):
+                raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{i} batch size "
+                                   f"{state.size(0)}")
+            if state.size(1) != self.hidden_size:
+                raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {state.size(1)}, "
+                                   f"expected {self.hidden_size}")
+
+
+class RNNCell(RNNCellBase):
+    """h = tanh(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ), or relu.
+
+    >>> import flambeau as torch
+    >>> torch.nn.RNNCell(10, 20)(torch.ones(3, 10)).shape
+    torch.Size([3, 20])
+    """
+
+    nonlinearity: str
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        input, batched = self._batched(input, "RNNCell")
+        if hx is not None and hx.dim() not in (1, 2):
+            raise ValueError(f"RNNCell: Expected hidden to be 1D or 2D, got {hx.dim()}D instead")
+        h = self._start(input) if hx is None else hx if batched else hx.unsqueeze(0)
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        self._check(input, h)
+        x = fn.linear(input, self.weight_ih, self.bias_ih)
+        h = rnn_step(x, h, self.weight_hh, self.bias_hh, self.nonlinearity)
+        return h if batched else h.squeeze(0)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of `LSTM`: the new (h, c).
+
+    >>> import flambeau as torch
+    >>> h, c = torch.nn.LSTMCell(10, 20)(torch.ones(3, 10))
+    >>> h.shape
+    torch.Size([3, 20])
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        input, batched = self._batched(input, "LSTMCell")
+        if hx is None:
+            zeros = self._start(input)
+            state = (zeros, zeros)
+        else:
+            for i, value in enumerate(hx):
+                if value.dim() not in (1, 2):
+                    raise ValueError(f"LSTMCell: Expected hx[{i}] to be 1D or 2D, got {value.dim()}D instead")
+            state = (hx[0], hx[1]) if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
+        self._check(input, *state)
+        x = fn.linear(input, self.weight_ih, self.bias_ih)
+        h, c = lstm_step(x, state, self.weight_hh, self.bias_hh)
+        return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
+
+
+class GRUCell(RNNCellBase):
+    """One step of `GRU`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.GRUCell(10, 20)(torch.ones(3, 10)).shape
+    torch.Size([3, 20])
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        input, batched = self._batched(input, "GRUCell")
+        if hx is not None and hx.dim() not in (1, 2):
+            raise ValueError(f"GRUCell: Expected hidden to be 1D or 2D, got {hx.dim()}D instead")
+        h = self._start(input) if hx is None else hx if batched else hx.unsqueeze(0)
+        self._check(input, h)
+        x = fn.linear(input, self.weight_ih, self.bias_ih)
+        h = gru_step(x, h, self.weight_hh, self.bias_hh)
+        return h if batched else h.squeeze(0)

@@ -1,0 +1,94 @@
+"""Gradients limited in norm or in value."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from types import GeneratorType
+from typing import Any
+
+from ...tensor import Tensor, no_grad
+from ...tensor import functions as fn
+
+
+def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
+                   error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """The p-norm of all tensors as if they were one vector.
+
+    Raises:
+        RuntimeError: the norm is infinite or nan, and `error_if_nonfinite`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
+    tensor(5.)
+    """
+    with no_grad():
+        tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        norm_type = float(norm_type)
+        if not tensors:
+            return fn.tensor(0.0)
+        norms = [fn.norm(t, norm_type) for t in tensors]
+        total = fn.norm(fn.stack(norms), norm_type)
+        if error_if_nonfinite and not total.isfinite():
+            raise RuntimeError(f"The total norm of order {norm_type} for gradients from "
+                               "`parameters` is non-finite, so it cannot be clipped. To disable "
+                               "this error and scale the gradients by the non-finite norm anyway, "
+                               "set `error_if_nonfinite=False`")
+        return total
+
+
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor,
+                          foreach: bool | None = None) -> None:
+    """Multiply all gradients by max_norm / (total_norm + 1e-6), if that is below 1."""
+    with no_grad():
+        parameters = [parameters] if isinstance(parameters, Tensor) else parameters
+        grads = [p.grad for p in parameters if p.grad is not None]
+        if not grads:
+            return
+        # multiplied even by 1: asking whether it is would wait for the device
+        scale = fn.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+        for grad in grads:
+            grad.mul_(scale)
+
+
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """Scale the gradients so that the norm of all together is at most `max_norm`; the norm before.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.zeros(2))
+    >>> p.grad = torch.tensor([3.0, 4.0])
+    >>> torch.nn.utils.clip_grad_norm_([p], 1.0), p.grad
+    (tensor(5.), tensor([0.6000, 0.8000]))
+    """
+    with no_grad():
+        if isinstance(parameters, Tensor):
+            parameters = [parameters]
+        else:
+            is_generator = isinstance(parameters, GeneratorType)
+            parameters = list(parameters)
+            if is_generator and not parameters:
+                warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.",
+                              stacklevel=2)
+        grads = [p.grad for p in parameters if p.grad is not None]
+        total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
+        clip_grads_with_norm_(parameters, max_norm, total, foreach)
+        return total
+
+
+def clip_grad_norm(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                   error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """Deprecated: use `clip_grad_norm_`."""
+    warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+                  "`torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: Any,
+                     foreach: bool | None = None) -> None:
+    """Limit each element of the gradients to ±clip_value."""
+    with no_grad():
+        clip_value = float(clip_value)
+        for p in [parameters] if isinstance(parameters, Tensor) else parameters:
+            if p.grad is not None:
+                p.grad.clamp_(min=-clip_value, max=clip_value)

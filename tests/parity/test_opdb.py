@@ -1,0 +1,71 @@
+"""PyTorch's operator samples give the same on flambeau: one test an operator, all gating checks in it.
+
+FLAMBEAU_PARITY_SAMPLES sets how many samples each check takes (default 4); replay a failure with the
+command line its message ends in.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import warnings
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is the oracle")
+pytest.importorskip("expecttest", reason="PyTorch's operator table needs it")
+
+import torch  # noqa: E402
+
+from . import deviations, opdb  # noqa: E402
+from .bridge import Side, candidate_name  # noqa: E402
+from .suite import GATING, Run, run_check  # noqa: E402
+
+SAMPLES = int(os.environ.get("FLAMBEAU_PARITY_SAMPLES", "4"))
+SHOWN = 12
+
+
+@functools.cache
+def sides() -> tuple[Side, Side]:
+    """(PyTorch, the candidate)."""
+    torch.set_num_threads(1)
+    return Side.named("torch"), Side(importlib.import_module(candidate_name()))
+
+
+@functools.cache
+def ledger() -> list[deviations.Deviation]:
+    return deviations.read()
+
+
+def to_test() -> list[str]:
+    """What is promised, and whatever else is there."""
+    _, have = sides()
+    return [n for n, op in opdb.operators().items() if n in opdb.REQUIRED or opdb.present(op, have)]
+
+
+def test_promised_operators_are_in_the_table() -> None:
+    assert sorted(set(opdb.REQUIRED) - set(opdb.operators())) == []
+
+
+@pytest.mark.parametrize("name", to_test())
+def test_operator(name: str) -> None:
+    want, have = sides()
+    op = opdb.operators()[name]
+    if (absent := opdb.absence(op, have)) is not None:
+        pytest.fail(absent, pytrace=False)
+    run = Run(op, want, have, SAMPLES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the sample makers'; calls under test record their own
+        failures = [o for check in GATING for o in run_check(run, check) if not o.ok]
+    lines = [d for d in ledger() if d.concerns(name)]
+    new = [o for o in failures if not any(d.excuses(o) for d in lines)]
+    for line in lines:
+        if line.check in GATING and not any(map(line.excuses, failures)):
+            warnings.warn(f"torch_deviations.txt:{line.line} can go: {line.op} | {line.check}", stacklevel=1)
+    if new:
+        shown = [f"{o.check} {o.dtype} #{o.sample}: {o.reason}\n    {o.replay()}" for o in new[:SHOWN]]
+        more = [f"... and {len(new) - SHOWN} more"] if len(new) > SHOWN else []
+        pytest.fail("\n".join([f"{name}: {len(new)} differences", *shown, *more]), pytrace=False)
+    if failures:
+        pytest.xfail("; ".join(dict.fromkeys(d.reason for d in lines if any(map(d.excuses, failures)))))
