@@ -35,6 +35,7 @@ from .devices import (
 from .dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from .shapes import Size
 from .tensor import Tensor, functions
+from .tensor.printing import set_printoptions
 from .version import __version__
 
 tensor = functions.tensor  # the function; the package of that name stays importable as `from flambeau.tensor import`
@@ -50,7 +51,13 @@ _LAZY = ("cuda", "func", "linalg", "nn", "optim", "special", "utils", "viz", "ff
          "return_types", "random", "types")
 
 
+#: PyTorch's names for what lies elsewhere here
+_ELSEWHERE = {"_tensor_str": "tensor.printing"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ELSEWHERE:
+        return importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}")
     if name in _LAZY:
         try:
             return importlib.import_module(f"{__name__}.{name}")

@@ -22,7 +22,7 @@ LAYERS: list[list[str]] = [
     ["ops"],
     ["autograd"],
     ["tensor"],
-    ["func", "viz"],
+    ["func", "viz", "linalg", "special", "fft", "cuda", "random"],
     ["nn"],
     ["optim"],
     ["utils"],

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from flambeau.ops.declare import Op
+
 PACKAGE = Path(__file__).resolve().parent.parent / "flambeau"
 
 
@@ -25,6 +27,10 @@ def test_the_examples_of_a_module(name):
     module = importlib.import_module(name)
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    for example in doctest.DocTestFinder(exclude_empty=True).find(module):
+    examples = doctest.DocTestFinder(exclude_empty=True).find(module)
+    for operator in vars(module).values():  # a declared operator keeps its docstring for the public function
+        if isinstance(operator, Op) and operator.doc:
+            examples.append(doctest.DocTestParser().get_doctest(operator.doc, {}, operator.name, name, 0))
+    for example in examples:
         runner.run(example, out=said.append)
     assert not said, "".join(said)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import arithmetic, exponential, linalg, positions, reduction, trigonometric, views
+from . import arithmetic, exponential, linalg, positions, random, reduction, trigonometric, views
 
-FAMILIES = (arithmetic, exponential, linalg, positions, reduction, trigonometric, views)
+FAMILIES = (arithmetic, exponential, linalg, positions, random, reduction, trigonometric, views)

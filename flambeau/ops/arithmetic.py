@@ -149,12 +149,6 @@ floor_divide.vjp(input=_undifferentiable("floor_divide"),
                  other=_undifferentiable("floor_divide"))
 
 
-@elementwise(key="trunc_divide", name="div", expose=(), node="DivBackward2", differentiable=False)
-def trunc_divide(xp, input, other):
-    """The quotient rounded towards zero."""
-    return xp.trunc_divide(input, other)
-
-
 @elementwise(node="RemainderBackward1", numbers=(), refuses=lacks("remainder_cpu", "bool", "complex"))
 def remainder(xp, input, other):
     """What is left of a division rounded down; it has the sign of the divisor.
@@ -287,7 +281,7 @@ def _pow_number_vjp(xp, g, input, exponent):
         return xp.zeros_like(g)
     if exponent == 2:
         return g * (input * 2)
-    return g * (exponent * xp.pow_number(input, exponent - 1))
+    return g * (exponent * xp.pow(input, exponent - 1))
 
 
 pow_number.vjp(input=_pow_number_vjp)
@@ -312,15 +306,6 @@ def _number_pow_vjp(xp, g, exponent, out, base):
 
 
 number_pow.vjp(exponent=_number_pow_vjp)
-
-
-@elementwise(expose=(), key="pow_number", name="pow", node="PowBackward0")
-def _pow_number_alias(xp, input, *, exponent):
-    """`pow` by a number, as rules spell it."""
-    return xp.pow_number(input, exponent)
-
-
-_pow_number_alias.vjp(input=_pow_number_vjp)
 
 
 # ----- three operands -----

@@ -1,20 +1,107 @@
-"""Views: the same memory under another shape."""
+"""Views: the same memory under another shape, and the copies of the same name.
+
+The gradient of a view that shows a part is that part embedded in zeros (`_embed`), whose
+own gradient is the part again.
+"""
 
 from __future__ import annotations
 
-from .declare import composite, linear, view
+from typing import Any
+
+from .declare import LINEAR, REGISTRY, Op, composite, linear, op, view
+
+_VIEW: dict[str, Any] = {"holomorphic": False}  # only data moves: nothing to conjugate
 
 
-@view(name="view", node="ViewBackward0", expose=("method",), spread="size")
+# ----- parts of a whole ------------------------------------------------------------------
+
+
+@linear(name="_embed", expose=(), widens=False, holomorphic=False)
+def _embed(xp, input, *, size, key):
+    """Zeros of shape `size` with the input at the basic index `key`."""
+    return xp.embed(input, size, key)
+
+
+_embed.vjp(input=lambda xp, g, key: xp._part(g, key=key))
+
+
+@linear(name="_part", expose=(), widens=False, holomorphic=False)
+def _part(xp, input, *, key):
+    """The part of the input at the basic index `key`."""
+    return input[key]
+
+
+_part.vjp(input=lambda xp, g, input_shape, key: xp._embed(g, size=input_shape, key=key))
+
+
+@linear(name="_embed_diagonal", expose=(), widens=False, holomorphic=False)
+def _embed_diagonal(xp, input, *, size, offset, dim1, dim2):
+    """Zeros of shape `size` with the input on a diagonal."""
+    return xp.embed_diagonal(input, size, offset, dim1, dim2)
+
+
+_embed_diagonal.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
+
+
+@linear(name="_embed_windows", node="UnfoldBackwardBackward0", expose=(), widens=False, holomorphic=False)
+def _embed_windows(xp, input, *, size, dimension, window, step):
+    """Windows, as `unfold` gives them, added where they came from."""
+    return xp.embed_windows(input, size, dimension, window, step)
+
+
+_embed_windows.vjp(input=lambda xp, g, dimension, window, step: xp.unfold(
+    g, dimension=dimension, size=window, step=step))
+
+
+def _at(shape, dim, key):
+    """The basic index that is `key` in dimension `dim` and everything elsewhere."""
+    from ..shapes import wrap_dim
+
+    return (slice(None),) * wrap_dim(dim, len(shape)) + (key,)
+
+
+def _bounds(shape, dim, start, end, step):
+    from ..shapes import wrap_dim
+
+    length = shape[wrap_dim(dim, len(shape))]
+    begin, stop, _ = slice(start, end).indices(length)
+    return slice(begin, max(begin, stop), step)
+
+
+# ----- views -----------------------------------------------------------------------------
+
+
+@view(name="view", expose=("method",), spread="size", **_VIEW)
 def view_(xp, input, *, size):
-    """The same elements under another shape, in the same memory."""
+    """The same elements under another shape, in the same memory.
+
+    >>> import flambeau as torch
+    >>> torch.arange(6).view(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
     return xp.view(input, size)
 
 
 view_.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
-@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=())
+@view(name="view", key="_view_dtype", node="ViewBackward1", expose=(), differentiable=False)
+def view_dtype(xp, input, *, dtype):
+    """The same bytes as elements of another dtype."""
+    return xp.view_dtype(input, dtype)
+
+
+@view(key="_alias", name="alias", expose=(), **_VIEW)
+def alias(xp, input):
+    """The same elements, as a view of their own."""
+    return input[...]
+
+
+alias.vjp(input=lambda g: g)
+
+
+@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), widens=False, **_VIEW)
 def _unsafe_view(xp, input, *, size):
     """`view` of a fresh copy, which nobody else can see: not tracked as a view."""
     return xp.view(input, size)
@@ -23,21 +110,7 @@ def _unsafe_view(xp, input, *, size):
 _unsafe_view.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
-@linear(expose=("torch", "method"))
-def clone(xp, input, *, memory_format=None):
-    """A copy, through which gradients flow.
-
-    >>> import flambeau as torch
-    >>> torch.clone(torch.ones(2))
-    tensor([1., 1.])
-    """
-    return xp.clone(input, memory_format)
-
-
-clone.vjp(input=lambda g: g)
-
-
-@view(expose=("torch", "method"))
+@view(expose=("torch", "method"), **_VIEW)
 def t(xp, input):
     """The transpose of a matrix; a vector as it is.
 
@@ -48,11 +121,10 @@ def t(xp, input):
     return xp.t(input)
 
 
-t.node = "TBackward0"
 t.vjp(input=lambda xp, g: xp.t(g))
 
 
-@view
+@view(aliases=("swapaxes", "swapdims"), **_VIEW)
 def transpose(xp, input, *, dim0, dim1):
     """Two dimensions swapped.
 
@@ -66,16 +138,43 @@ def transpose(xp, input, *, dim0, dim1):
 transpose.vjp(input=lambda xp, g, dim0, dim1: xp.transpose(g, dim0, dim1))
 
 
-@view(spread="size", expose=("method",))
+@view(spread="dims", **_VIEW)
+def permute(xp, input, *, dims):
+    """The dimensions in another order.
+
+    >>> import flambeau as torch
+    >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
+    flambeau.Size([5, 2, 3])
+    """
+    return xp.permute(input, dims)
+
+
+def _inverse(dims):
+    order = [0] * len(dims)
+    for i, d in enumerate(dims):
+        order[d] = i
+    return tuple(order)
+
+
+permute.vjp(input=lambda xp, g, dims: xp.permute(g, dims=_inverse(dims)))
+
+
+@view(spread="size", expose=("method",), **_VIEW)
 def expand(xp, input, *, size, implicit=False):
-    """Dimensions of size 1 stretched, without copying. -1 keeps a size."""
+    """Dimensions of size 1 stretched, without copying. -1 keeps a size.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([[1], [2]]).expand(-1, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
     return xp.expand(input, size)
 
 
 expand.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
 
-@view(expose=("torch", "method"), spread="size")
+@view(expose=("torch", "method"), spread="size", **_VIEW)
 def broadcast_to(xp, input, *, size):
     """`expand` to a whole shape.
 
@@ -90,19 +189,301 @@ broadcast_to.node = "ExpandBackward0"
 broadcast_to.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
 
-@composite(spread="shape")
-def reshape(xp, input, *, shape):
-    """The same elements under another shape: a view where possible, else a copy.
+@view(name="squeeze", key="_squeeze_all", node="SqueezeBackward0", expose=(), **_VIEW)
+def squeeze_all(xp, input):
+    """All dimensions of size 1 left out."""
+    return xp.squeeze(input)
+
+
+@view(name="squeeze", key="_squeeze_dim", node="SqueezeBackward1", expose=(), **_VIEW)
+def squeeze_dim(xp, input, *, dim):
+    """One dimension left out, if its size is 1."""
+    return xp.squeeze(input, dim)
+
+
+@view(name="squeeze", key="_squeeze_dims", node="SqueezeBackward2", expose=(), **_VIEW)
+def squeeze_dims(xp, input, *, dim):
+    """Some dimensions left out, where their sizes are 1."""
+    return xp.squeeze(input, dim)
+
+
+for _op in (squeeze_all, squeeze_dim, squeeze_dims):
+    _op.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+
+
+@view(**_VIEW)
+def unsqueeze(xp, input, *, dim):
+    """A new dimension of size 1 at `dim`.
 
     >>> import flambeau as torch
-    >>> torch.reshape(torch.arange(4), (2, 2))
+    >>> torch.unsqueeze(torch.ones(2), 1).shape
+    flambeau.Size([2, 1])
+    """
+    return xp.unsqueeze(input, dim)
+
+
+unsqueeze.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+
+
+@view(order=("input", "dim", "index"), **_VIEW)
+def select(xp, input, *, dim, index):
+    """The slice number `index` of dimension `dim`, without that dimension.
+
+    >>> import flambeau as torch
+    >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([3, 4])
+    """
+    return xp.select(input, dim, index)
+
+
+select.vjp(input=lambda xp, g, input_shape, dim, index: xp._embed(
+    g, size=input_shape, key=_at(input_shape, dim, index)))
+
+
+@view(name="slice", expose=(), **_VIEW)
+def slice_(xp, input, *, dim=0, start=None, end=None, step=1):
+    """From `start` up to, not including, `end`, every `step`-th, of dimension `dim`."""
+    return xp.slice(input, dim, start, end, step)
+
+
+slice_.vjp(input=lambda xp, g, input_shape, dim, start, end, step: xp._embed(
+    g, size=input_shape, key=_at(input_shape, dim, _bounds(input_shape, dim, start, end, step))))
+
+
+@view(**_VIEW)
+def diagonal(xp, input, *, offset=0, dim1=0, dim2=1):
+    """The diagonal of two dimensions, as a new last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return xp.diagonal(input, offset, dim1, dim2)
+
+
+diagonal.vjp(input=lambda xp, g, input_shape, offset, dim1, dim2: xp._embed_diagonal(
+    g, size=input_shape, offset=offset, dim1=dim1, dim2=dim2))
+
+
+@view(name="unfold", expose=("method",), **_VIEW)
+def unfold(xp, input, *, dimension, size, step):
+    """All windows of `size` elements, every `step`-th, of a dimension, as a new last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).unfold(0, 2, 1)
     tensor([[0, 1],
+            [1, 2],
             [2, 3]])
     """
-    return xp.reshaped(input, shape)
+    return xp.unfold(input, dimension, size, step)
+
+
+unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_windows(
+    g, size=input_shape, dimension=dimension, window=size, step=step))
+
+
+@view(name="as_strided", key="_as_strided", expose=(), **_VIEW)
+def as_strided(xp, input, *, size, stride, storage_offset, geometry):
+    """Any shape and strides over the input's storage; `geometry` says where that lies in the input."""
+    return xp.as_strided(input, size, stride, storage_offset)
+
+
+as_strided.vjp(input=lambda xp, g, input_shape, geometry: xp._add_at_positions(
+    g, index=geometry.positions(), size=input_shape))
+
+
+# ----- views that come in lists ------------------------------------------------------------
+
+
+@view(many=True, multi_view=True, **_VIEW)
+def unbind(xp, input, *, dim=0):
+    """All slices of a dimension, each without it.
+
+    >>> import flambeau as torch
+    >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    return xp.unbind(input, dim)
+
+
+unbind.vjp(input=lambda xp, gs, dim: xp.stack(gs, dim=dim))
+
+
+@view(name="split", key="_split", many=True, multi_view=True, expose=(), **_VIEW)
+def split(xp, input, *, split_size, dim=0):
+    """Pieces of `split_size` along a dimension, the last one smaller where it does not divide."""
+    return xp.split(input, split_size, dim)
+
+
+@view(many=True, multi_view=True, **_VIEW)
+def split_with_sizes(xp, input, *, split_sizes, dim=0):
+    """Pieces of the given sizes along a dimension.
+
+    >>> import flambeau as torch
+    >>> torch.split_with_sizes(torch.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
+    return xp.split_with_sizes(input, split_sizes, dim)
+
+
+for _op in (split, split_with_sizes):
+    _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
+
+
+@linear(name="unsafe_split", many=True, expose=("torch", "method"), widens=False, **_VIEW)
+def unsafe_split(xp, input, *, split_size, dim=0):
+    """`split`, without telling autograd that the pieces share memory."""
+    return xp.split(input, split_size, dim)
+
+
+@linear(name="unsafe_split_with_sizes", many=True, expose=("torch", "method"), widens=False, **_VIEW)
+def unsafe_split_with_sizes(xp, input, *, split_sizes, dim=0):
+    """`split_with_sizes`, without telling autograd that the pieces share memory."""
+    return xp.split_with_sizes(input, split_sizes, dim)
+
+
+for _op in (unsafe_split, unsafe_split_with_sizes):
+    _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
+
+
+# ----- copies under a view's name ------------------------------------------------------------
+
+
+def _copying(of: Op, name: str, expose: tuple[str, ...] = ("torch",)) -> None:
+    """Declare the operator that gives a copy of what the view `of` shows."""
+    shows, many = of.forward, of.many
+
+    def forward(xp, input, **params):
+        found = shows(xp, input, **params)
+        return [a.copy() for a in found] if many else found.copy()
+
+    copied = object.__new__(Op)
+    copied.__dict__.update(of.__dict__)
+    copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", expose=expose, plans={},
+                           aliases=(), multi_view=False, doc=f"A copy of what `{of.name}` shows.")
+    REGISTRY[name] = copied
+
+
+for _op, _name in ((view_, "view_copy"), (alias, "alias_copy"), (t, "t_copy"), (transpose, "transpose_copy"),
+                   (permute, "permute_copy"), (expand, "expand_copy"), (unsqueeze, "unsqueeze_copy"),
+                   (select, "select_copy"), (slice_, "slice_copy"), (diagonal, "diagonal_copy"),
+                   (unfold, "unfold_copy"), (unbind, "unbind_copy"), (split, "split_copy"),
+                   (split_with_sizes, "split_with_sizes_copy")):
+    _copying(_op, _name)
+_copying(squeeze_all, "_squeeze_all_copy", expose=())
+_copying(squeeze_dim, "_squeeze_dim_copy", expose=())
+_copying(squeeze_dims, "_squeeze_dims_copy", expose=())
+_copying(as_strided, "_as_strided_copy", expose=())
+
+
+@linear(expose=("torch", "method"), widens=False, **_VIEW)
+def narrow_copy(xp, input, *, dim, start, length):
+    """A copy of `length` elements from `start` on, of dimension `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
+    tensor([1, 2])
+    """
+    return xp.slice(input, dim, start, start + length).copy()
+
+
+narrow_copy.vjp(input=lambda xp, g, input_shape, dim, start, length: xp._embed(
+    g, size=input_shape, key=_at(input_shape, dim, _bounds(input_shape, dim, start, start + length, 1))))
+
+
+# ----- a part replaced ---------------------------------------------------------------------
+
+
+@op(order=("input", "src", "dim", "index"), widens=False, **_VIEW)
+def select_scatter(xp, input, src, *, dim, index):
+    """A copy of `input` with `src` as its slice number `index` of dimension `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 0)
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    return xp.replace_part(input, src, xp.select(input, dim, index).shape, _at(input.shape, dim, index), "select")
+
+
+def _rest(xp, g, key):
+    return g - xp._embed(xp._part(g, key=key), size=g.shape, key=key)
+
+
+select_scatter.vjp(
+    input=lambda xp, g, input_shape, dim, index: _rest(xp, g, _at(input_shape, dim, index)),
+    src=lambda xp, g, input_shape, dim, index: xp._part(g, key=_at(input_shape, dim, index)))
+
+
+@op(widens=False, **_VIEW)
+def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
+    """A copy of `input` with `src` as a slice of it.
+
+    >>> import flambeau as torch
+    >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
+    tensor([0., 1., 1., 0.])
+    """
+    return xp.replace_part(input, src, xp.slice(input, dim, start, end, step).shape,
+                           _at(input.shape, dim, _bounds(input.shape, dim, start, end, step)), "slice")
+
+
+slice_scatter.vjp(
+    input=lambda xp, g, input_shape, dim, start, end, step: _rest(
+        xp, g, _at(input_shape, dim, _bounds(input_shape, dim, start, end, step))),
+    src=lambda xp, g, input_shape, dim, start, end, step: xp._part(
+        g, key=_at(input_shape, dim, _bounds(input_shape, dim, start, end, step))))
+
+
+@op(widens=False, **_VIEW)
+def diagonal_scatter(xp, input, src, *, offset=0, dim1=0, dim2=1):
+    """A copy of `input` with `src` as a diagonal.
+
+    >>> import flambeau as torch
+    >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return xp.replace_diagonal(input, src, offset, dim1, dim2)
+
+
+diagonal_scatter.vjp(
+    input=lambda xp, g, offset, dim1, dim2: g - xp._embed_diagonal(
+        xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2), size=g.shape, offset=offset, dim1=dim1, dim2=dim2),
+    src=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
+
+
+@op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), widens=False, **_VIEW)
+def as_strided_scatter(xp, input, src, *, size, stride, storage_offset, geometry):
+    """A copy of `input` with `src` at strided places."""
+    return xp.replace_positions(input, src, geometry.positions())
+
+
+as_strided_scatter.vjp(
+    input=lambda xp, g, geometry: xp._replace_positions(
+        g, xp.zeros_like(xp._select_positions(g, index=geometry.positions())), index=geometry.positions()),
+    src=lambda xp, g, geometry: xp._select_positions(g, index=geometry.positions()))
+
+
+for _op in (select_scatter, slice_scatter, diagonal_scatter, as_strided_scatter):
+    _op.linear_in = ("input", "src")
+
+
+# ----- formulas ------------------------------------------------------------------------------
 
 
 @composite(expose=("method",))
 def view_as(input, other):
     """`view` under the other's shape."""
     return input.view(other.shape)
+
+
+@composite(expose=("method",))
+def expand_as(input, other):
+    """`expand` to the other's shape."""
+    return input.expand(other.shape)
+
+
+@composite(expose=("method",))
+def reshape_as(input, other):
+    """`reshape` to the other's shape."""
+    return input.reshape(other.shape)

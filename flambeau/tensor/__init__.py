@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from ..autograd.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from . import functions, methods
+from .parameter import Parameter
 from .tensor import Tensor
 
-__all__ = ["Tensor", "functions", "methods"]
+__all__ = ["Parameter", "Tensor", "enable_grad", "functions", "is_grad_enabled", "methods", "no_grad",
+           "set_grad_enabled"]

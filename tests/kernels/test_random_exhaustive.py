@@ -48,7 +48,8 @@ class Scripted:
         self.out = torch.empty(PER_STATE * 2)
 
     def normal(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        words = np.stack([np.broadcast_to(w, PER_STATE).reshape(BLOCKS, LANES) for w in (first, second)], axis=1)
+        halves = [np.broadcast_to(w, PER_STATE).reshape(BLOCKS, LANES) for w in (first, second)]
+        words = np.stack(halves, axis=1)
         self.record["words"][0, 1:1 + PER_STATE * 2] = untemper(words.reshape(-1))
         torch.set_rng_state(torch.from_numpy(self.state))
         return self.out.normal_().numpy().reshape(BLOCKS, 2, LANES)

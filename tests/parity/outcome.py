@@ -34,6 +34,8 @@ class Outcome:
 
     def replay(self) -> str:
         """The command line that runs this check of this sample alone."""
+        if self.check == "present":
+            return "python -m tests.parity --list --missing"
         parts = [f"python -m tests.parity {self.op} --checks {self.check}"]
         if self.dtype not in ("", "-"):
             parts.append(f"--dtype {self.dtype}")

@@ -20,6 +20,7 @@ import torch  # noqa: E402
 
 from . import deviations, opdb  # noqa: E402
 from .bridge import Side, candidate_name  # noqa: E402
+from .outcome import Outcome  # noqa: E402
 from .suite import GATING, Run, run_check  # noqa: E402
 
 SAMPLES = int(os.environ.get("FLAMBEAU_PARITY_SAMPLES", "4"))
@@ -53,15 +54,30 @@ def test_operator(name: str) -> None:
     want, have = sides()
     op = opdb.operators()[name]
     if (absent := opdb.absence(op, have)) is not None:
-        pytest.fail(absent, pytrace=False)
+        judge(name, [Outcome(name, "present", "-", "-", absent)], ("present",))
+        return
     run = Run(op, want, have, SAMPLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the sample makers'; calls under test record their own
         failures = [o for check in GATING for o in run_check(run, check) if not o.ok]
-    lines = [d for d in ledger() if d.concerns(name)]
+    judge(name, failures, GATING)
+
+
+@pytest.mark.parametrize(
+    "name", sorted({n for op in opdb.operators().values() for n in opdb.dtype_names(op)})
+)
+def test_dtype(name: str) -> None:
+    """The `dtypes` check passes over a dtype the candidate has not; that it has it is tested here."""
+    there = hasattr(sides()[1].module, name)
+    judge(name, [] if there else [Outcome(name, "present", name, "-", f"missing {name}")], ("present",))
+
+
+def judge(name: str, failures: list[Outcome], checks: tuple[str, ...]) -> None:
+    """Fail for what the ledger does not list, expect what it does, and tell which lines can go."""
+    lines = [d for d in ledger() if d.concerns(name) and d.check in checks]
     new = [o for o in failures if not any(d.excuses(o) for d in lines)]
     for line in lines:
-        if line.check in GATING and not any(map(line.excuses, failures)):
+        if not any(map(line.excuses, failures)):
             warnings.warn(f"torch_deviations.txt:{line.line} can go: {line.op} | {line.check}", stacklevel=1)
     if new:
         shown = [f"{o.check} {o.dtype} #{o.sample}: {o.reason}\n    {o.replay()}" for o in new[:SHOWN]]

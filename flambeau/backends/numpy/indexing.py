@@ -1,7 +1,415 @@
-"""Gathering and scattering by index."""
+"""Elements chosen by indices and masks: taken out, put back, added up."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-PRIMITIVES: dict[str, Any] = {}
+import numpy as np
+
+from ... import dtypes
+from ...shapes import broadcast_shapes, wrap_dim
+from .memory import filled
+
+
+def _places(index: Any, what: str, types: str = "int64/int32") -> Any:
+    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+        if types == "int64":
+            raise RuntimeError(f"{what}(): Expected dtype int64 for index")
+        raise RuntimeError(f"{what}(): Expected dtype int32 or int64 for index")
+    return index
+
+
+def _grid(shape: Sequence[int], axis: int, index: Any) -> tuple[Any, ...]:
+    """Open index arrays over `shape`, with `index` along one axis."""
+    n = len(shape)
+    return tuple(index if a == axis else np.arange(shape[a]).reshape(-1, *(1,) * (n - 1 - a)) for a in range(n))
+
+
+def _in_range(index: Any, size: int, dim: int) -> None:
+    wrong = (index < 0) | (index >= size)
+    if wrong.any():
+        raise RuntimeError(f"index {index[wrong].flat[0]} is out of bounds for dimension {dim} with size {size}")
+
+
+def _fits(index: Any, x: Any, axis: int, what: str) -> None:
+    if max(index.ndim, 1) != max(x.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor" if what == "gather" else
+                           "Index tensor must have the same number of dimensions as self tensor")
+    for a, (n, m) in enumerate(zip(index.shape, x.shape, strict=False)):
+        if a != axis and n > m:
+            if what == "gather":
+                raise RuntimeError(f"Size does not match at dimension {a} expected index {list(index.shape)} to be no "
+                                   f"larger than self {list(x.shape)} apart from dimension {axis}")
+            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart from "
+                               f"dimension {axis}")
+
+
+def _gather(x: Any, index: Any, dim: int) -> Any:
+    axis = wrap_dim(dim, x.ndim)
+    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
+    if not index.size:
+        return np.empty(index.shape, x.dtype)
+    _fits(index, x, axis, "gather")
+    if not x.ndim or not index.ndim:
+        flat = np.reshape(index, -1)
+        _in_range(flat, x.size, 0)
+        return np.reshape(x, -1)[flat].reshape(index.shape)
+    _in_range(index, x.shape[axis], axis)
+    return x[_grid(index.shape, axis, index)]
+
+
+def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
+    axis = wrap_dim(dim, x.ndim)
+    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+        raise RuntimeError(f"{what}(): Expected dtype int32/int64 for index")
+    if source is not None and source.dtype != x.dtype:
+        raise RuntimeError(f"{what}(): Expected self.dtype to be equal to src.dtype")
+    if index.size:
+        _fits(index, x, axis, what)
+        if source is not None:
+            if max(source.ndim, 1) != max(index.ndim, 1):
+                raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+            if any(n > m for n, m in zip(index.shape, source.shape, strict=False)):
+                raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart "
+                                   f"from dimension {axis} and to be no larger size than src {list(source.shape)}")
+    return axis
+
+
+def _scatter(x: Any, index: Any, src: Any, dim: int) -> Any:
+    """Copies of `x` with `src` (an array or a number) put at the index along `dim`."""
+    axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, "scatter")
+    out = np.array(x, order="C", copy=True)
+    if not index.size:
+        return out
+    target, index = np.atleast_1d(out), np.atleast_1d(index)
+    _in_range(index, target.shape[axis], axis)
+    if src.__class__ is np.ndarray:
+        source = np.atleast_1d(src)[tuple(slice(n) for n in index.shape)]
+    else:
+        source = filled(src, x.dtype)
+    target[_grid(index.shape, axis, index)] = source
+    return out
+
+
+def _scatter_reduce(x: Any, index: Any, src: Any, dim: int, reduce: str, include_self: bool = True,
+                    what: str = "scatter") -> Any:
+    from ...kernels.scatter import scatter_reduce
+
+    axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, what)
+    if src.__class__ is not np.ndarray:
+        src = np.broadcast_to(np.asarray(filled(src, x.dtype)).astype(x.dtype), index.shape)
+    out = np.array(x, order="C", copy=True)
+    if x.dtype.kind == "b" and reduce in ("sum", "prod", "mean"):
+        wide = scatter_reduce(out.astype(np.int64), axis, index, src.astype(np.int64), reduce, include_self)
+        return wide != 0
+    return scatter_reduce(out, axis, index, src, reduce, include_self)
+
+
+def _scatter_add(x: Any, index: Any, src: Any, dim: int) -> Any:
+    return _scatter_reduce(x, index, src, dim, "sum", what="scatter")
+
+
+def _index_select(x: Any, index: Any, dim: int) -> Any:
+    axis = wrap_dim(dim, x.ndim)
+    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if not x.ndim:
+        if index.size != 1:
+            raise RuntimeError("index_select(): Index to scalar can have only 1 value, got "
+                               f"{index.size} value(s)")
+        _in_self(index, 1)
+        return np.array(x, copy=True)
+    places = index.reshape(-1)
+    _in_self(places, x.shape[axis])
+    return np.take(x, places, axis)
+
+
+def _in_self(index: Any, size: int) -> None:
+    if index.size and (index.min() < 0 or index.max() >= size):
+        raise IndexError("index out of range in self")
+
+
+def _rows(x: Any, dim: int) -> Any:
+    """`x`, one dimension at least, with `dim` first: a view."""
+    return np.moveaxis(np.atleast_1d(x), wrap_dim(dim, x.ndim), 0)
+
+
+def _index_into(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
+    axis = wrap_dim(dim, x.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"{what}(): Index is supposed to be a vector" if what == "index_add" else
+                         f"{what}(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if index.dtype.kind != "i" or (index.dtype.itemsize < 4 or what == "index_copy" and index.dtype.itemsize < 8):
+        raise RuntimeError(f"{what}(): Expected dtype int32/int64 for index" if what == "index_add" else
+                           f"{what}(): Expected a long tensor for index, but got {dtypes.of(index.dtype).scalar_name}")
+    if source is None:
+        return axis
+    if source.dtype != x.dtype:
+        name = f"{what}(): self ({dtypes.of(x.dtype).scalar_name}) and source ({dtypes.of(source.dtype).scalar_name})"
+        if what == "index_copy":
+            name = ("index_copy_(): self and source expected to have the same dtype, but got (self) "
+                    f"{dtypes.of(x.dtype).scalar_name} and (source) {dtypes.of(source.dtype).scalar_name}")
+            raise RuntimeError(name)
+        raise RuntimeError(f"{name} must have the same scalar type")
+    if max(source.ndim, 1) != max(x.ndim, 1) and source.ndim:
+        raise RuntimeError("When source and destination are not scalars, their dimensionality must match. Source "
+                           f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})" if
+                           what == "index_copy" else
+                           f"{what}(): Number of dimensions of source must match that of self")
+    count = source.shape[axis] if source.ndim else 1
+    if index.size != count:
+        if what == "index_copy":
+            raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+                             f"({count})")
+        raise RuntimeError(f"Number of indices ({index.size}) should be equal to number of "
+                           f"elements to be added in source at `dim` {axis} ({count})" if False else
+                           f"{what}(): Number of indices ({index.size}) should be equal to source.size(dim): ({count}), "
+                           f"for dim: {axis}")
+    rest = [n for a, n in enumerate(x.shape) if a != axis]
+    if [n for a, n in enumerate(source.shape) if a != axis] != rest:
+        if what == "index_copy":
+            raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+                               f"shape: {rest} at dimension {axis} and source slice shape: "
+                               f"{[n for a, n in enumerate(source.shape) if a != axis]} at dimension 0.")
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                           f"self.shape = {list(x.shape)} source.shape = {list(source.shape)}")
+    return axis
+
+
+def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any:
+    from ...kernels.scatter import index_add
+
+    axis = _index_into(x, index, source, dim, "index_add")
+    _in_self(index, x.shape[axis] if x.ndim else 1)
+    if alpha != 1:
+        source = dtypes.cast(dtypes.widen(source) * alpha, x.dtype)
+    if x.dtype.kind == "b":
+        return index_add(x.astype(np.int64), axis, index, source.astype(np.int64)) != 0
+    return index_add(np.array(x, order="C", copy=True), axis, index, source)
+
+
+def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
+    axis = _index_into(x, index, source, dim, "index_copy")
+    size = x.shape[axis] if x.ndim else 1
+    if index.size and (index.min() < 0 or index.max() >= size):
+        raise IndexError(f"index_copy_(): index {index[(index < 0) | (index >= size)].flat[0] if index.ndim else index} is "
+                         f"out of bounds for dimension {axis} with size {size}" if False else
+                         f"index {index.reshape(-1)[(index.reshape(-1) < 0) | (index.reshape(-1) >= size)][0]} is out of "
+                         f"bounds for dimension {axis} with size {size}")
+    out = np.array(x, order="C", copy=True)
+    _rows(out, dim)[index.reshape(-1)] = _rows(source, dim if source.ndim else 0)
+    return out
+
+
+def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
+    _axis_checked = wrap_dim(dim, x.ndim)
+    if index.dtype != np.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise IndexError("index_fill_(): Index is supposed to be a vector" if False else
+                         "Index has to be a vector/scalar")
+    size = x.shape[_axis_checked] if x.ndim else 1
+    if index.size and (index.min() < -size or index.max() >= size):
+        raise IndexError(f"index {index.reshape(-1)[(index.reshape(-1) < -size) | (index.reshape(-1) >= size)][0]} is out "
+                         f"of bounds for dimension {_axis_checked} with size {size}")
+    out = np.array(x, order="C", copy=True)
+    _rows(out, dim)[index.reshape(-1)] = filled(value, x.dtype)
+    return out
+
+
+def _index_reduce(x: Any, index: Any, source: Any, dim: int, reduce: str, include_self: bool = True) -> Any:
+    from ...kernels.scatter import scatter_reduce
+
+    axis = _index_into(x, index, source, dim, "index_reduce")
+    spread = np.broadcast_to(index.reshape(-1, *(1,) * (max(x.ndim, 1) - 1 - axis)), np.atleast_1d(source).shape)
+    return scatter_reduce(np.array(x, order="C", copy=True), axis, spread, source, reduce, include_self)
+
+
+def _index(x: Any, *indices: Any) -> Any:
+    """NumPy's advanced indexing; None stands for a whole dimension."""
+    found = x[_key(x, indices)]
+    return found if found.__class__ is np.ndarray else np.asarray(found)
+
+
+def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """The indices as NumPy's key, checked against PyTorch's bounds."""
+    key: list[Any] = []
+    axis = 0
+    for index in indices:
+        if index is None:
+            key.append(slice(None))
+            axis += 1
+            continue
+        size = x.shape[axis]
+        if index.size:
+            low, high = index.min(), index.max()
+            if low < -size or high >= size:
+                raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {axis} with size "
+                                 f"{size}")
+        key.append(index)
+        axis += 1
+    return tuple(key)
+
+
+def _index_put(x: Any, values: Any, *indices: Any, accumulate: bool = False) -> Any:
+    out = np.array(x, order="C", copy=True)
+    put_at(out, values, indices, accumulate)
+    return out
+
+
+def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -> None:
+    """Write (or add) `values` at advanced indices of a writable array.
+
+    Raises:
+        RuntimeError: the values do not broadcast to the indexed shape (PyTorch's text).
+    """
+    key = _key(target, indices)
+    shape = np.broadcast_shapes(*[k.shape for k in key if k.__class__ is np.ndarray])
+    try:
+        if accumulate:
+            from ...kernels.scatter import index_put_accumulate
+
+            if target.dtype.kind == "b":
+                wide = index_put_accumulate(target.astype(np.int64), key, values.astype(np.int64))
+                target[...] = wide != 0
+            else:
+                index_put_accumulate(target, key, values)
+        else:
+            target[key] = values
+    except ValueError:
+        full = np.empty(target.shape, np.bool_)[key].shape
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
+                           f"result of shape {list(full)}") from None
+    del shape
+
+
+def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
+    """Zeros of shape `size` with `x` added at the indices: the transpose of `index`."""
+    from ...kernels.scatter import index_put_accumulate
+
+    whole = np.zeros(size, x.dtype)
+    return index_put_accumulate(whole, _key(whole, indices), x)
+
+
+def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    if mask.dtype != np.bool_:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                           f"{dtypes.of(mask.dtype).scalar_name.lower()}" if False else
+                           "masked_fill only supports boolean masks, but got mask with dtype "
+                           f"{_c_name(mask.dtype)}")
+    if value.__class__ is np.ndarray and value.ndim:
+        raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{value.ndim} dimension(s).")
+    shape = x.shape if mask.shape == x.shape else broadcast_shapes(x.shape, mask.shape)
+    out = np.empty_like(x) if shape == x.shape else np.empty(shape, x.dtype)
+    out[...] = x
+    out[mask if mask.shape == shape else np.broadcast_to(mask, shape)] = filled(value, x.dtype)
+    return out
+
+
+def _c_name(dtype: Any) -> str:
+    return {"uint8": "unsigned char", "int64": "long int", "int32": "int", "float32": "float",
+            "float64": "double"}.get(dtypes.of(dtype).name, dtypes.of(dtype).name)
+
+
+def _masked_select(x: Any, mask: Any) -> Any:
+    if mask.dtype != np.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    shape = broadcast_shapes(x.shape, mask.shape)
+    return np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]
+
+
+def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    if mask.dtype != np.bool_:
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype "
+                           f"{_c_name(mask.dtype)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
+                           f"{dtypes.of(x.dtype).scalar_name} and {dtypes.of(source.dtype).scalar_name}")
+    shape = broadcast_shapes(x.shape, mask.shape)
+    mask = np.broadcast_to(mask, shape)
+    out = np.array(np.broadcast_to(x, shape), order="C", copy=True)
+    count = int(np.count_nonzero(mask))
+    if count > source.size:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    out[mask] = np.reshape(source, -1)[:count]
+    return out
+
+
+def _masked_scatter_gradient(g: Any, mask: Any, size: tuple[int, ...]) -> Any:
+    """What reached the source of `masked_scatter`: the masked elements first, zeros after."""
+    taken = g[np.broadcast_to(mask, g.shape)]
+    whole = np.zeros(int(np.prod(size, dtype=np.int64)), g.dtype)
+    whole[: taken.size] = taken
+    return whole.reshape(size)
+
+
+def _take(x: Any, index: Any) -> Any:
+    if index.dtype != np.int64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtypes.of(index.dtype).scalar_name}")
+    if not x.size and index.size:
+        raise IndexError("take(): tried to take from an empty tensor")
+    _in_flat(index, x.size)
+    return np.reshape(x, -1)[index]
+
+
+def _in_flat(index: Any, size: int) -> None:
+    if index.size and (index.min() < -size or index.max() >= size):
+        wrong = index[(index < -size) | (index >= size)].flat[0] if index.ndim else index
+        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {size} elements.")
+
+
+def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    if index.dtype != np.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dtypes.of(index.dtype).scalar_name}")
+    if source.dtype != x.dtype:
+        raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
+                           f"{dtypes.of(x.dtype).scalar_name} and source.dtype = "
+                           f"{dtypes.of(source.dtype).scalar_name}")
+    if index.size != source.size:
+        raise IndexError("put_(): Expected source and index to have the same number of elements, but got source.numel() "
+                         f"= {source.size}, index.numel() = {index.size}")
+    _in_flat(index, x.size)
+    out = np.array(x, order="C", copy=True)
+    flat, places, values = out.reshape(-1), index.reshape(-1), source.reshape(-1)
+    if not accumulate:
+        flat[places] = values
+    elif x.dtype in dtypes.NARROW:
+        wide = dtypes.widen(flat)
+        np.add.at(wide, places, dtypes.widen(values))
+        flat[...] = dtypes.cast(wide, x.dtype)
+    else:
+        np.add.at(flat, places, values)
+    return out
+
+
+def _nonzero(x: Any) -> Any:
+    if x.dtype == dtypes.BFLOAT16:
+        x = dtypes.widen(x)
+    if not x.ndim:
+        return np.zeros((int(bool(x)), 0), np.int64)
+    return np.argwhere(x)
+
+
+def _repeat_interleave(repeats: Any) -> Any:
+    if repeats.dtype.kind != "i" or repeats.dtype.itemsize < 4:
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if repeats.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats.size and repeats.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    return np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
+
+
+PRIMITIVES: dict[str, Any] = {
+    "gather_along": _gather, "scatter_along": _scatter, "scatter_reduced": _scatter_reduce, "scatter_added": _scatter_add,
+    "take_rows": _index_select, "add_rows": _index_add, "copy_rows": _index_copy, "fill_rows": _index_fill,
+    "reduce_rows": _index_reduce, "index_at": _index, "put_at_indices": _index_put, "add_at_indices": _add_at_indices,
+    "fill_masked": _masked_fill, "select_masked": _masked_select, "scatter_masked": _masked_scatter,
+    "masked_scatter_gradient": _masked_scatter_gradient, "take_flat": _take, "put_flat": _put, "nonzero": _nonzero,
+    "repeat_positions": _repeat_interleave,
+}

@@ -18,8 +18,9 @@ Written from the algorithm, too large to try
 Not equal
     A `dirichlet` row of 32768 numbers and more, alone, which PyTorch sums in as many parts as it has threads.
     And what PyTorch gives elsewhere: without AVX2 (or with ATEN_CPU_CAPABILITY=default) its `normal`,
-    `cauchy` and `log_normal` have other last bits, and where the C library is another one, so have all
-    float64 numbers that pass through log, log1p, exp, tan, sin or cos; here they follow it likewise.
+    `cauchy`, `log_normal`, and `uniform` of other bounds than 0 and 1, have other last bits. Where the C
+    library is another one, so have float64 numbers that pass through log, log1p, exp, tan, sin or cos; here
+    they follow it likewise.
 
 Nothing is drawn in parallel: thread counts change nothing.
 

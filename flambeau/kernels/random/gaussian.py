@@ -151,8 +151,8 @@ def normal_around(engine: Engine, mean: np.ndarray | float, std: np.ndarray | fl
     with np.errstate(all="ignore"):
         if isinstance(std, np.ndarray):
             values = _rounded(widen(values) * widen(std), dtype)
-        shift = widen(mean) if isinstance(mean, np.ndarray) else widen(values).dtype.type(mean)
-        return _rounded(widen(values) + shift, dtype)
+        shift = mean if isinstance(mean, np.ndarray) else _rounded(np.array([mean]), dtype).reshape(())
+        return _rounded(widen(values) + widen(shift), dtype)
 
 
 def _rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -1,0 +1,105 @@
+"""Joining arrays and cutting them apart."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from ...shapes import wrap_dim
+
+
+def _cat(*arrays: Any, dim: int = 0) -> Any:
+    if len(arrays) == 1 and arrays[0].__class__ is list:  # as tensors' cat takes them
+        arrays = tuple(arrays[0])
+    if not arrays:
+        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+    for i, a in enumerate(arrays):
+        if not a.ndim:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    kept = [(i, a) for i, a in enumerate(arrays) if a.shape != (0,)]  # an empty vector joins anything
+    if not kept:
+        wrap_dim(dim, 1)
+        return np.array(arrays[0], copy=True)
+    first = kept[0][1]
+    axis = wrap_dim(dim, first.ndim)
+    for i, a in kept[1:]:
+        if a.ndim != first.ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {a.ndim}")
+        for d, (expected, got) in enumerate(zip(first.shape, a.shape, strict=True)):
+            if d != axis and expected != got:
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {axis}. Expected size {expected} "
+                                   f"but got size {got} for tensor number {i} in the list.")
+    return np.concatenate([a for _, a in kept], axis)
+
+
+def _stack(*arrays: Any, dim: int = 0) -> Any:
+    if len(arrays) == 1 and arrays[0].__class__ is list:
+        arrays = tuple(arrays[0])
+    if not arrays:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = arrays[0].shape
+    axis = wrap_dim(dim, len(first) + 1)
+    for i, a in enumerate(arrays):
+        if a.shape != first:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                               f"{list(a.shape)} at entry {i}")
+    return np.stack(arrays, axis)
+
+
+def _unbind(x: Any, dim: int = 0) -> Any:
+    if not x.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    lead = (slice(None),) * wrap_dim(dim, x.ndim)
+    return [x[(*lead, i, ...)] for i in range(x.shape[len(lead)])]
+
+
+def _split(x: Any, split_size: int, dim: int = 0) -> Any:
+    if not x.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if split_size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
+    axis = wrap_dim(dim, x.ndim)
+    length = x.shape[axis]
+    if split_size == 0 and length:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
+    lead = (slice(None),) * axis
+    starts = range(0, length, split_size) if length else (0,)
+    return [x[(*lead, slice(i, min(i + split_size, length)))] for i in starts]
+
+
+def _split_with_sizes(x: Any, split_sizes: tuple[int, ...], dim: int = 0) -> Any:
+    if not x.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    axis = wrap_dim(dim, x.ndim)
+    for s in split_sizes:
+        if s < 0:
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got "
+                               f"split_sizes={list(split_sizes)}")
+    if sum(split_sizes) != x.shape[axis]:
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {x.shape[axis]} (input tensor's size "
+                           f"at dimension {dim}), but got split_sizes={list(split_sizes)}")
+    lead = (slice(None),) * axis
+    ends = list(accumulate(split_sizes))
+    return [x[(*lead, slice(end - s, end))] for s, end in zip(split_sizes, ends, strict=True)]
+
+
+def _block_diag(*arrays: Any) -> Any:
+    blocks = [a.reshape(1, -1) if a.ndim < 2 else a for a in arrays]
+    for i, a in enumerate(blocks):
+        if a.ndim > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {a.ndim} "
+                               "dimensions")
+    if not blocks:
+        return np.zeros((1, 0), np.float32)
+    whole = np.zeros((sum(a.shape[0] for a in blocks), sum(a.shape[1] for a in blocks)), blocks[0].dtype)
+    row = column = 0
+    for a in blocks:
+        whole[row: row + a.shape[0], column: column + a.shape[1]] = a
+        row, column = row + a.shape[0], column + a.shape[1]
+    return whole
+
+
+PRIMITIVES = {"cat": _cat, "stack": _stack, "unbind": _unbind, "split": _split, "split_with_sizes": _split_with_sizes,
+              "block_diag": _block_diag}

@@ -1,0 +1,197 @@
+"""Sorting and selection along an axis, with PyTorch's order and its choice among equal elements.
+
+Every dtype is first mapped to integer keys whose order is the wanted one — NaN above all numbers, the two
+zeros equal, complemented for descending — so that one fast integer sort serves them all. Stability costs
+little: a 32-bit key and its index pack into one 64-bit integer; with wider keys the fast, unstable order
+is repaired where keys repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .. import dtypes
+from . import ties
+
+SHORT = 256  # along shorter axes NumPy's stable sort is as fast
+
+
+def order_keys(x: np.ndarray, descending: bool = False) -> np.ndarray:
+    """Integers that compare as the elements of `x` do, or the other way round."""
+    x = dtypes.widen(x)
+    if x.dtype.kind == "b":
+        keys = x.view(np.uint8)
+    elif x.dtype.kind == "f":
+        signed = np.int32 if x.dtype == np.float32 else np.int64
+        limits = np.iinfo(signed)
+        bits = np.ascontiguousarray(x + 0.0, x.dtype).view(signed)  # + 0.0 makes -0.0 the other zero
+        keys = bits ^ ((bits >> (limits.bits - 1)) & limits.max)
+        nan = np.isnan(x)
+        if nan.any():
+            keys = np.where(nan, signed(limits.max), keys)
+    else:
+        keys = x
+    return ~keys if descending else keys
+
+
+def stable_order(keys: np.ndarray) -> np.ndarray:
+    """Indices (int64) that sort integer keys along the last axis, equal ones in their own order."""
+    n = keys.shape[-1] if keys.ndim else 1
+    if n < SHORT or keys.dtype.itemsize <= 2 or n > 1 << 32:
+        return np.argsort(keys, -1, kind="stable").astype(np.int64, copy=False)
+    if keys.dtype.itemsize == 4:
+        offset = np.int64(np.iinfo(keys.dtype).min)
+        packed = (keys.astype(np.int64) - offset).view(np.uint64) << np.uint64(32)
+        packed |= np.arange(n, dtype=np.uint64)
+        packed.sort(-1)
+        return (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    order = np.argsort(keys, -1).astype(np.int64, copy=False)
+    ordered = np.take_along_axis(keys, order, -1)
+    fresh = ordered[..., 1:] != ordered[..., :-1]
+    if fresh.all():
+        return order
+    packed = np.zeros(keys.shape, np.uint64)
+    np.cumsum(fresh, -1, dtype=np.uint64, out=packed[..., 1:])
+    packed <<= np.uint64(32)
+    packed |= order.view(np.uint64)
+    packed.sort(-1)
+    return (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def argsort(x: np.ndarray, axis: int = -1, descending: bool = False, stable: bool = True) -> np.ndarray:
+    """Indices that sort `x` along an axis.
+
+    Args:
+        stable: equal elements keep their order, in both directions; else they come in the order that
+            PyTorch's unstable sort leaves them, which takes longer where there are any.
+    """
+    if x.ndim == 0:
+        return np.zeros((), np.int64)
+    keys = np.moveaxis(order_keys(x, descending), axis, -1)
+    order = stable_order(keys)
+    if not stable and keys.shape[-1] > ties.INSERTION:
+        ordered = np.take_along_axis(keys, order, -1)
+        for slice_ in _slices((ordered[..., 1:] == ordered[..., :-1]).any(-1)):
+            order[slice_] = ties.sorted_places(_signed(keys[slice_]))
+    return np.moveaxis(order, -1, axis)
+
+
+def sort(x: np.ndarray, axis: int = -1, descending: bool = False,
+         stable: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted values and the indices they came from, as `argsort` gives them."""
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), np.int64)
+    order = argsort(x, axis, descending, stable)
+    return np.take_along_axis(x, order, axis), order
+
+
+def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest (smallest) elements along an axis, best first, and their indices.
+
+    Where a value is repeated the indices are PyTorch's; without repetition any algorithm finds the same.
+    """
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), np.int64)
+    moved = np.moveaxis(x, axis, -1)
+    keys = np.moveaxis(order_keys(x, largest), axis, -1)
+    n = keys.shape[-1]
+    if k == 0 or not keys.size:
+        order = np.zeros((*keys.shape[:-1], k), np.int64)
+    elif 4 * k < n and n > SHORT:
+        near = np.argpartition(keys, k - 1, -1)[..., :k]
+        within = np.argsort(np.take_along_axis(keys, near, -1), -1)
+        order = np.take_along_axis(near, within, -1)
+    else:
+        order = stable_order(keys)[..., :k]
+    if order.size and n > 1:
+        chosen = np.take_along_axis(keys, order, -1)
+        last = chosen[..., -1:]
+        tied = (chosen[..., 1:] == chosen[..., :-1]).any(-1)
+        tied |= (keys == last).sum(-1) > (chosen == last).sum(-1)
+        if tied.any():
+            order = np.ascontiguousarray(order, np.int64)
+            for slice_ in _slices(tied):
+                order[slice_] = ties.topk_places(_signed(keys[slice_]), k)
+    values = np.take_along_axis(moved, order, -1)
+    return np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int64, copy=False), -1, axis)
+
+
+def kthvalue(x: np.ndarray, k: int, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
+    """The k-th smallest element (from 1) along an axis, the axis gone, and its index, PyTorch's among equals."""
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), np.int64)
+    keys = np.moveaxis(order_keys(x), axis, -1)
+    order = np.argpartition(keys, k - 1, -1)[..., k - 1:k]
+    tied = (keys == np.take_along_axis(keys, order, -1)).sum(-1) > 1
+    index = np.array(order[..., 0], np.int64)
+    for slice_ in _slices(tied):
+        index[slice_] = ties.kth_place(_signed(keys[slice_]), k - 1)
+    return _take(x, index, axis), index
+
+
+def median(x: np.ndarray, axis: int = -1, ignore_nan: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The lower median along an axis, the axis gone, and its index.
+
+    A NaN in the slice is its median, unless NaNs are ignored; a slice of NaNs alone gives NaN either way.
+    """
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), np.int64)
+    keys = np.moveaxis(order_keys(x), axis, -1)
+    n = keys.shape[-1]
+    order = stable_order(keys)
+    rank = np.full(keys.shape[:-1], (n - 1) // 2)
+    floating = dtypes.widen(x)
+    if floating.dtype.kind == "f":
+        nan = np.moveaxis(np.isnan(floating), axis, -1).sum(-1)
+        numbers = n - nan
+        if ignore_nan:
+            rank = np.maximum(numbers - 1, 0) // 2
+        else:
+            rank = np.where(nan > 0, numbers, rank)
+    index = np.take_along_axis(order, rank[..., None], -1)[..., 0]
+    return _take(x, index, axis), index
+
+
+def mode(x: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
+    """The most frequent value along an axis, the smallest of several, the axis gone, and an index of it.
+
+    NaNs are unlike each other, so that each is counted once.
+    """
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), np.int64)
+    keys = np.moveaxis(order_keys(x), axis, -1)
+    values = np.moveaxis(dtypes.widen(x), axis, -1)
+    n = keys.shape[-1]
+    order = stable_order(keys)
+    ordered = np.take_along_axis(values, order, -1)
+    fresh = np.ones(keys.shape, bool)
+    np.not_equal(ordered[..., 1:], ordered[..., :-1], out=fresh[..., 1:])
+    start = np.maximum.accumulate(np.where(fresh, np.arange(n), 0), -1)
+    end = np.argmax(np.arange(n) - start, -1)  # a longest run's last element, in the first such run
+    index = np.array(np.take_along_axis(order, end[..., None], -1)[..., 0])
+    if n > ties.INSERTION:
+        length = end - np.take_along_axis(start, end[..., None], -1)[..., 0]
+        for slice_ in _slices(length > 0):
+            row = _signed(keys[slice_])
+            index[slice_] = ties.last_of_run(row, int(row[index[slice_]]))
+    return _take(x, index, axis), index
+
+
+def _slices(mask: np.ndarray) -> Iterator[tuple[int, ...]]:
+    """Where the mask of slices holds; the one slice of a vector is ``()``."""
+    if np.ndim(mask):
+        return zip(*np.nonzero(mask), strict=True)
+    return iter(((),) if mask else ())
+
+
+def _signed(keys: np.ndarray) -> np.ndarray:
+    """Keys as int64 in the same order."""
+    if keys.dtype == np.uint64:
+        return (keys ^ np.uint64(1 << 63)).view(np.int64)
+    return keys.astype(np.int64)
+
+
+def _take(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
+    return np.take_along_axis(x, np.expand_dims(index, axis), axis).squeeze(axis)

@@ -1,0 +1,289 @@
+"""Joining tensors, and repeating, turning and cutting them."""
+
+from __future__ import annotations
+
+from .declare import composite, linear
+
+_MOVES = {"widens": False, "holomorphic": False}  # only data moves
+
+
+@linear(promote="common", aliases=("concat", "concatenate"), expose=("torch",), **_MOVES)
+def cat(xp, *tensors, dim=0):
+    """The tensors one after another along a dimension.
+
+    >>> import flambeau as torch
+    >>> torch.cat([torch.zeros(2), torch.ones(1)])
+    tensor([0., 0., 1.])
+    """
+    return xp.cat(*tensors, dim=dim)
+
+
+def _pieces(xp, g, tensors_shapes, dim):
+    from ..shapes import wrap_dim
+
+    if all(shape == (0,) for shape in tensors_shapes):
+        return [g for _ in tensors_shapes]
+    axis = wrap_dim(dim, len(g.shape))
+    sizes = [0 if shape == (0,) else shape[axis] for shape in tensors_shapes]
+    parts = xp.split_with_sizes(g, split_sizes=tuple(sizes), dim=axis)
+    return [xp.reshape(part, shape) if shape == (0,) else part
+            for part, shape in zip(parts, tensors_shapes, strict=True)]
+
+
+cat.joint_vjp(_pieces)
+
+
+@linear(promote="common", expose=("torch",), **_MOVES)
+def stack(xp, *tensors, dim=0):
+    """The tensors side by side along a new dimension.
+
+    >>> import flambeau as torch
+    >>> torch.stack([torch.zeros(2), torch.ones(2)])
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    return xp.stack(*tensors, dim=dim)
+
+
+stack.joint_vjp(lambda xp, g, dim: xp.unbind(g, dim=dim))
+
+
+@linear(name="block_diag", key="_block_diag", promote="common", expose=(), **_MOVES)
+def block_diag(xp, *tensors):
+    """Matrices along the diagonal of a larger one."""
+    return xp.block_diag(*tensors)
+
+
+def _blocks(xp, g, tensors_shapes):
+    found, row, column = [], 0, 0
+    for shape in tensors_shapes:
+        height, width = (1,) * (2 - len(shape)) + tuple(shape)
+        part = xp._part(g, key=(slice(row, row + height), slice(column, column + width)))
+        found.append(xp.reshape(part, shape))
+        row, column = row + height, column + width
+    return found
+
+
+block_diag.joint_vjp(_blocks)
+
+
+@linear(spread="repeats", expose=("method",), **_MOVES)
+def repeat(xp, input, *, repeats):
+    """Copies of the input, side by side, in every dimension.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    return xp.repeat(input, repeats)
+
+
+def _unrepeated(xp, g, input_shape, repeats):
+    lead = len(repeats) - len(input_shape)
+    full = (1,) * lead + tuple(input_shape)
+    pairs, axes = [], []
+    for i, (r, s) in enumerate(zip(repeats, full, strict=True)):
+        axes.append(2 * i)
+        pairs += [r, s]
+    summed = xp.sum(xp.reshape(g, tuple(pairs)), tuple(axes)) if axes else g
+    return xp.reshape(summed, input_shape)
+
+
+repeat.widens = True
+repeat.vjp(input=_unrepeated)
+
+
+@linear(spread="dims", **_MOVES)
+def flip(xp, input, *, dims):
+    """The order of elements reversed along `dims`.
+
+    >>> import flambeau as torch
+    >>> torch.flip(torch.arange(3), (0,))
+    tensor([2, 1, 0])
+    """
+    return xp.flip(input, dims)
+
+
+flip.vjp(input=lambda xp, g, dims: xp.flip(g, dims=dims))
+
+
+@linear(**_MOVES)
+def roll(xp, input, *, shifts, dims=()):
+    """Elements shifted along `dims`; what leaves at the end comes in at the beginning.
+
+    >>> import flambeau as torch
+    >>> torch.roll(torch.arange(4), 1)
+    tensor([3, 0, 1, 2])
+    """
+    return xp.roll(input, shifts, dims)
+
+
+roll.vjp(input=lambda xp, g, shifts, dims: xp.roll(
+    g, shifts=-shifts if isinstance(shifts, int) else tuple(-s for s in shifts), dims=dims))
+
+
+@linear(**_MOVES)
+def rot90(xp, input, *, k=1, dims=(0, 1)):
+    """A quarter turn, `k` times, in the plane of two dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    return xp.rot90(input, k, dims)
+
+
+rot90.vjp(input=lambda xp, g, k, dims: xp.rot90(g, k=-k, dims=dims))
+
+
+@linear(expose=("torch", "method", "inplace"), **_MOVES)
+def tril(xp, input, *, diagonal=0):
+    """The elements on and below a diagonal, zeros above it.
+
+    >>> import flambeau as torch
+    >>> torch.tril(torch.ones(2, 2))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return xp.tril(input, diagonal)
+
+
+tril.vjp(input=lambda xp, g, diagonal: xp.tril(g, diagonal=diagonal))
+
+
+@linear(expose=("torch", "method", "inplace"), **_MOVES)
+def triu(xp, input, *, diagonal=0):
+    """The elements on and above a diagonal, zeros below it.
+
+    >>> import flambeau as torch
+    >>> torch.triu(torch.ones(2, 2))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return xp.triu(input, diagonal)
+
+
+triu.vjp(input=lambda xp, g, diagonal: xp.triu(g, diagonal=diagonal))
+
+
+@linear(**_MOVES)
+def diag_embed(xp, input, *, offset=0, dim1=-2, dim2=-1):
+    """The last dimension as the diagonal of two new ones.
+
+    >>> import flambeau as torch
+    >>> torch.diag_embed(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    from ..shapes import wrap_dim
+
+    n = len(input.shape) + 1
+    first, second = wrap_dim(dim1, n), wrap_dim(dim2, n)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    length = input.shape[-1] + abs(offset)
+    size = list(input.shape[:-1])
+    size.insert(min(first, second), length)
+    size.insert(max(first, second), length)
+    return xp.embed_diagonal(input, tuple(size), offset, first, second)
+
+
+diag_embed.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
+
+
+@linear(name="constant_pad_nd", expose=("torch",), linear_in=(), **_MOVES)
+def constant_pad_nd(xp, input, *, pad, value=0):
+    """The input with `value` around it; `pad` gives (before, after) from the last dimension on.
+
+    >>> import flambeau as torch
+    >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
+    tensor([0., 1., 1., 0., 0.])
+    """
+    return xp.constant_pad(input, pad, value)
+
+
+constant_pad_nd.vjp(input=lambda xp, g, pad: xp.constant_pad_nd(g, pad=tuple(-p for p in pad)))
+constant_pad_nd.jvp(lambda xp, t_input, pad: xp.constant_pad_nd(t_input, pad=pad))
+
+
+@composite
+def fliplr(xp, input):
+    """Columns in reverse order.
+
+    >>> import flambeau as torch
+    >>> torch.fliplr(torch.tensor([[1, 2]]))
+    tensor([[2, 1]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return xp.flip(input, (1,))
+
+
+@composite
+def flipud(xp, input):
+    """Rows in reverse order.
+
+    >>> import flambeau as torch
+    >>> torch.flipud(torch.arange(3))
+    tensor([2, 1, 0])
+    """
+    if input.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return xp.flip(input, (0,))
+
+
+@composite(expose=("torch",))
+def hstack(xp, *tensors):
+    """The tensors joined column by column.
+
+    >>> import flambeau as torch
+    >>> torch.hstack([torch.zeros(1), torch.ones(1)])
+    tensor([0., 1.])
+    """
+    if not tensors:
+        raise RuntimeError("hstack expects a non-empty TensorList")
+    full = [xp.atleast_1d(x) for x in tensors]
+    return xp.cat(full, 0 if full[0].ndim == 1 else 1)
+
+
+@composite(aliases=("row_stack",), expose=("torch",))
+def vstack(xp, *tensors):
+    """The tensors joined row by row.
+
+    >>> import flambeau as torch
+    >>> torch.vstack([torch.zeros(2), torch.ones(2)])
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    if not tensors:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return xp.cat([xp.atleast_2d(x) for x in tensors], 0)
+
+
+@composite(expose=("torch",))
+def dstack(xp, *tensors):
+    """The tensors joined along the third dimension.
+
+    >>> import flambeau as torch
+    >>> torch.dstack([torch.zeros(1), torch.ones(1)])
+    tensor([[[0., 1.]]])
+    """
+    if not tensors:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return xp.cat([xp.atleast_3d(x) for x in tensors], 2)
+
+
+@composite(expose=("torch",))
+def column_stack(xp, *tensors):
+    """The tensors as columns of a matrix.
+
+    >>> import flambeau as torch
+    >>> torch.column_stack([torch.zeros(2), torch.ones(2)])
+    tensor([[0., 1.],
+            [0., 1.]])
+    """
+    if not tensors:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return xp.cat([x.reshape(x.numel(), 1) if x.ndim <= 1 else x for x in tensors], 1)

@@ -1,0 +1,153 @@
+"""The arithmetic of update rules: written once, run in place on arrays, or on tensors where arrays won't do.
+
+A rule is a function `rule(xp, param, grad, *state, ...)` over the few functions below. Names that end in an
+underscore write into their first argument. `run` picks what a rule runs on:
+
+- plain float arrays: in place, without an operator's dispatch; large ones piece by piece, so that each piece
+  stays in the cache for the whole rule
+- anything else (other dtypes, traced values, a step that is to be differentiated): tensors
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..tensor import functions as fn
+
+#: elements of a piece: a rule's six or so arrays of that length fit a core's second cache
+PIECE = 16384
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def _array_add(x: Any, y: Any, alpha: float = 1) -> Any:
+    return x + y if alpha == 1 else np.add(x, np.multiply(y, alpha))
+
+
+def _array_add_(x: Any, y: Any, alpha: float = 1) -> Any:
+    return np.add(x, y if alpha == 1 else np.multiply(y, alpha), out=x)
+
+
+def _array_addcmul_(x: Any, a: Any, b: Any, value: float) -> Any:
+    product = np.multiply(a, value)
+    product *= b
+    x += product
+    return x
+
+
+def _array_addcdiv_(x: Any, a: Any, b: Any, value: float) -> Any:
+    quotient = np.multiply(a, value)
+    quotient /= b
+    x += quotient
+    return x
+
+
+def _array_lerp_(x: Any, y: Any, weight: float) -> Any:
+    # from the nearer end, which then is exact
+    difference = np.subtract(y, x)
+    if weight < 0.5:
+        difference *= weight
+        x += difference
+    else:
+        difference *= weight - 1
+        np.add(y, difference, out=x)
+    return x
+
+
+def _array_copy_(x: Any, y: Any) -> Any:
+    x[...] = y
+    return x
+
+
+arrays = SimpleNamespace(
+    add=_array_add, add_=_array_add_, addcmul_=_array_addcmul_, addcdiv_=_array_addcdiv_, lerp_=_array_lerp_,
+    copy_=_array_copy_, neg=np.negative, abs=np.abs, sqrt=np.sqrt, mul=np.multiply, sub=np.subtract,
+    div=np.divide, sign=np.sign, maximum=np.maximum, where=np.where,
+    mul_=lambda x, y: np.multiply(x, y, out=x),
+    div_=lambda x, y: np.divide(x, y, out=x),
+    sub_=lambda x, y: np.subtract(x, y, out=x),
+    sqrt_=lambda x: np.sqrt(x, out=x),
+    maximum_=lambda x, y: np.maximum(x, y, out=x),
+    clamp_=lambda x, low, high: np.clip(x, low, high, out=x),
+)
+
+tensors = SimpleNamespace(
+    add=lambda x, y, alpha=1: x.add(y, alpha=alpha),
+    add_=lambda x, y, alpha=1: x.add_(y, alpha=alpha),
+    addcmul_=lambda x, a, b, value: x.addcmul_(a, b, value=value),
+    addcdiv_=lambda x, a, b, value: x.addcdiv_(a, b, value=value),
+    lerp_=lambda x, y, weight: x.lerp_(y, weight),
+    copy_=lambda x, y: x.copy_(y),
+    neg=lambda x: x.neg(), abs=lambda x: x.abs(), sqrt=lambda x: x.sqrt(), sign=lambda x: x.sign(),
+    mul=lambda x, y: x * y, sub=lambda x, y: x - y, div=lambda x, y: x / y,
+    maximum=lambda x, y: fn.maximum(x, y),
+    where=lambda condition, x, y: fn.where(condition, x, y),
+    mul_=lambda x, y: x.mul_(y), div_=lambda x, y: x.div_(y), sub_=lambda x, y: x.sub_(y),
+    sqrt_=lambda x: x.sqrt_(),
+    maximum_=lambda x, y: x.copy_(fn.maximum(x, y)),
+    clamp_=lambda x, low, high: x.clamp_(low, high),
+)
+
+
+def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars: Any,
+        differentiable: bool = False) -> None:
+    """Run `rule(xp, param, grad, *state, *scalars)`; it may write to the parameter and the state.
+
+    Args:
+        state: tensors in the parameter's shape, or None.
+        differentiable: record what the rule does.
+    """
+    values = None if differentiable else _arrays_of(param, grad, state)
+    if values is None:
+        if param.is_complex():
+            # real and imaginary parts are two parameters
+            param, grad, *state = (None if t is None else fn.view_as_real(t) for t in (param, grad, *state))
+        rule(tensors, param, grad, *state, *scalars)
+        return
+    size = values[0].size
+    if size <= PIECE or not all(a is None or a.flags.c_contiguous for a in values):
+        rule(arrays, *values, *scalars)
+    else:
+        flat = [None if a is None else a.reshape(-1) for a in values]
+        for start in range(0, size, PIECE):
+            rule(arrays, *[None if a is None else a[start:start + PIECE] for a in flat], *scalars)
+    param._bump_version()
+    for t in state:
+        if t is not None:
+            t._bump_version()
+
+
+def _arrays_of(param: Any, grad: Any, state: tuple) -> list[Any] | None:
+    """The arrays of all, if they are plain float arrays of one dtype and shape."""
+    first = getattr(param, "_array", None)
+    if type(first) is not np.ndarray or first.dtype not in FLOATS:
+        return None
+    found: list[Any] = [first]
+    for t in (grad, *state):
+        if t is None:
+            found.append(None)
+            continue
+        a = t._array
+        if type(a) is not np.ndarray or a.dtype != first.dtype or a.shape != first.shape:
+            return None
+        found.append(a)
+    return found
+
+
+def advance(step: Any) -> float:
+    """Count a step tensor up by one, and return its value."""
+    count = getattr(step, "_array", None)
+    if type(count) is np.ndarray:
+        np.add(count, 1, out=count)
+        step._bump_version()
+        return float(count)
+    step += 1
+    return step.item()
+
+
+def number(value: Any) -> Any:
+    """A hyperparameter that may be given as a tensor of one element."""
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,87 @@
+"""Stochastic gradient descent, with momentum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..tensor import functions as fn
+from .arithmetic import number, run
+from .optimizer import Optimizer, check_fused, check_lr, check_not_negative, signed, without_grad
+
+__all__ = ["SGD"]
+
+
+def rule(xp: Any, param: Any, grad: Any, buffer: Any, lr: float, momentum: float, dampening: float,
+         weight_decay: float, nesterov: bool, maximize: bool, first: bool) -> None:
+    """One step of one parameter."""
+    grad = signed(xp, grad, maximize)
+    if weight_decay != 0:
+        grad = xp.add(grad, param, alpha=weight_decay)
+    if momentum != 0:
+        if first:
+            xp.copy_(buffer, grad)
+        else:
+            xp.add_(xp.mul_(buffer, momentum), grad, alpha=1 - dampening)
+        grad = xp.add(grad, buffer, alpha=momentum) if nesterov else buffer
+    xp.add_(param, grad, alpha=-lr)
+
+
+class SGD(Optimizer):
+    """p ← p - lr · b, where b ← momentum · b + (1 - dampening) · g is the gradient's running sum.
+
+    Args:
+        lr: the step's length.
+        momentum: how much of b stays.
+        dampening: how much of each g is left out.
+        weight_decay: λ, which adds λ · p to g.
+        nesterov: step along g + momentum · b.
+        maximize: ascend instead.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.SGD([p], lr=0.1)
+    >>> (3 * p).sum().backward()
+    >>> optimizer.step()
+    >>> p
+    Parameter containing:
+    tensor([0.7000], requires_grad=True)
+    """
+
+    later_options = {**Optimizer.later_options, "nesterov": False, "fused": False}
+
+    def __init__(self, params: Iterable[Any], lr: Any = 1e-3, momentum: float = 0, dampening: float = 0,
+                 weight_decay: Any = 0, nesterov: bool = False, *, maximize: bool = False,
+                 foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None) -> None:
+        check_lr(lr)
+        check_not_negative(momentum=momentum, weight_decay=weight_decay)
+        defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+                    "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
+                    "differentiable": differentiable, "fused": fused}
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, defaults)
+        check_fused(self, fused, foreach, differentiable)
+
+    @without_grad
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        loss = self._evaluate(closure)
+        for group in self.param_groups:
+            momentum = group["momentum"]
+            differentiable = group["differentiable"]
+            lr = group["lr"] if differentiable else number(group["lr"])
+            weight_decay = group["weight_decay"] if differentiable else number(group["weight_decay"])
+            for param in group["params"]:
+                grad = param.grad
+                if grad is None:
+                    continue
+                buffer, first = None, False
+                if momentum != 0:
+                    state = self.state[param]
+                    buffer = state.get("momentum_buffer")
+                    if buffer is None:
+                        buffer, first = fn.empty_like(grad), True
+                        state["momentum_buffer"] = buffer
+                run(rule, param, grad, (buffer,), lr, momentum, group["dampening"], weight_decay,
+                    group["nesterov"], group["maximize"], first, differentiable=differentiable)
+        return loss

@@ -1,0 +1,17 @@
+"""`torch.random`: the default generator, under PyTorch's module name."""
+
+from __future__ import annotations
+
+from .tensor.random import (
+    Generator,
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+
+__all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
+           "set_rng_state"]

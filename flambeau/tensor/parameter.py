@@ -1,0 +1,79 @@
+"""The parameter: a tensor that modules register and optimizers train."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .tensor import Tensor, wrap
+
+
+class _ParameterType(type):
+    # A tensor of another subclass may be marked as a parameter too
+    def __instancecheck__(cls, instance: object) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
+    """A tensor that is registered as a parameter of the module it is assigned to.
+
+    Args:
+        data: the values; their memory is shared.
+        requires_grad: whether gradients are computed for it.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html
+
+    >>> import flambeau as torch
+    >>> torch.nn.Parameter(torch.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = wrap(np.zeros(0, np.float32))
+        if not isinstance(data, Tensor):
+            raise TypeError(f"a Parameter is made from a Tensor, not from {type(data).__name__}")
+        if type(data) is Tensor or type(data) is cls or isinstance(data, Parameter):
+            self = wrap(data._array, cls)
+            if data._counter is None:
+                data._counter = [0]
+            self._counter = data._counter
+        else:
+            self = data.detach()
+            if type(self) is not type(data):
+                raise RuntimeError(f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
+                                   "detach() returns an instance of the same type, but return type "
+                                   f"{type(self).__name__} was found instead. To use the type as a Parameter, please "
+                                   "correct the detach() semantics defined by its __torch_dispatch__() implementation.")
+            self._is_param = True
+        if requires_grad:
+            self.requires_grad = True
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        copied = type(self)(wrap(np.array(self._array, copy=True)), self._requires_grad)
+        memo[id(self)] = copied
+        return copied
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from .printing import parameter_str
+
+        return parameter_str(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
+        return _rebuild, (type(self), np.array(self._array), self._requires_grad, state)
+
+
+def _rebuild(cls: type, array: np.ndarray, requires_grad: bool, state: dict[str, Any]) -> Any:
+    made = cls(wrap(array), requires_grad)
+    made.__dict__.update(state)
+    return made
