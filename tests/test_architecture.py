@@ -23,6 +23,9 @@ LAYERS: list[list[str]] = [
     ["autograd"],
     ["tensor"],
     ["func", "viz", "linalg", "special", "fft", "cuda", "random"],
+    # PyTorch keeps these names in autograd; what they are made of lies above it
+    ["autograd.forward_ad", "autograd.function", "autograd.functional", "autograd.gradcheck", "autograd.graph",
+     "autograd.variable"],
     ["nn"],
     ["optim"],
     ["utils"],

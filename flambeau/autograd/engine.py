@@ -17,7 +17,7 @@ from .. import dtypes
 from ..backends.errstate import IGNORE, reset_state, set_state
 from .accumulate import accumulate, add_arrays
 from .modes import grad_mode
-from .node import AccumulateGrad, Extra, Node, layer
+from .node import FREED, AccumulateGrad, Extra, Node, layer
 
 Edge = tuple[Node, int]
 
@@ -316,12 +316,14 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                 continue
             g = pending.pop(node)
             found = node.run(node, g)
-            if not retain and node.saved:
-                node.saved = None
+            if not retain and node.plan.layout:
+                node.saved0 = FREED
+                node.saved1 = None
             newest = None
             numbers = node.edge_outputs
             i = 0
-            for next_node in node.edges:
+            next_node = node.edge0
+            while True:
                 if next_node is not None:
                     x = found[i]
                     if x is not None:
@@ -342,6 +344,12 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                         else:
                             run.discover(next_node, numbers[i] if numbers else 0, x)
                 i += 1
+                if i == 1:
+                    next_node = node.edge1
+                elif i < node.n_edges:
+                    next_node = node.more_edges[i - 2]
+                else:
+                    break
             if newest is None:
                 node = heappop(heap)[1] if heap else None
             elif heap:

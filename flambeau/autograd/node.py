@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..ops.declare import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS
 
 next_number: Callable[[], int] = count().__next__
 
@@ -24,6 +25,13 @@ FREED_MESSAGE = (
     "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
     "saved tensors after calling backward."
 )
+
+
+class _Freed:
+    """Stands where something saved was, once it was freed."""
+
+
+FREED = _Freed()
 
 
 class TensorLayer:
@@ -98,9 +106,14 @@ class Node(metaclass=_NodeType):
     ('MulBackward0', (tensor(2., grad_fn=<MulBackward0>), tensor(2., grad_fn=<MulBackward0>)))
     """
 
-    __slots__ = ("__weakref__", "edge_outputs", "edges", "extra", "outputs", "run", "seq")
+    __slots__ = ("__weakref__", "edge0", "edge1", "edge_outputs", "extra", "more_edges", "n_edges", "outputs", "run", "seq")
 
-    edges: tuple[Node | None, ...]  # the node each input came from; None where no gradient is wanted
+    # The node each input came from (None where no gradient is wanted). The first two stand by themselves: a tuple
+    # would be one more object for the garbage collector to walk, three times a node's own share in a long graph.
+    edge0: Node | None
+    edge1: Node | None
+    more_edges: tuple[Node | None, ...]
+    n_edges: int
     edge_outputs: tuple[int, ...] | None  # which output of that node; None where all are the first
     outputs: tuple[tuple[tuple[int, ...], np.dtype], ...] | None  # shapes and dtypes, where several outputs
     run: Callable[[Any, Any], Any] | None  # the short way on arrays; None where `vjp` must do
@@ -109,6 +122,23 @@ class Node(metaclass=_NodeType):
     is_leaf = False
     runs_undefined = False  # whether it runs even if no cotangent arrived
     materializes = True  # whether missing cotangents of several outputs become zeros
+
+    @property
+    def edges(self) -> tuple[Node | None, ...]:
+        """The node that each input came from; None where no gradient is wanted."""
+        n = self.n_edges
+        if n == 2:
+            return (self.edge0, self.edge1)
+        if n == 1:
+            return (self.edge0,)
+        return (self.edge0, self.edge1, *self.more_edges) if n else ()
+
+    @edges.setter
+    def edges(self, edges: tuple[Node | None, ...]) -> None:
+        n = self.n_edges = len(edges)
+        self.edge0 = edges[0] if n else None
+        self.edge1 = edges[1] if n > 1 else None
+        self.more_edges = edges[2:]
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
         """The cotangents of the inputs, one each (None where there is none).
@@ -203,16 +233,48 @@ class Node(metaclass=_NodeType):
 class OpNode(Node):
     """A node of a declared operator: its plan says what was saved and which rules run."""
 
-    __slots__ = ("consts", "fix", "plan", "saved", "versions")
+    __slots__ = ("consts", "fix", "plan", "saved0", "saved1", "versions")
     op: Any = None  # set by the subclass that the operator makes
-    saved: tuple[Any, ...] | None  # tensors, then (array, counter) of outputs; None once freed
+    # What was saved, laid out as `plan.layout` says: nothing, one input, two inputs, an output and its version
+    # counter, or a tuple of whatever it is. FREED in the first place once it was freed.
+    saved0: Any
+    saved1: Any
     versions: tuple[int, ...] | None  # their versions when saved; None where all were 0
     consts: tuple[Any, ...]
     fix: tuple[Any, ...] | None  # (shapes, dtypes, conjugate): what to mend in the gradients, if anything
 
+    @property
+    def saved(self) -> tuple[Any, ...] | None:
+        """Tensors, then (array, counter) of outputs; None once freed."""
+        first = self.saved0
+        if first is FREED:
+            return None
+        layout = self.plan.layout
+        if layout == NOTHING:
+            return ()
+        if layout == ONE_INPUT:
+            return (first,)
+        if layout == TWO_INPUTS:
+            return (first, self.saved1)
+        return ((first, self.saved1),) if layout == ONE_OUTPUT else first  # type: ignore[no-any-return]
+
+    @saved.setter
+    def saved(self, saved: tuple[Any, ...]) -> None:
+        layout = self.plan.layout
+        self.saved0 = self.saved1 = None
+        if layout == ONE_INPUT:
+            self.saved0, = saved
+        elif layout == TWO_INPUTS:
+            self.saved0, self.saved1 = saved
+        elif layout == ONE_OUTPUT:
+            (self.saved0, self.saved1), = saved
+        elif layout == SEVERAL:
+            self.saved0 = saved
+
     def release(self) -> None:
-        if self.plan.saves_tensors:
-            self.saved = None
+        if self.plan.layout:
+            self.saved0 = FREED
+            self.saved1 = None
 
     def drawn_edges(self) -> list[int] | None:
         op = self.op

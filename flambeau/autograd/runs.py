@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ops.declare import Op, Plan
-from .node import layer
+from .node import FREED, layer
 
 Run = Callable[[Any, Any], Any]
 Rule = Callable[..., Any]
@@ -66,15 +66,15 @@ def _choose(op: Op, plan: Plan) -> Run | None:
 
 def _value(node: Any) -> Any:
     """The only saved input's array; a number as it is."""
-    saved = node.saved
-    if saved is not None and node.versions is None:
-        x = saved[0]
+    if node.versions is None:
+        x = node.saved0
         try:
             counter = x._counter
             if counter is None or not counter[0]:
                 return x._array
         except AttributeError:
-            return x
+            if x is not FREED:
+                return x
     return node.unpack(False)[0]
 
 
@@ -94,19 +94,18 @@ def _of_input_over_xp(rule: Rule) -> Run:
 
 def _of_output(rule: Rule) -> Run:
     def run(node: Any, g: Any) -> Any:
-        saved = node.saved
-        if saved is None or saved[0][1][0]:
+        counter = node.saved1
+        if counter is None or counter[0]:  # freed, or written to since
             return (rule(g, *node.unpack(False)),)
-        return (rule(g, saved[0][0]),)
+        return (rule(g, node.saved0),)
 
     return run
 
 
 def _product(first: Rule, second: Rule) -> Run:
     def run(node: Any, g: Any) -> Any:
-        saved = node.saved
-        if saved is not None and node.versions is None:
-            x, y = saved
+        x, y = node.saved0, node.saved1
+        if node.versions is None and x is not FREED:
             c, d = x._counter, y._counter
             if (c is None or not c[0]) and (d is None or not d[0]):
                 return first(g, y._array), second(g, x._array)

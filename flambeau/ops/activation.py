@@ -332,13 +332,13 @@ def _halves(xp, x, dim):
     size = x.shape[axis]
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {size}")
-    return xp.narrow(x, axis, 0, size // 2), xp.narrow(x, axis, size // 2, size // 2)
+    return xp.split_with_sizes(x, split_sizes=(size // 2, size // 2), dim=axis)
 
 
 def _glu_vjp(xp, g, input, dim):
     a, b = _halves(xp, input, dim)
     s = xp.sigmoid(b)
-    return xp.cat([g * s, g * a * (s * (1 - s))], dim)
+    return xp.cat([g * s, g * a * (s * (1 - s))], dim=dim)
 
 
 glu.vjp(input=_glu_vjp)

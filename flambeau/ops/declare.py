@@ -44,6 +44,9 @@ REGISTRY: dict[str, Op] = {}
 
 ELEMENTWISE, LINEAR, VIEW, OP, COMPOSITE = "elementwise", "linear", "view", "op", "composite"
 
+# How a node holds what it saved.
+NOTHING, ONE_INPUT, TWO_INPUTS, ONE_OUTPUT, SEVERAL = range(5)
+
 _STAR_ARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 
 
@@ -71,7 +74,7 @@ class Plan:
     step picks its own from it.
     """
 
-    __slots__ = ("consts", "joint", "needs", "outs", "run", "saves_tensors", "simple", "steps", "tensors")
+    __slots__ = ("consts", "joint", "layout", "needs", "outs", "run", "saves_tensors", "steps", "tensors")
 
     def __init__(self, op: Op, mask: int, inputs: int) -> None:
         names = op.input_names(inputs)
@@ -137,8 +140,13 @@ class Plan:
 
         self.joint = (op.joint_rule.function, picker(op.joint_rule)) if op.joint_rule is not None else None
         self.steps = tuple((i, rule.function, picker(rule)) for i, rule in rules[1].items() if rule)
-        # 0: saves nothing; 1: saves inputs alone, in order; 2: anything else
-        self.simple = 0 if not (self.saves_tensors or consts) else 1 if not (self.outs or consts) else 2
+        self.layout = SEVERAL
+        if not self.saves_tensors:
+            self.layout = NOTHING
+        elif not self.outs and len(self.tensors) <= 2:
+            self.layout = ONE_INPUT if len(self.tensors) == 1 else TWO_INPUTS
+        elif not self.tensors and len(self.outs) == 1:
+            self.layout = ONE_OUTPUT
 
 
 class Op:

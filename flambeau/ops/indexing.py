@@ -44,7 +44,7 @@ def _index_put_vjp(xp, g, values_shape, indices, accumulate, needs):
     into = values = None
     if needs[0]:
         into = g if accumulate else xp._index_put(
-            g, xp.zeros((), g.dtype), *indices, accumulate=False)
+            g, xp.zeros((), dtype=g.dtype), *indices, accumulate=False)
     if needs[1]:
         values = xp.sum_to_size(xp._index(g, *indices), values_shape)
     return into, values
@@ -72,7 +72,7 @@ def gather(xp, input, index, *, dim, sparse_grad=False):
 
 
 gather.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
-    xp.zeros(input_shape, g.dtype), index=index, src=g, dim=dim))
+    xp.zeros(input_shape, dtype=g.dtype), index=index, src=g, dim=dim))
 
 
 @linear("input", "src", name="scatter", key="_scatter", expose=(), **_INDEX)
@@ -106,7 +106,7 @@ def _gather_padded(xp, input, index, *, dim, size):
 
 
 _gather_padded.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
-    xp.zeros(input_shape, g.dtype), index=index, src=g, dim=dim))
+    xp.zeros(input_shape, dtype=g.dtype), index=index, src=g, dim=dim))
 
 
 @linear(order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **_INDEX)
@@ -203,7 +203,7 @@ def index_select(xp, input, index, *, dim):
 
 
 index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
-    xp.zeros(input_shape, g.dtype), index=index, source=g, dim=dim))
+    xp.zeros(input_shape, dtype=g.dtype), index=index, source=g, dim=dim))
 
 
 @linear(order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **_INDEX)
@@ -351,7 +351,7 @@ def _spread_masked(xp, input, mask, *, size):
     from ..shapes import broadcast_shapes
 
     shape = broadcast_shapes(size, mask.shape)
-    return xp.sum_to_size(xp.scatter_masked(xp.zeros(shape, input.dtype), mask, input), size)
+    return xp.sum_to_size(xp.scatter_masked(xp.zeros(shape, dtype=input.dtype), mask, input), size)
 
 
 _spread_masked.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
@@ -383,7 +383,7 @@ def _masked_scatter_gradient(xp, input, mask, *, size):
 
 
 _masked_scatter_gradient.vjp(input=lambda xp, g, mask, input_shape: xp.masked_scatter(
-    xp.zeros(input_shape, g.dtype), mask, g))
+    xp.zeros(input_shape, dtype=g.dtype), mask, g))
 
 
 # ----- positions in the flattened tensor ---------------------------------------------------
@@ -400,7 +400,7 @@ def take(xp, input, index):
     return xp.take_flat(input, index)
 
 
-take.vjp(input=lambda xp, g, index, input_shape: xp.put(xp.zeros(input_shape, g.dtype), index, g, accumulate=True))
+take.vjp(input=lambda xp, g, index, input_shape: xp.put(xp.zeros(input_shape, dtype=g.dtype), index, g, accumulate=True))
 
 
 @op(expose=("torch", "method", "inplace"), **_INDEX)
@@ -417,7 +417,7 @@ def put(xp, input, index, source, *, accumulate=False):
 def _put_vjp(xp, g, index, source_shape, accumulate, needs):
     into = source = None
     if needs[0]:
-        into = g if accumulate else xp.put(g, index, xp.zeros(tuple(index.shape), g.dtype))
+        into = g if accumulate else xp.put(g, index, xp.zeros(tuple(index.shape), dtype=g.dtype))
     if needs[2]:
         source = xp.reshape(xp.take(g, index), source_shape)
     return into, None, source

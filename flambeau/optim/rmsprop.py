@@ -20,7 +20,7 @@ def rule(xp: Any, param: Any, grad: Any, square: Any, average: Any, buffer: Any,
     xp.addcmul_(xp.mul_(square, alpha), grad, grad, value=1 - alpha)
     if average is not None:
         xp.lerp_(average, grad, 1 - alpha)
-        scale = xp.sqrt(xp.sub(square, xp.mul(average, average)))
+        scale = xp.sqrt(xp.addcmul(square, average, average, value=-1))
     else:
         scale = xp.sqrt(square)
     scale = xp.add(scale, eps)

@@ -70,29 +70,32 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
                     edge = gradient_edge(input)
             elif input._base is not None:
                 edge = gradient_edge(input)
-            node.edges = (edge,)
+            node.edge0 = edge
+            node.edge1 = None
+            node.n_edges = 1
             node.edge_outputs = (input._output_nr,) if input._output_nr else None
             node.plan = plan
             node.run = plan.run
             node.consts = (a.shape,) if shape_only else ()
             node.extra = node.outputs = node.fix = node.versions = None
             node.seq = next_number()
+            node.saved1 = None
             if saves_input:
                 counter = input._counter
                 if saves_out:
                     result._counter = mine = [0]
-                    node.saved = (input, (r, mine))
+                    node.saved0 = (input, (r, mine))
                     if counter is not None and counter[0]:
                         node.versions = (counter[0], 0)
                 else:
-                    node.saved = (input,)
+                    node.saved0 = input
                     if counter is not None and counter[0]:
                         node.versions = (counter[0],)
             elif saves_out:
-                result._counter = mine = [0]
-                node.saved = ((r, mine),)
+                result._counter = node.saved1 = [0]
+                node.saved0 = r
             else:
-                node.saved = ()
+                node.saved0 = None
             result._requires_grad = True
             result._node = node
         else:
@@ -186,23 +189,27 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             elif other._base is not None:
                 right = gradient_edge(other)
         node = new(cls)
-        node.edges = (left, right)
+        node.edge0 = left
+        node.edge1 = right
+        node.n_edges = 2
         node.seq = next_number()
         node.plan = plan = plans[mask]
         node.run = plan.run
-        node.extra = node.outputs = node.versions = node.fix = node.edge_outputs = None
+        node.extra = node.outputs = node.versions = node.fix = node.edge_outputs = node.saved0 = node.saved1 = None
         node.consts = ()
         code = codes[mask]
         if b is other:
             if input._output_nr:
                 node.edge_outputs = (input._output_nr, 0)
-            if code == 0:
-                node.saved = ()
-            else:
-                node.saved = saved = (input, other) if code == 3 else (input,) if code == 1 else (other,)
+            if code == 2:
+                node.saved0 = other
+            elif code:
+                node.saved0 = input
+                if code == 3:
+                    node.saved1 = other
                 counter = input._counter
-                if counter is not None and counter[0] and code != 2:
-                    node.versions = (counter[0], 0)[: len(saved)]
+                if counter is not None and counter[0]:
+                    node.versions = (counter[0], 0) if code == 3 else (counter[0],)
         else:
             if input._output_nr or other._output_nr:
                 node.edge_outputs = (input._output_nr, other._output_nr)
@@ -211,14 +218,15 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
                 node.fix = ((shape, b.shape), None, False, False)
                 node.run = None
             if code == 0:
-                node.saved = ()
+                pass
             elif code == 3:
-                node.saved = (input, other)
+                node.saved0 = input
+                node.saved1 = other
                 x, y = input._counter, other._counter
                 if (x is not None and x[0]) or (y is not None and y[0]):
                     node.versions = (x[0] if x is not None else 0, y[0] if y is not None else 0)
             else:
-                node.saved = (input,) if code == 1 else (other,)
+                node.saved0 = input if code == 1 else other
                 counter = input._counter if code == 1 else other._counter
                 if counter is not None and counter[0]:
                     node.versions = (counter[0],)

@@ -1,29 +1,443 @@
-"""Functions that reshape, join and split, where a declaration cannot take their arguments."""
+"""Functions that reshape, where a declaration cannot take their arguments or is not quick enough."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..backends.numpy.memory import element_strides
 from ..devices import contiguous_format
 from ..ops.declare import REGISTRY
-from ..shapes import infer_size
+from ..shapes import Size, infer_size, wrap_dim
 from .apply import apply
 from .binding import functions_of
-from .tensor import Tensor
+from .interpreting import special
+from .tensor import Tensor, wrap
+from .viewing import viewing
+from .views import Geometry
 
-__all__ = ["reshaped", "sum_to_size"]
+__all__ = ["adjoint", "as_strided", "as_strided_copy", "as_strided_scatter", "atleast_1d", "atleast_2d", "atleast_3d",
+           "broadcast_shapes", "broadcast_tensors", "broadcast_to", "flatten", "is_same_size", "moveaxis", "movedim",
+           "narrow", "numel", "permute", "ravel", "reshape", "reshaped", "squeeze", "squeeze_copy", "sum_to_size",
+           "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
+
+_view = viewing("view", "input_shape")
+_transpose = viewing("transpose", "dim0", "dim1")
+_t = viewing("t")
+_permute = viewing("permute", "dims")
+_expand = viewing("expand", "input_shape")
+_unsqueeze = viewing("unsqueeze", "input_shape")
+_squeeze_all = viewing("_squeeze_all", "input_shape")
+_squeeze_dim = viewing("_squeeze_dim", "input_shape")
+_squeeze_dims = viewing("_squeeze_dims", "input_shape")
+_viewed = functions_of(REGISTRY["view"])
+_transposed = functions_of(REGISTRY["transpose"])
+_permuted = functions_of(REGISTRY["permute"])
+_expanded = functions_of(REGISTRY["expand"])
+
+
+def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
+    """A sequence of sizes or dimensions as ints, from whatever stands for an int.
+
+    Raises:
+        TypeError: an element is no integer.
+    """
+    found = []
+    for i, v in enumerate(values):
+        if v.__class__ is int:
+            found.append(v)
+            continue
+        try:
+            if isinstance(v, bool):
+                raise TypeError
+            found.append(v.__index__())
+        except (AttributeError, TypeError):
+            raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, but found element of "
+                            f"type {type(v).__name__} at pos {i}") from None
+    return tuple(found)
+
+
+def _listed(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
+    """Ints given one by one or as one sequence."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = tuple(args[0])
+    return as_ints(args, name, argument)
+
+
+# ----- another shape ---------------------------------------------------------------------
+
+
+def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
+    """The same memory under another shape, or as another dtype.
+
+    Raises:
+        RuntimeError: the strides do not allow it, or the shape holds another number of elements.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).view(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    if named:
+        if "dtype" in named:
+            size = (named["dtype"],)
+        else:
+            size = (named["size"],)
+    if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
+        if size[0] is self.dtype:
+            return apply(REGISTRY["_alias"], [self])  # type: ignore[no-any-return]
+        return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})  # type: ignore[no-any-return]
+    if not size:
+        raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
+                        "(torch.dtype dtype)\n * (tuple of ints size)\n")
+    shape = _listed(size, "view", "size")
+    a = self._array
+    if a.flags.c_contiguous and not special[0]:
+        return _view(self, a.reshape(shape if -1 not in shape and _count(shape) == a.size else
+                                     infer_size(shape, a.size)), a.shape)
+    return _viewed(self, shape)  # type: ignore[no-any-return]
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for s in shape:
+        if s < 0:
+            return -1
+        n *= s
+    return n
 
 
 def reshaped(input: Tensor, shape: Any) -> Tensor:
     """`reshape`: a view where strides allow, else a view of a copy."""
+    return reshape(input, shape)
+
+
+def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
+    """The same elements under another shape: a view where possible, else a copy.
+
+    >>> import flambeau as torch
+    >>> torch.reshape(torch.arange(4), (2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    if named:
+        shape = (named["shape"],)
+    size = _listed(shape, "reshape", "shape")
+    a = input._array
+    if a.flags.c_contiguous and not special[0]:
+        return _view(input, a.reshape(infer_size(size, a.size)), a.shape)
     try:
-        return functions_of(REGISTRY["view"])(input, tuple(shape))  # type: ignore[no-any-return]
+        return _viewed(input, size)  # type: ignore[no-any-return]
     except RuntimeError as error:
         if "not compatible" not in str(error):
             raise
     copied = apply(REGISTRY["clone"], [input], {"memory_format": contiguous_format})
-    size = infer_size(tuple(shape), input._array.size)
-    return apply(REGISTRY["_unsafe_view"], [copied], {"size": size})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_unsafe_view"], [copied], {"size": infer_size(size, a.size)})  # type: ignore[no-any-return]
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions `start_dim` to `end_dim` merged into one.
+
+    >>> import flambeau as torch
+    >>> torch.flatten(torch.ones(2, 3, 5), 1).shape
+    flambeau.Size([2, 15])
+    """
+    shape = input._array.shape
+    n = len(shape)
+    first, last = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not n:
+        return reshape(input, (1,))
+    if first == last:
+        return input
+    merged = 1
+    for s in shape[first: last + 1]:
+        merged *= s
+    return reshape(input, (*shape[:first], merged, *shape[last + 1:]))
+
+
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """One dimension as several of the given sizes, one of which may be -1.
+
+    >>> import flambeau as torch
+    >>> torch.unflatten(torch.ones(6), 0, (2, -1)).shape
+    flambeau.Size([2, 3])
+    """
+    shape = input._array.shape
+    axis = wrap_dim(dim, len(shape))
+    sizes = as_ints(sizes, "unflatten", "sizes")
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        full = infer_size(sizes, shape[axis])
+    except RuntimeError as error:
+        if "only one" in str(error) or "ambiguous" in str(error):
+            raise
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {axis} "
+                           f"({shape[axis]}) in the input tensor") from None
+    return view(input, (*shape[:axis], *full, *shape[axis + 1:]))
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements as a vector: a view where possible.
+
+    >>> import flambeau as torch
+    >>> torch.ravel(torch.ones(2, 2))
+    tensor([1., 1., 1., 1.])
+    """
+    return view(input.contiguous(), -1)
+
+
+# ----- dimensions of size 1 --------------------------------------------------------------
+
+
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """The dimensions of size 1 left out: all of them, or those named.
+
+    >>> import flambeau as torch
+    >>> torch.squeeze(torch.ones(1, 2, 1), 0).shape
+    flambeau.Size([2, 1])
+    """
+    a = input._array
+    if special[0]:
+        key = "_squeeze_all" if dim is None else "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim"
+        return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})  # type: ignore[no-any-return]
+    if dim is None:
+        return _squeeze_all(input, a.squeeze(), a.shape)
+    if isinstance(dim, (tuple, list)):
+        axes = tuple(wrap_dim(d.__index__(), a.ndim) for d in dim)
+        if len(set(axes)) != len(axes):
+            twice = next(d for d in axes if axes.count(d) > 1)
+            raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+        drop = tuple(d for d in axes if d < a.ndim and a.shape[d] == 1)
+        return _squeeze_dims(input, a.squeeze(drop) if drop else a[...], a.shape)
+    axis = wrap_dim(dim.__index__(), a.ndim)
+    return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape)
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A new dimension of size 1 at `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.unsqueeze(torch.ones(2), 1).shape
+    flambeau.Size([2, 1])
+    """
+    a = input._array
+    n = a.ndim
+    if special[0] or dim.__class__ is not int or not -n - 1 <= dim <= n:
+        return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})  # type: ignore[no-any-return]
+    at = dim if dim >= 0 else dim + n + 1
+    return _unsqueeze(input, a[(slice(None),) * at + (None,)], a.shape)
+
+
+# ----- dimensions in another order -------------------------------------------------------
+
+
+def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -> Tensor:
+    """Two dimensions swapped.
+
+    >>> import flambeau as torch
+    >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
+    flambeau.Size([3, 2])
+    """
+    if named:
+        dim0 = named.pop("axis0", dim0)
+        dim1 = named.pop("axis1", dim1)
+    if dim0.__class__ is int and dim1.__class__ is int and not special[0] and not named:
+        a = input._array
+        n = a.ndim
+        if -n <= dim0 < n and -n <= dim1 < n:
+            return _transpose(input, a.swapaxes(dim0, dim1), dim0, dim1)
+    return _transposed(input, *[d for d in (dim0, dim1) if d is not None], **named)  # type: ignore[no-any-return]
+
+
+swapaxes = swapdims = transpose
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; a vector as it is.
+
+    >>> import flambeau as torch
+    >>> torch.t(torch.ones(2, 3)).shape
+    flambeau.Size([3, 2])
+    """
+    a = input._array
+    if a.ndim > 2 or special[0]:
+        return apply(REGISTRY["t"], [input])  # type: ignore[no-any-return]
+    return _t(input, a.T)
+
+
+def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+    """The dimensions in another order.
+
+    >>> import flambeau as torch
+    >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
+    flambeau.Size([5, 2, 3])
+    """
+    if named:
+        dims = (named["dims"],)
+    order = _listed(dims, "permute", "dims")
+    a = input._array
+    n = a.ndim
+    if not special[0] and len(order) == n:
+        wrapped = tuple([d + n if d < 0 else d for d in order])
+        if len(set(wrapped)) == n and all(0 <= d < n for d in wrapped):
+            return _permute(input, a.transpose(wrapped), wrapped)
+    return _permuted(input, order)  # type: ignore[no-any-return]
+
+
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Dimensions moved to other places; the rest keep their order.
+
+    >>> import flambeau as torch
+    >>> torch.movedim(torch.ones(2, 3, 5), 0, 2).shape
+    flambeau.Size([3, 5, 2])
+    """
+    sources = (source,) if isinstance(source, int) else tuple(source)
+    targets = (destination,) if isinstance(destination, int) else tuple(destination)
+    n = input._array.ndim
+    if len(sources) != len(targets):
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the "
+                           f"same number of dims as destination ({list(targets)} dims)")
+    sources, targets = tuple(wrap_dim(d, n) for d in sources), tuple(wrap_dim(d, n) for d in targets)
+    for name, dims, given in (("source", sources, source), ("destination", targets, destination)):
+        if len(set(dims)) != len(dims):
+            shown = [given] if isinstance(given, int) else list(given)
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({shown})")
+    if not n:
+        return apply(REGISTRY["_alias"], [input])  # type: ignore[no-any-return]
+    order = [d for d in range(n) if d not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return permute(input, order)
+
+
+moveaxis = movedim
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugate transpose of the last two dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.adjoint(torch.ones(2, 3)).shape
+    flambeau.Size([3, 2])
+    """
+    if input._array.ndim < 2:
+        if not input._array.ndim:
+            raise RuntimeError("tensor.adjoint() on a 0-D tensor is not supported. Did you mean to call tensor.conj()?")
+        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got "
+                           f"{input._array.ndim}-D tensor.")
+    from ..autograd.node import layer
+
+    turned = transpose(input, -2, -1)
+    return layer.functions.conj(turned) if input._array.dtype.kind == "c" else turned  # type: ignore[no-any-return]
+
+
+def _transposed_property(self: Tensor) -> Tensor:
+    """The dimensions in reverse order."""
+    n = self._array.ndim
+    if n not in (0, 2):
+        import warnings
+
+        warnings.warn(f"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
+                      "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                      "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+                      UserWarning, stacklevel=2)
+    return permute(self, tuple(range(n - 1, -1, -1)))
+
+
+def _matrix_transposed(self: Tensor) -> Tensor:
+    """The last two dimensions swapped."""
+    if self._array.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
+                           "tensor.")
+    return transpose(self, -2, -1)
+
+
+def _hermitian(self: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix."""
+    if self._array.ndim not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._array.ndim}-D tensor."
+                           + (" For batches of matrices, consider using tensor.mH" if self._array.ndim > 2 else ""))
+    return adjoint(self) if self._array.ndim else self.conj()
+
+
+def _matrix_hermitian(self: Tensor) -> Tensor:
+    """The conjugate transpose of the last two dimensions."""
+    if self._array.ndim < 2:
+        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
+                           "tensor.")
+    return adjoint(self)
+
+
+# ----- stretching ------------------------------------------------------------------------
+
+
+def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
+    """Dimensions of size 1 stretched, without copying. -1 keeps a size."""
+    if named:
+        size = (named["size"],)
+    shape = _listed(size, "expand", "size")
+    if special[0]:
+        return _expanded(self, size=shape)  # type: ignore[no-any-return]
+    a = self._array
+    from .apply import arrays
+
+    return _expand(self, arrays.expand(a, shape), a.shape)
+
+
+def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
+    """`expand` to a whole shape.
+
+    >>> import flambeau as torch
+    >>> torch.broadcast_to(torch.ones(1), (2, 3)).shape
+    flambeau.Size([2, 3])
+    """
+    return expand(input, *size, **named)
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes broadcast to.
+
+    >>> import flambeau as torch
+    >>> torch.broadcast_shapes((2, 1), (3,))
+    flambeau.Size([2, 3])
+
+    Raises:
+        RuntimeError: two sizes differ and neither is 1.
+    """
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    n = max((len(s) for s in sizes), default=0)
+    result = [1] * n
+    for shape in sizes:
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            if shape[i] in (1, result[i]):
+                continue
+            if result[i] != 1:
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            result[i] = shape[i]
+    return Size(result)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """The tensors, expanded to one shape.
+
+    >>> import flambeau as torch
+    >>> [x.shape for x in torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))]
+    [flambeau.Size([2, 3]), flambeau.Size([2, 3])]
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    from ..shapes import broadcast_shapes as joint
+
+    shape: tuple[int, ...] = ()
+    for x in tensors:
+        shape = joint(shape, x._array.shape)
+    return tuple(x if x._array.shape == shape else expand(x, shape) for x in tensors)
 
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
@@ -33,7 +447,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     >>> torch.ones(2, 3).sum_to_size(1, 3)
     tensor([[2., 2., 2.]])
     """
-    shape = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else tuple(size)
+    shape = _listed(size, "sum_to_size", "size")
     have = input._array.shape
     if have == shape:
         return input
@@ -42,7 +456,209 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(have)}}}.")
     axes = tuple(range(lead)) + tuple(i + lead for i, s in enumerate(shape) if s == 1 and have[i + lead] != 1)
     summed = apply(REGISTRY["sum"], [input], {"dim": axes, "keepdim": True}) if axes else input
-    return functions_of(REGISTRY["view"])(summed, shape) if lead else summed  # type: ignore[no-any-return]
+    return view(summed, shape) if lead else summed
 
 
-METHODS = {"sum_to_size": sum_to_size}
+# ----- parts and strides -----------------------------------------------------------------
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`length` elements from `start` on, of dimension `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.narrow(torch.arange(4), 0, 1, 2)
+    tensor([1, 2])
+    """
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    axis = wrap_dim(dim, len(shape))
+    if isinstance(start, Tensor):
+        if start._array.ndim or start._array.dtype.kind not in "iu":
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = start.item()
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    size = shape[axis]
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    if start < 0:
+        start += size
+    if start > size - length:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return apply(REGISTRY["slice"], [input], {"dim": axis, "start": start, "end": start + length, "step": 1})  # type: ignore[no-any-return]
+
+
+def _strided_params(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
+    from ..backends.numpy.memory import strided
+
+    size, stride = as_ints(size, "as_strided", "size"), as_ints(stride, "as_strided", "stride")
+    array = strided(input._array, size, stride, storage_offset)
+    return {"size": size, "stride": stride, "storage_offset": storage_offset,
+            "geometry": Geometry(input._array, array)}
+
+
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the storage by shape, strides (in elements) and offset.
+
+    >>> import flambeau as torch
+    >>> torch.as_strided(torch.arange(4), (2, 2), (1, 2))
+    tensor([[0, 2],
+            [1, 3]])
+    """
+    return apply(REGISTRY["_as_strided"], [input], _strided_params(input, size, stride, storage_offset))  # type: ignore[no-any-return]
+
+
+def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A copy of what `as_strided` shows."""
+    return apply(REGISTRY["_as_strided_copy"], [input], _strided_params(input, size, stride, storage_offset))  # type: ignore[no-any-return]
+
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
+                       storage_offset: int | None = None) -> Tensor:
+    """A copy of `input` with `src` at the strided places."""
+    params = _strided_params(input, size, stride, storage_offset)
+    if src._array.shape != params["size"]:
+        raise RuntimeError("expected src to have a size equal to the slice of self. src size = "
+                           f"{list(src._array.shape)}, slice size = {list(params['size'])}")
+    return apply(REGISTRY["_as_strided_scatter"], [input, src], params)  # type: ignore[no-any-return]
+
+
+def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
+    """A copy of what `squeeze` shows."""
+    key = ("_squeeze_all_copy" if dim is None else
+           "_squeeze_dims_copy" if isinstance(dim, (tuple, list)) else "_squeeze_dim_copy")
+    return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})  # type: ignore[no-any-return]
+
+
+def _at_least(n: int) -> Any:
+    def grown(x: Tensor) -> Tensor:
+        have = x._array.ndim
+        if have >= n:
+            return x
+        if n == 3 and have:
+            return unsqueeze(unsqueeze(x, 0), -1) if have == 1 else unsqueeze(x, -1)
+        return reshape(x, (1,) * n) if not have else unsqueeze(x, 0)
+
+    def call(*tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+            return tuple(grown(x) for x in tensors[0])
+        return grown(tensors[0]) if len(tensors) == 1 else tuple(grown(x) for x in tensors)
+
+    call.__name__ = call.__qualname__ = f"atleast_{n}d"
+    call.__doc__ = f"The tensors, with at least {n} dimension{'s' if n > 1 else ''} each."
+    return call
+
+
+atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
+
+
+# ----- sizes -----------------------------------------------------------------------------
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements.
+
+    >>> import flambeau as torch
+    >>> torch.numel(torch.ones(2, 3))
+    6
+    """
+    return input._array.size  # type: ignore[no-any-return]
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or the size of one dimension."""
+    if dim is None:
+        return self.shape
+    shape = self._array.shape
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return shape[wrap_dim(dim, len(shape))]
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """The strides, in elements, or one of them."""
+    strides = element_strides(self._array)
+    if dim is None:
+        return strides
+    if not strides:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return strides[wrap_dim(dim, len(strides))]
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether the shapes are equal."""
+    return input._array.shape == other._array.shape
+
+
+def _dimensions(self: Tensor) -> int:
+    return self._array.ndim  # type: ignore[no-any-return]
+
+
+def _numel(self: Tensor) -> int:
+    return self._array.size  # type: ignore[no-any-return]
+
+
+# ----- in place --------------------------------------------------------------------------
+
+
+def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
+    """Change the shape and strides of a tensor itself."""
+    from ..autograd.modes import grad_mode
+    from .apply import kernel_of, record
+    from .inplace import check_writable, rebase
+
+    op = REGISTRY[key]
+    recording = grad_mode.get()
+    check_writable(self, recording)
+    array: np.ndarray = kernel_of(op)(self._array, **params)
+    wants = recording and self._requires_grad
+    if wants and self._base is None:
+        node = record(op, [self], [wrap(array)], params)
+        self._array = array
+        self._bump_version()
+        rebase(self, node)
+    else:
+        self._array = array
+        self._bump_version()
+    return self
+
+
+def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+    """`squeeze`, of this tensor itself."""
+    key = "_squeeze_all_" if dim is None else "_squeeze_dims_" if isinstance(dim, (tuple, list)) else "_squeeze_dim_"
+    return _reviewing(self, key, {} if dim is None else {"dim": dim})
+
+
+def unsqueeze_(self: Tensor, dim: int) -> Tensor:
+    """`unsqueeze`, of this tensor itself."""
+    return _reviewing(self, "_unsqueeze_", {"dim": dim})
+
+
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """`transpose`, of this tensor itself."""
+    return _reviewing(self, "_transpose_", {"dim0": dim0, "dim1": dim1})
+
+
+def t_(self: Tensor) -> Tensor:
+    """`t`, of this tensor itself."""
+    return _reviewing(self, "_t_", {})
+
+
+def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """`as_strided`, of this tensor itself."""
+    return _reviewing(self, "_as_strided_", _strided_params(self, size, stride, storage_offset))
+
+
+METHODS = {
+    "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": unflatten,
+    "ravel": ravel, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose, "swapaxes": transpose,
+    "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim, "adjoint": adjoint,
+    "expand": expand, "broadcast_to": broadcast_to, "narrow": narrow, "as_strided": as_strided,
+    "as_strided_scatter": as_strided_scatter, "size": size, "stride": stride, "dim": _dimensions,
+    "ndimension": _dimensions, "numel": _numel, "nelement": _numel, "is_same_size": is_same_size,
+    "squeeze_": squeeze_, "unsqueeze_": unsqueeze_, "transpose_": transpose_, "swapaxes_": transpose_,
+    "swapdims_": transpose_, "t_": t_, "as_strided_": as_strided_,
+    "T": property(_transposed_property), "mT": property(_matrix_transposed), "H": property(_hermitian),
+    "mH": property(_matrix_hermitian),
+}

@@ -1,10 +1,22 @@
-"""Elementwise primitives: NumPy's ufuncs under flambeau's names, and what they lack."""
+"""Elementwise primitives: NumPy's ufuncs under flambeau's names, and what they lack.
+
+The second operand of a binary primitive may be a Python number, which does not widen the
+array (NumPy's own rule since version 2).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from ... import dtypes
+
+# ----- parts of complex numbers -----
+
+
+def _is_complex(x: Any) -> bool:
+    return x.dtype.kind == "c"
 
 
 def _conj(x: Any) -> Any:
@@ -15,6 +27,133 @@ def _real(x: Any) -> Any:
     return x.real if x.dtype.kind == "c" else x
 
 
+def _imag(x: Any) -> Any:
+    return x.imag
+
+
+def _view_as_real(x: Any) -> Any:
+    part = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
+    return x[..., np.newaxis].view(part)
+
+
+def _view_as_complex(x: Any) -> Any:
+    if not x.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if x.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    item = x.itemsize
+    if x.strides[-1] != item and x.size:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % (2 * item) for s in x.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    whole = x.view(np.complex64 if x.dtype == np.float32 else np.complex128)
+    return whole[..., 0]
+
+
+def _complex(real: Any, imag: Any) -> Any:
+    _like_parts("imag", real, imag)
+    out = np.empty(np.broadcast_shapes(real.shape, imag.shape),
+                   np.complex64 if real.dtype == np.float32 else np.complex128)
+    out.real, out.imag = real, imag
+    return out
+
+
+def _polar(length: Any, angle: Any) -> Any:
+    _like_parts("angle", length, angle)
+    return _complex(length * np.cos(angle), length * np.sin(angle))
+
+
+def _like_parts(name: str, first: Any, second: Any) -> None:
+    for a in (first, second):
+        if a.dtype.kind != "f":
+            names = [dtypes.of(x.dtype).scalar_name for x in (first, second)]
+            raise RuntimeError("Expected both inputs to be Half, Float or Double tensors but got "
+                               f"{names[0]} and {names[1]}")
+    if first.dtype != second.dtype:
+        raise RuntimeError(f"Expected object of scalar type {dtypes.of(first.dtype).scalar_name} but got scalar type "
+                           f"{dtypes.of(second.dtype).scalar_name} for second argument")
+
+
+def _angle(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return np.arctan2(x.imag, x.real)
+    return np.where(x < 0, x.dtype.type(np.pi), np.where(np.isnan(x), x, x.dtype.type(0)))
+
+
+# ----- signs -----
+
+def _sign(x: Any) -> Any:
+    if x.dtype.kind == "b":
+        return np.array(x, copy=True)
+    if x.dtype.kind == "f":
+        return np.subtract(x > 0, x < 0, dtype=x.dtype)  # 0 at nan
+    return np.sign(x)
+
+
+def _sgn(x: Any) -> Any:
+    return np.sign(x) if x.dtype.kind == "c" else _sign(x)
+
+
+# ----- rounding: integers are round already -----
+
+def _round_with(ufunc: Any) -> Any:
+    def rounded(x: Any) -> Any:
+        return np.array(x, copy=True) if x.dtype.kind in "iub" else ufunc(x)
+
+    return rounded
+
+
+# ----- division -----
+
+def _is_integer(x: Any, y: Any) -> bool:
+    """Whether x by y, either of them perhaps a number, is a matter of integers.
+
+    Raises:
+        RuntimeError: it is, and y is 0 (PyTorch's text).
+    """
+    if any(a.dtype.kind == "f" if hasattr(a, "dtype") else isinstance(a, float) for a in (x, y)):
+        return False
+    if not np.all(y):
+        raise RuntimeError("ZeroDivisionError")
+    return True
+
+
+def _floor_divide(x: Any, y: Any, out: Any = None) -> Any:
+    _is_integer(x, y)
+    return np.floor_divide(x, y, out)
+
+
+def _trunc_divide(x: Any, y: Any) -> Any:
+    if not _is_integer(x, y):
+        return np.trunc(np.true_divide(x, y))
+    quotient = np.floor_divide(x, y)
+    if quotient.dtype.kind == "u":
+        return quotient
+    inexact = np.not_equal(quotient * y, x)
+    return quotient + np.logical_and(inexact, quotient < 0)
+
+
+def _remainder(x: Any, y: Any, out: Any = None) -> Any:
+    if _is_integer(x, y):
+        return np.remainder(x, y, out)
+    # NumPy's gives +0 where PyTorch's keeps the dividend's sign
+    left = np.fmod(x, y)
+    unlike = np.logical_and(left != 0, (left < 0) != (np.asarray(y) < 0))
+    return np.add(left, np.where(unlike, y, left.dtype.type(0)), out=out) if unlike.any() else _into(left, out)
+
+
+def _into(result: Any, out: Any) -> Any:
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def _fmod(x: Any, y: Any, out: Any = None) -> Any:
+    _is_integer(x, y)
+    return np.fmod(x, y, out)
+
+
 def _reciprocal(x: Any) -> Any:
     return 1 / x
 
@@ -23,30 +162,24 @@ def _rsqrt(x: Any) -> Any:
     return 1 / np.sqrt(x)
 
 
-def _sign(x: Any) -> Any:
-    return x if x.dtype.kind == "b" else np.sign(x)
+# ----- powers -----
 
-
-def _is_complex(x: Any) -> bool:
-    return x.dtype.kind == "c"
-
-
-def _pow(x: Any, y: Any) -> Any:
-    if x.__class__ is np.ndarray and x.dtype.kind in "iu":
-        return _integer_pow(x, y)
-    return np.power(x, y)
+def _pow(x: Any, y: Any, out: Any = None) -> Any:
+    if not hasattr(y, "dtype"):
+        return _into(_pow_number(x, y), out)
+    if x.dtype.kind in "iu" and y.dtype.kind in "iu":
+        return _into(_integer_pow(x, y), out)
+    return np.power(x, y, out)
 
 
 def _integer_pow(x: Any, y: Any) -> Any:
     """Integer powers wrap around, and a negative exponent gives 1, -1 or 0 (PyTorch's rule)."""
-    y = np.asarray(y, x.dtype)
     negative = y < 0
     if not np.any(negative):
         return np.power(x, y)
     result = np.power(x, np.where(negative, 0, y))
-    odd = (y & 1).astype(bool)
-    ones = np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0))
-    return np.where(negative, ones, result).astype(x.dtype)
+    ones = np.where(x == 1, 1, np.where(x == -1, np.where(y & 1, -1, 1), 0))
+    return np.where(negative, ones, result).astype(result.dtype)
 
 
 def _pow_number(x: Any, exponent: Any) -> Any:
@@ -54,47 +187,150 @@ def _pow_number(x: Any, exponent: Any) -> Any:
         return x * x
     if exponent == 1:
         return np.array(x, copy=True)
-    if exponent == 0.5:
-        return np.sqrt(x)
     if exponent == 3:
         return x * x * x
-    if exponent == -1:
-        return 1 / x
-    if exponent == -2:
-        return 1 / (x * x)
-    return _pow(x, exponent)
+    kind = x.dtype.kind
+    if kind in "iub":
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        return np.power(x, x.dtype.type(exponent)) if kind != "b" else np.logical_or(x, exponent == 0)
+    if kind == "f":
+        if exponent == 0.5:
+            return np.sqrt(x)
+        if exponent == -0.5:
+            return 1 / np.sqrt(x)
+        if exponent == -1:
+            return 1 / x
+        if exponent == -2:
+            return 1 / (x * x)
+    return np.power(x, exponent)
 
 
 def _number_pow(base: Any, exponent: Any) -> Any:
-    if exponent.dtype.kind in "iu":
-        return _integer_pow(np.asarray(base, exponent.dtype), exponent)
+    kind = exponent.dtype.kind
+    if kind == "b":
+        return np.logical_or(base, np.logical_not(exponent))
+    if kind in "iu":
+        return _integer_pow(np.asarray(base).astype(exponent.dtype), exponent)
+    if base == 2 and kind == "f":
+        return np.exp2(exponent)
     return np.power(exponent.dtype.type(base), exponent)
 
 
-def _number_pow_gradient(g: Any, exponent: Any, out: Any, base: Any) -> Any:
-    import math
+# ----- exponentials and logarithms -----
 
-    if base == 0:
-        return np.where(exponent >= 0, np.zeros_like(g), g * (out * -math.inf))
-    logarithm = math.log(base) if not isinstance(base, complex) and base > 0 else np.log(exponent.dtype.type(base))
-    return g * (out * logarithm)
+def _exp2(x: Any) -> Any:
+    return np.exp(x * float(np.log(2))) if x.dtype.kind == "c" else np.exp2(x)
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    if x.dtype.kind != "c":
+        return np.logaddexp(x, y)
+    swapped = x.real < y.real
+    larger, smaller = np.where(swapped, y, x), np.where(swapped, x, y)
+    same = np.logical_and(x == y, np.isinf(x.real))
+    return np.where(same, x, larger + np.log1p(np.exp(smaller - larger)))
+
+
+def _frexp(x: Any) -> Any:
+    mantissa, exponent = np.frexp(x)
+    return mantissa, np.asarray(exponent, np.int32)
+
+
+# ----- blends, neighbours -----
+
+def _lerp(input: Any, end: Any, weight: Any) -> Any:
+    for what, a in (("end", end), ("weight", weight)):
+        if hasattr(a, "dtype") and a.dtype != input.dtype:
+            raise RuntimeError(f"expected dtype {_C_NAMES[input.dtype.name]} for `{what}` but got dtype "
+                               f"{_C_NAMES[a.dtype.name]}")
+    span = end - input
+    small = np.abs(weight) < 0.5
+    # from the nearer end, so that both ends are hit exactly
+    if np.ndim(small) == 0:
+        return input + weight * span if small else end - span * (1 - weight)
+    return np.where(small, input + weight * span, end - span * (1 - weight))
+
+
+_C_NAMES = {"float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+            "complex128": "c10::complex<double>", "float16": "c10::Half"}
+
+
+def _nextafter(x: Any, y: Any) -> Any:
+    if x.dtype != dtypes.BFLOAT16:
+        return np.nextafter(x, y)
+    wide_x, wide_y = np.broadcast_arrays(dtypes.widen(x), dtypes.widen(y))
+    bits = np.ascontiguousarray(dtypes.to_bfloat16(wide_x)).view(np.int16)
+    away = np.where((wide_y > wide_x) == (wide_x > 0), 1, -1).astype(np.int16)
+    tiny = np.where(wide_y > 0, 0x0001, -0x7FFF).astype(np.int16)
+    moved = np.where(wide_x == 0, tiny, bits + away)
+    found = np.where(wide_x == wide_y, np.ascontiguousarray(dtypes.to_bfloat16(wide_y)).view(np.int16), moved)
+    found = np.where(np.isnan(wide_x) | np.isnan(wide_y), 0x7FC0, found).astype(np.int16)
+    return found.view(dtypes.BFLOAT16)
+
+
+def _nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    if x.dtype.kind in "iub":
+        return np.array(x, copy=True)
+    limits = dtypes.finfo(dtypes.of(x.dtype))
+    values = (0.0 if nan is None else nan, limits.max if posinf is None else posinf,
+              limits.min if neginf is None else neginf)
+    wide = dtypes.widen(x)
+    if wide.dtype.kind == "c":
+        out = np.empty_like(wide)
+        out.real, out.imag = _finite(wide.real, *values), _finite(wide.imag, *values)
+    else:
+        out = _finite(wide, *values)
+    return dtypes.cast(out, x.dtype)
+
+
+def _finite(x: Any, nan: float, posinf: float, neginf: float) -> Any:
+    of = x.dtype.type
+    return np.where(np.isnan(x), of(nan), np.where(x == np.inf, of(posinf), np.where(x == -np.inf, of(neginf), x)))
+
+
+# ----- special functions: their kernels are imported when first used -----
+
+def _special(name: str) -> Any:
+    def first(*args: Any) -> Any:
+        from ...kernels import special
+
+        found = getattr(special, name)
+        PRIMITIVES[name] = found
+        return found(*args)
+
+    first.__name__ = name
+    return first
 
 
 _SAME = ("exp", "log", "log2", "log10", "log1p", "expm1", "sqrt", "square", "sin", "cos", "tan", "sinh", "cosh",
-            "tanh", "floor", "ceil", "trunc", "maximum", "minimum", "where", "isnan", "isfinite", "isinf",
-            "logical_not", "logical_and", "logical_or", "logical_xor", "signbit", "exp2", "arctan2", "hypot",
-            "fmax", "fmin", "fmod", "copysign", "nextafter", "logaddexp", "logaddexp2", "ldexp", "heaviside",
-            "angle")
+         "tanh", "maximum", "minimum", "where", "isnan", "isfinite", "isinf", "isreal", "logical_not", "logical_and",
+         "logical_or", "logical_xor", "signbit", "hypot", "fmax", "fmin", "copysign", "logaddexp2", "gcd", "lcm",
+         "bitwise_and", "bitwise_or", "bitwise_xor")
+_RENAMED = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide", "neg": "negative", "abs": "absolute",
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",
+    "atanh": "arctanh", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal", "bitwise_not": "invert", "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+}
+_SPECIAL = ("erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtri", "lgamma", "digamma", "polygamma", "zeta", "i0",
+            "i0e", "i1", "i1e")
 
 PRIMITIVES: dict[str, Any] = {name: getattr(np, name) for name in _SAME}
-PRIMITIVES.update({
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "neg": np.negative,
-    "abs": np.absolute, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert,
-    "conj": _conj, "real": _real, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "sign": _sign,
-    "is_complex": _is_complex, "pow": _pow, "pow_number": _pow_number, "number_pow": _number_pow,
-    "number_pow_gradient": _number_pow_gradient,
-})
+PRIMITIVES |= {name: getattr(np, theirs) for name, theirs in _RENAMED.items()}
+PRIMITIVES |= {name: _special(name) for name in _SPECIAL}
+PRIMITIVES |= {name: _round_with(ufunc) for name, ufunc in (
+    ("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("round", np.rint))}
+PRIMITIVES |= {
+    "conj": _conj, "real": _real, "imag": _imag, "is_complex": _is_complex, "view_as_real": _view_as_real,
+    "view_as_complex": _view_as_complex, "complex": _complex, "polar": _polar, "angle": _angle, "sign": _sign,
+    "sgn": _sgn, "floor_divide": _floor_divide, "trunc_divide": _trunc_divide, "remainder": _remainder,
+    "fmod": _fmod, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "pow_number": _pow_number,
+    "number_pow": _number_pow, "exp2": _exp2, "sigmoid": _sigmoid, "logaddexp": _logaddexp, "frexp": _frexp,
+    "lerp": _lerp, "nextafter": _nextafter, "nan_to_num": _nan_to_num,
+}

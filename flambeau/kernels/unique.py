@@ -1,0 +1,69 @@
+"""Distinct values, by sorting: of the whole array, of neighbours, or of slices along an axis.
+
+A NaN is unlike every value, itself included; the two zeros are one value, shown as the first met.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import dtypes
+from .sorting import argsort, order_keys
+
+Unique = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def unique(x: np.ndarray) -> Unique:
+    """Sorted distinct values of `x`, each element's place among them (x's shape), and their counts."""
+    flat = x.reshape(-1)
+    order = argsort(flat, stable=not _tells_equals_apart(flat))
+    starts, group = _runs(_unlike(dtypes.widen(flat)[order]))
+    inverse = np.empty(flat.shape, np.int64)
+    inverse[order] = group
+    return flat[order[starts]], inverse.reshape(x.shape), np.diff(starts, append=flat.size)
+
+
+def unique_slices(x: np.ndarray, axis: int) -> Unique:
+    """Distinct slices along an axis in lexicographic order, each slice's place (flat), and counts."""
+    moved = np.moveaxis(x, axis, 0)
+    rows = moved.reshape(x.shape[axis], -1) if x.size else np.zeros((x.shape[axis], 0), x.dtype)
+    order = np.lexsort(order_keys(rows).T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    starts, group = _runs(_unlike(dtypes.widen(rows)[order]))
+    inverse = np.empty(len(rows), np.int64)
+    inverse[order] = group
+    values = np.moveaxis(moved[order[starts]], 0, axis)
+    return values, inverse, np.diff(starts, append=len(rows))
+
+
+def unique_consecutive(x: np.ndarray, axis: int | None = None) -> Unique:
+    """One of each run of equal neighbours (or neighbouring slices), each element's run, and run lengths."""
+    if axis is None:
+        flat = x.reshape(-1)
+        starts, group = _runs(_unlike(dtypes.widen(flat)))
+        return flat[starts], group.reshape(x.shape), np.diff(starts, append=flat.size)
+    moved = np.moveaxis(x, axis, 0)
+    rows = moved.reshape(x.shape[axis], -1) if x.size else np.zeros((x.shape[axis], 0), x.dtype)
+    starts, group = _runs(_unlike(dtypes.widen(rows)))
+    return np.moveaxis(moved[starts], 0, axis), group, np.diff(starts, append=len(rows))
+
+
+def _tells_equals_apart(x: np.ndarray) -> bool:
+    """Whether the order of elements that sort as equal shows: NaNs apart, or zeros of both signs."""
+    x = dtypes.widen(x)
+    if x.dtype.kind != "f":
+        return False
+    signs = np.signbit(x[x == 0])
+    return np.count_nonzero(np.isnan(x)) > 1 or bool(signs.any() and not signs.all())
+
+
+def _unlike(ordered: np.ndarray) -> np.ndarray:
+    """Whether each element (or row) differs from the one before; the first does."""
+    fresh = np.ones(ordered.shape[0], bool)
+    differs = ordered[1:] != ordered[:-1]
+    fresh[1:] = differs if ordered.ndim == 1 else differs.any(1)
+    return fresh
+
+
+def _runs(fresh: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where runs start, and each element's run."""
+    return np.flatnonzero(fresh), np.cumsum(fresh) - 1

@@ -1,0 +1,180 @@
+"""LRScheduler: sets the learning rates of an optimizer's groups, step by step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+from ...tensor import Tensor
+from ..optimizer import Optimizer
+
+EPOCH_DEPRECATED = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
+    "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
+    "replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose.")
+HOW_TO_ADJUST = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+
+
+def copied(value: Any) -> Any:
+    """A value that no later step changes."""
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def values_of(optimizer: Optimizer, name: str) -> list[Any]:
+    """An option's value in each group."""
+    return [copied(group[name]) for group in optimizer.param_groups]
+
+
+def assign(group: dict[str, Any], name: str, value: Any) -> None:
+    """Set an option; a tensor keeps its identity."""
+    if isinstance(group[name], Tensor):
+        group[name].fill_(value.item() if isinstance(value, Tensor) else value)
+    else:
+        group[name] = value
+
+
+def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """`value` once for each group, unless it is a list already.
+
+    Raises:
+        ValueError: the list has another length.
+    """
+    groups = optimizer.param_groups
+    if not isinstance(value, list | tuple):
+        return [value] * len(groups)
+    if len(value) != len(groups):
+        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
+                         f"values, param_groups has {len(groups)}.")
+    return [copied(v) for v in value]
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """Raise TypeError unless it is an optimizer."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+class LRScheduler:
+    """Base class of all schedulers; a subclass says in `get_lr` what the rates become.
+
+    Args:
+        optimizer: its groups' "lr" are set, and what they were at first is kept as "initial_lr".
+        last_epoch: the number of the last epoch; -1 to begin.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        check_optimizer(optimizer)
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", copied(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
+                    "last_epoch >= 0.\nThis typically happens when:\n"
+                    "1. You're trying to resume training from a checkpoint but haven't properly loaded the "
+                    "optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)")
+        self.base_lrs = values_of(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        self._note_steps()
+        self._initial_step()
+
+    def _note_steps(self) -> None:
+        """Have the optimizer note that it has stepped, so that a wrong order can be noticed."""
+        optimizer = self.optimizer
+        step = optimizer.step
+        if hasattr(step, "_wrapped_by_lr_sched"):
+            return
+
+        @wraps(step)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            optimizer._opt_called = True  # type: ignore[attr-defined]
+            return step(*args, **kwargs)
+
+        noted._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+        optimizer.step = noted  # type: ignore[method-assign]
+
+    def _initial_step(self) -> None:
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self) -> list[Any]:
+        """The rates as the last step set them."""
+        return [copied(lr) for lr in self._last_lr]
+
+    def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`, from those that the groups have now."""
+        raise NotImplementedError
+
+    def _scaled(self, factor: float | None) -> list[Any]:
+        """The groups' rates times a factor; None leaves them alone."""
+        if factor is None:
+            return values_of(self.optimizer, "lr")
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+    def _warn_unless_in_step(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                          UserWarning, stacklevel=3)
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on to the next epoch, and set the rates."""
+        if self._step_count == 1:
+            if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
+                warnings.warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+                              "initialization. Please, make sure to call `optimizer.step()` before "
+                              f"`lr_scheduler.step()`. See more details at {HOW_TO_ADJUST}", UserWarning,
+                              stacklevel=2)
+            elif not getattr(self.optimizer, "_opt_called", False):
+                warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. "
+                              "In PyTorch 1.1.0 and later, you should call them in the opposite order: "
+                              "`optimizer.step()` before `lr_scheduler.step()`.  Failure to do this "
+                              "will result in PyTorch skipping the first value of the learning rate schedule. "
+                              f"See more details at {HOW_TO_ADJUST}", UserWarning, stacklevel=2)
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        with self._computing():
+            if epoch is None:
+                self.last_epoch += 1
+                lrs = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed_form: Callable[[], list[Any]] | None = getattr(self, "_get_closed_form_lr", None)
+                lrs = self.get_lr() if closed_form is None else closed_form()
+        self._set(lrs)
+
+    @contextmanager
+    def _computing(self) -> Any:
+        self._get_lr_called_within_step = True
+        try:
+            yield
+        finally:
+            self._get_lr_called_within_step = False
+
+    def _set(self, lrs: list[Any]) -> None:
+        for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
+            assign(group, "lr", lr)
+        self._last_lr = values_of(self.optimizer, "lr")
+
+
+_LRScheduler = LRScheduler
