@@ -104,6 +104,12 @@ PYTHON_CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
 BFLOAT16 = bfloat16.numpy
 NARROW = frozenset((np.dtype(np.float16), BFLOAT16))
 
+#: C's names of the dtypes, in some of PyTorch's messages
+C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+           "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
+           "uint8": "unsigned char", "bool": "bool", "uint16": "unsigned short", "uint32": "unsigned int",
+           "uint64": "unsigned long", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+
 _default = float32
 
 

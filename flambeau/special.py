@@ -6,10 +6,16 @@ from typing import Any
 
 from .tensor import functions
 
+#: functions that have another name, or the same one, outside `special`
+_OTHERWISE = {"expit": "sigmoid", "gammaln": "lgamma", "multigammaln": "mvlgamma", "psi": "digamma",
+              "gammainc": "igamma", "gammaincc": "igammac"} | {name: name for name in (
+                  "digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "i0", "log1p", "log_softmax", "logit",
+                  "logsumexp", "polygamma", "round", "sinc", "softmax", "xlogy")}
+
 
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
-        found = getattr(functions, "special_" + name, None)
+        found = getattr(functions, _OTHERWISE.get(name, "special_" + name), None)
         if found is not None:
             globals()[name] = found
             return found
@@ -17,4 +23,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(name.removeprefix("special_") for name in dir(functions) if name.startswith("special_"))
+    return sorted({*_OTHERWISE, *(name.removeprefix("special_") for name in dir(functions)
+                                  if name.startswith("special_"))})

@@ -135,31 +135,37 @@ def bessel_i_scaled(order: int, centre: int, scale: int) -> Real:
 
 
 def bessel_j_over_zeros(order: int) -> Real:
-    """J_n(x) over (x/2)^n and its two zeros below 8, as a function of u = x²/32 - 1."""
-    zeros = [mpmath.besseljzero(order, k) for k in (1, 2)]
+    """J_n(x) over (x/2)^n and its first three zeros, as a function of u = x²/32 - 1."""
+    zeros = [mpmath.besseljzero(order, k) for k in (1, 2, 3)]
 
     def f(u: mpf) -> mpf:
         z = 32 * (u + 1)
         x = mpmath.sqrt(max(z, mpf(0)))
         top = mpmath.besselj(order, x) / (x / 2) ** order if x > mpf(10) ** -20 else mpf(1)
-        return top / ((z - zeros[0] ** 2) * (z - zeros[1] ** 2))
+        return top / mpmath.fprod(z - zero**2 for zero in zeros)
 
     return f
 
 
 def bessel_y_regular(order: int) -> Real:
-    """What is left of Y_n at its logarithm and pole, over x^n, as a function of u = x²/32 - 1, plus 2."""
+    """What is left of Y_n at its logarithm and pole, over x^n, as a function of u = x²/32 - 1.
+
+    It has zeros, near which the error that is printed, a relative one, is large.
+    """
 
     def f(u: mpf) -> mpf:
         x = mpmath.sqrt(max(32 * (u + 1), mpf(10) ** -30))
         rest = mpmath.bessely(order, x) - 2 / mpmath.pi * mpmath.log(x) * mpmath.besselj(order, x)
-        return 2 + (rest + 2 / (mpmath.pi * x) * order) / x**order
+        return (rest + 2 / (mpmath.pi * x) * order) / x**order
 
     return f
 
 
 def bessel_amplitude(order: int, quadrature: bool) -> Real:
-    """P (or Q·x/8) in J + iY = sqrt(2/(pi x)) (P + iQ) exp(i(x - order·pi/2 - pi/4)); of u = 128/x² - 1."""
+    """P (or Q·x/8) in J + iY = sqrt(2/(pi x)) (P + iQ) exp(i(x - order·pi/2 - pi/4)).
+
+    As a function of u = 128/x² - 1.
+    """
 
     def f(u: mpf) -> mpf:
         if u == -1:
@@ -193,7 +199,7 @@ if __name__ == "__main__":
         table(f"I{order}_SERIES", bessel_i_series(order), 0, 64, 16)
         table(f"I{order}_MIDDLE", bessel_i_scaled(order, 3, 32), -1, 1, 18)
         table(f"I{order}_FAR", bessel_i_scaled(order, 1, 32), -1, 1, 20)
-        zeros = [mpmath.besseljzero(order, k) for k in (1, 2)]
+        zeros = [mpmath.besseljzero(order, k) for k in (1, 2, 3)]
         print(f"J{order}_ZEROS =", tuple((float(z), float(z - mpf(float(z)))) for z in zeros))
         table(f"J{order}_NEAR", bessel_j_over_zeros(order), -1, 1, 17)
         table(f"Y{order}_NEAR", bessel_y_regular(order), -1, 1, 19)

@@ -7,7 +7,7 @@ recording of every rule, flow under `create_graph`. The rules are the same lines
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop, heappush, heappushpop
+from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 from typing import Any
 
@@ -92,7 +92,7 @@ class _Run:
         elif self.create:
             pending[node] = held + g
         elif node in self.owned:
-            np.add(held, g, out=held)
+            held += g
         else:
             total = add_arrays(held, g)
             pending[node] = total
@@ -304,56 +304,69 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     run.found_heap, run.found_leaves = heap, leaves
     for (node, output), g in zip(roots, cotangents, strict=True):
         run.discover(node, output, g._array)
-    add = np.add
+    deliver, discover = run.deliver, run.discover
     token = set_state(IGNORE)
     grad = grad_mode.set(False)
+    get, pop = pending.get, pending.pop
     node = heappop(heap)[1] if heap else None
+    g = pop(node, None)
     try:
         while node is not None:
-            if node.run is None or node.extra is not None:
-                run.long_step(node)
-                node = heappop(heap)[1] if heap else None
-                continue
-            g = pending.pop(node)
-            found = node.run(node, g)
-            if not retain and node.plan.layout:
-                node.saved0 = FREED
-                node.saved1 = None
             newest = None
-            numbers = node.edge_outputs
-            i = 0
-            next_node = node.edge0
-            while True:
-                if next_node is not None:
-                    x = found[i]
-                    if x is not None:
-                        if numbers is None and next_node.outputs is None:
-                            held = pending.get(next_node)
+            if node.run is None or node.extra is not None:
+                pending[node] = g
+                run.long_step(node)
+            else:
+                found = node.run(node, g)
+                if not retain and node.plan.layout:
+                    node.saved0 = FREED
+                    node.saved1 = None
+                numbers = node.edge_outputs
+                i = 0
+                next_node = node.edge0
+                while True:
+                    if next_node is not None:
+                        x = found[i]
+                        if x is None:
+                            pass
+                        elif type(next_node) is AccumulateGrad:
+                            held = get(next_node)
                             if held is None:
                                 pending[next_node] = x
-                                if next_node.__class__ is AccumulateGrad:
-                                    leaves.append(next_node)
-                                elif newest is None:
-                                    newest = next_node
-                                else:
-                                    heappush(heap, (-next_node.seq, next_node))
+                                leaves.append(next_node)
                             elif next_node in owned:
-                                add(held, x, held)
+                                held += x
                             else:
-                                run.deliver(next_node, 0, x)
+                                deliver(next_node, 0, x)
+                        elif numbers is None and next_node.outputs is None and next_node not in pending:
+                            if newest is None:  # kept at hand: most often it is the next to run
+                                newest = next_node
+                                g = x
+                            elif newest is next_node:
+                                g = add_arrays(g, x)
+                            else:
+                                pending[next_node] = x
+                                heappush(heap, (-next_node.seq, next_node))
+                        elif newest is next_node:
+                            g = add_arrays(g, x)
                         else:
-                            run.discover(next_node, numbers[i] if numbers else 0, x)
-                i += 1
-                if i == 1:
-                    next_node = node.edge1
-                elif i < node.n_edges:
-                    next_node = node.more_edges[i - 2]
-                else:
-                    break
+                            discover(next_node, numbers[i] if numbers else 0, x)
+                    i += 1
+                    if i == 1:
+                        next_node = node.edge1
+                    elif i < node.n_edges:
+                        next_node = node.more_edges[i - 2]
+                    else:
+                        break
             if newest is None:
-                node = heappop(heap)[1] if heap else None
-            elif heap:
-                node = heappushpop(heap, (-newest.seq, newest))[1]
+                if not heap:
+                    break
+                node = heappop(heap)[1]
+                g = pop(node)
+            elif heap and -heap[0][0] > newest.seq:
+                pending[newest] = g
+                node = heapreplace(heap, (-newest.seq, newest))[1]
+                g = pop(node)
             else:
                 node = newest
         found = g = x = held = None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..ops.declare import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS
+from ..ops.declare import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, Op, Plan
 
 next_number: Callable[[], int] = count().__next__
 
@@ -231,17 +231,30 @@ class Node(metaclass=_NodeType):
 
 
 class OpNode(Node):
-    """A node of a declared operator: its plan says what was saved and which rules run."""
+    """A node of a declared operator: its plan says what was saved and which rules run.
+
+    While it works it is a plain OpNode, whatever its operator: CPython's attribute access is
+    quick where an object's class is always the same. Looked at, it takes the class that users
+    know it by, `MulBackward0` (`revealed`).
+    """
 
     __slots__ = ("consts", "fix", "plan", "saved0", "saved1", "versions")
-    op: Any = None  # set by the subclass that the operator makes
     # What was saved, laid out as `plan.layout` says: nothing, one input, two inputs, an output and its version
     # counter, or a tuple of whatever it is. FREED in the first place once it was freed.
     saved0: Any
     saved1: Any
     versions: tuple[int, ...] | None  # their versions when saved; None where all were 0
     consts: tuple[Any, ...]
+    plan: Plan
     fix: tuple[Any, ...] | None  # (shapes, dtypes, conjugate): what to mend in the gradients, if anything
+
+    @property
+    def op(self) -> Op:
+        """The operator that was applied."""
+        return self.plan.op
+
+    def name(self) -> str:
+        return self.plan.op.node
 
     @property
     def saved(self) -> tuple[Any, ...] | None:
@@ -414,6 +427,20 @@ class OpNode(Node):
     @property
     def saved_tensors(self) -> Iterator[Any]:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute 'saved_tensors'")
+
+
+_classes: dict[str, type] = {}
+
+
+def revealed(node: Node | None) -> Node | None:
+    """The node, under the class that bears its name: what a user may see of it."""
+    if type(node) is OpNode:
+        name = node.plan.op.node
+        cls = _classes.get(name)
+        if cls is None:
+            cls = _classes[name] = type(OpNode)(name, (OpNode,), {"__slots__": ()})
+        node.__class__ = cls  # type: ignore[assignment]
+    return node
 
 
 def _type_text(array: np.ndarray) -> str:

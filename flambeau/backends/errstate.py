@@ -2,12 +2,15 @@
 
 PyTorch computes log(0) silently; NumPy warns. Setting `np.seterr` would silence the user's
 own NumPy code as well and `np.errstate` costs more than a small operator, so the context
-variable behind them is set and reset directly (75 ns): `token = set_state(IGNORE)` ...
-`reset_state(token)`.
+variable behind them is set and reset directly: `token = set_state(IGNORE)` ...
+`reset_state(token)` (110 ns). A single ufunc is run in a context where it is set already:
+`quietly(ufunc, x, y)` (20 ns). Only one thread can be in that context: a second one gets a
+RuntimeError, and must take the other way.
 """
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -28,3 +31,8 @@ except ImportError:  # another NumPy: the public, slower way
 
     def reset_state(token: Any) -> None:
         token.__exit__(None, None, None)
+
+
+_quiet = copy_context()
+_quiet.run(set_state, IGNORE)
+quietly = _quiet.run

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
-from . import arithmetic, exponential, linalg, positions, random, reduction, trigonometric, views
+from . import (
+    activation,
+    arithmetic,
+    comparison,
+    complex,
+    exponential,
+    linalg,
+    logical,
+    positions,
+    random,
+    reduction,
+    rounding,
+    selection,
+    special,
+    trigonometric,
+    views,
+)
 
-FAMILIES = (arithmetic, exponential, linalg, positions, random, reduction, trigonometric, views)
+FAMILIES = (activation, arithmetic, comparison, complex, exponential, linalg, logical, positions, random,
+            reduction, rounding, selection, special, trigonometric, views)

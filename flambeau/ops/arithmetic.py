@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from ..dtypes import bool_
 from .declare import composite, elementwise, lacks
 
 _SUB_BOOL = {"bool": RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
                                   "or `logical_xor()` operator instead.")}
 _BOTH = ("input", "other")
+
+
+def _no_bool_operand(input, other):
+    bools = [isinstance(x, bool) or getattr(x, "dtype", None) is bool_ for x in (input, other)]
+    if bools[0] != bools[1]:
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                           "invert a mask, use the `~` or `logical_not()` operator instead.")
 
 
 @elementwise(numbers=_BOTH)
@@ -34,7 +42,7 @@ add_scaled.vjp(input=lambda g: g,
                other=lambda g, alpha: g * alpha)
 
 
-@elementwise(numbers=_BOTH, refuses=_SUB_BOOL)
+@elementwise(numbers=_BOTH, check=_no_bool_operand, refuses=_SUB_BOOL)
 def sub(input, other):
     """The difference, input - other.
 
@@ -49,7 +57,8 @@ sub.vjp(input=lambda g: g,
         other=lambda g: -g)
 
 
-@elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), refuses=_SUB_BOOL)
+@elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), check=_no_bool_operand,
+             refuses=_SUB_BOOL)
 def sub_scaled(input, other, *, alpha):
     """input - alpha · other."""
     return input - alpha * other
@@ -59,7 +68,7 @@ sub_scaled.vjp(input=lambda g: g,
                other=lambda g, alpha: -(g * alpha))
 
 
-@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), refuses=_SUB_BOOL)
+@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), check=_no_bool_operand, refuses=_SUB_BOOL)
 def rsub(input, other, *, alpha=1):
     """other - alpha · input."""
     return other - (input if alpha == 1 else alpha * input)
@@ -176,7 +185,7 @@ remainder.when_number("other", remainder_number)
 
 
 @elementwise(name="remainder", key="_number_remainder", node="torch::autograd::NotImplemented", expose=(),
-             promoting=("input",), refuses=lacks("remainder_cpu", "bool", "complex"))
+             promoting=("input",), order=("input", "other"), refuses=lacks("remainder_cpu", "bool", "complex"))
 def number_remainder(xp, other, *, input):
     """`remainder` of a number."""
     return xp.remainder(input, other)
@@ -413,7 +422,7 @@ def positive(input):
     >>> torch.positive(torch.tensor([1., -2.]))
     tensor([ 1., -2.])
     """
-    if str(input.dtype).endswith(".bool"):
+    if input.dtype is bool_:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 

@@ -16,6 +16,7 @@ name; that, and nothing else, is kept for backward. It may ask for
     <input>         an input's value
     <input>_shape   only its shape
     <input>_dtype   only its dtype
+    <input>_strides only its strides, in bytes
     out             the result (`out0`, ... or the outputs' names where there are several)
     <parameter>     a keyword parameter
     needs           which inputs want a gradient (joint rules)
@@ -74,9 +75,10 @@ class Plan:
     step picks its own from it.
     """
 
-    __slots__ = ("consts", "joint", "layout", "needs", "outs", "run", "saves_tensors", "steps", "tensors")
+    __slots__ = ("consts", "joint", "layout", "needs", "op", "outs", "run", "saves_tensors", "steps", "tensors")
 
     def __init__(self, op: Op, mask: int, inputs: int) -> None:
+        self.op = op
         names = op.input_names(inputs)
         self.needs = tuple(bool(mask >> i & 1) for i in range(inputs))
         self.run: Any = None  # the short way to run the rules on arrays, chosen when first recorded
@@ -97,6 +99,8 @@ class Plan:
                 consts.append(("shape", i))
             if name + "_dtype" in wanted:
                 consts.append(("dtype", i))
+            if name + "_strides" in wanted:
+                consts.append(("strides", i))
         if op.variadic:
             star = op.inputs[-1]
             first = len(op.inputs) - 1
@@ -205,6 +209,8 @@ class Op:
         self.promoting: tuple[str, ...] = options.pop("promoting", ())
         #: kind of number (see `kind_of`) -> the exception that says it is not supported; `{}` is the dtype's name
         self.refuses: dict[str, Exception] = options.pop("refuses", {})
+        #: called with the inputs before anything is computed; raises what is wrong with them
+        self.check: Callable[..., None] | None = options.pop("check", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         #: the positional arguments in the order users give them, where parameters stand between the inputs
         self.order: tuple[str, ...] | None = options.pop("order", None)
@@ -218,9 +224,8 @@ class Op:
         self.joint_rule: Rule | None = None
         self.tangent_rule: Rule | None = None
         self.plans: dict[tuple[int, int], Plan] = {}
-        #: set by the tensor layer: the public function, and the node's class
+        #: set by the tensor layer: the public function
         self.call: Callable[..., Any] | None = None
-        self.node_class: Any = None
         self.in_place: Callable[..., Any] | None = None
         if key in REGISTRY:
             raise DeclarationError(f"{key} is declared twice")
@@ -252,7 +257,7 @@ class Op:
     def _rule(self, function: Callable[..., Any], qualname: str, tangents: bool = False) -> Rule:
         rule = Rule(function, qualname)
         allowed = {"xp", "needs", *self.params, *self.output_names(), *self.inputs}
-        allowed |= {f"{i}_{what}" for i in self.inputs for what in ("shape", "dtype")}
+        allowed |= {f"{i}_{what}" for i in self.inputs for what in ("shape", "dtype", "strides")}
         if self.variadic:
             allowed |= {self.inputs[-1] + "_shapes", self.inputs[-1] + "_dtypes"}
         if tangents:

@@ -448,3 +448,19 @@ def argwhere(xp, input):
             [2]])
     """
     return xp.nonzero(input)
+
+
+# ----- what PyTorch records but cannot differentiate ----------------------------------------
+
+
+@op(name="_not_differentiable", node="NotImplemented", expose=(), widens=False)
+def _not_differentiable(xp, *inputs, value, of):
+    """A result whose node only says that there is no derivative."""
+    return value
+
+
+def _refused(needs, of):
+    raise RuntimeError(f"derivative for aten::{of} is not implemented")
+
+
+_not_differentiable.joint_vjp(_refused)

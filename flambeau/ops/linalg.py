@@ -1,11 +1,158 @@
-"""Products of matrices and vectors."""
+"""Products of matrices and vectors.
+
+`matmul`, `linear`, `einsum` and their kin, which PyTorch builds of these, are in the tensor
+layer: they choose by number of dimensions and strides.
+"""
 
 from __future__ import annotations
 
-from .declare import linear
+from typing import Any
+
+from .. import dtypes
+from .declare import lacks, linear, op
+
+# ----- what the inputs must be ----------------------------------------------------------
 
 
-@linear("input", "mat2")
+def _check_mm(input: Any, mat2: Any) -> None:
+    for name, x in (("self", input), ("mat2", mat2)):
+        if len(x.shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix")
+    (n, m), (k, p) = input.shape, mat2.shape
+    if m != k:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
+    if input.dtype is not mat2.dtype:
+        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
+                           f"{dtypes.C_NAMES[input.dtype.name]} != {dtypes.C_NAMES[mat2.dtype.name]}")
+
+
+def _check_bmm(batch1: Any, batch2: Any) -> None:
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if len(x.shape) != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    expected = [batch1.shape[0], batch1.shape[2]]
+    if list(batch2.shape[:2]) != expected:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
+                           f"{list(batch2.shape[:2])}.")
+    _same_scalar_type(batch1, batch2)
+
+
+def _same_scalar_type(x: Any, y: Any) -> None:
+    if x.dtype is not y.dtype:
+        raise RuntimeError(f"expected scalar type {x.dtype.scalar_name} but found {y.dtype.scalar_name}")
+
+
+def _check_mv(input: Any, vec: Any) -> None:
+    _check_addmv(vec, input, vec, own=True)
+
+
+def _check_addmv(input: Any, mat: Any, vec: Any, own: bool = False) -> None:
+    n = 1 if own else len(input.shape)
+    if len(mat.shape) != 2 or len(vec.shape) != 1 or n > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {n}, {len(mat.shape)}, {len(vec.shape)}")
+    rows, columns = mat.shape
+    have = rows if own or n == 0 else input.shape[0]
+    if columns != vec.shape[0] or have not in (1, rows):
+        raise RuntimeError(f"size mismatch, got input ({have}), mat ({rows}x{columns}), vec ({vec.shape[0]})")
+    if not input.dtype is mat.dtype is vec.dtype:
+        raise RuntimeError("addmv input tensors must have the same dtype, but got "
+                           f"{input.dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}")
+
+
+def _check_dot(input: Any, tensor: Any) -> None:
+    if len(input.shape) != 1 or len(tensor.shape) != 1:
+        raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and {len(tensor.shape)}D tensors")
+    if input.dtype is not tensor.dtype:
+        raise RuntimeError("dot : expected both vectors to have same dtype, but found "
+                           f"{input.dtype.scalar_name} and {tensor.dtype.scalar_name}")
+    n, m = input.shape[0], tensor.shape[0]
+    if n != m:
+        raise RuntimeError(f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of "
+                           f"elements, but got {n} and {m} elements respectively")
+
+
+def _check_expands(input: Any, size: tuple[int, ...]) -> None:
+    shape = tuple(input.shape)
+    lead = len(size) - len(shape)
+    if lead < 0:
+        raise RuntimeError(f"expand({input.dtype.legacy}{{{list(shape)}}}, size={list(size)}): the number of sizes "
+                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({len(shape)})")
+    for i in range(len(shape) - 1, -1, -1):
+        if shape[i] not in (1, size[i + lead]):
+            raise RuntimeError(f"The expanded size of the tensor ({size[i + lead]}) must match the existing size "
+                               f"({shape[i]}) at non-singleton dimension {i + lead}.  Target sizes: {list(size)}.  "
+                               f"Tensor sizes: {list(shape)}")
+
+
+def _check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
+    for name, x in (("mat1", mat1), ("mat2", mat2)):
+        if len(x.shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {len(x.shape)}-D tensor")
+    (n, m), (k, p) = mat1.shape, mat2.shape
+    if m == k:
+        _check_expands(input, (n, p))
+    else:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
+    for name, x, y in (("mat1 and mat2", mat1, mat2), ("self and mat2", input, mat2)):
+        if x.dtype is not y.dtype:
+            raise RuntimeError(f"{name} must have the same dtype, but got {x.dtype.scalar_name} and "
+                               f"{y.dtype.scalar_name}")
+
+
+def _check_baddbmm(input: Any, batch1: Any, batch2: Any) -> None:
+    size = (batch1.shape[0], batch1.shape[1], batch2.shape[-1]) if len(batch1.shape) > 2 else batch1.shape[:1]
+    if len(batch1.shape) == 3 and len(batch2.shape) == 3:
+        _check_expands(input, size)
+    _check_bmm(batch1, batch2)
+    if input.dtype is not batch1.dtype:
+        raise RuntimeError("Input dtypes must be the same, got: input "
+                           f"{dtypes.C_NAMES[input.dtype.name]}, batch1: {dtypes.C_NAMES[batch1.dtype.name]}, batch2: "
+                           f"{dtypes.C_NAMES[batch2.dtype.name]}")
+
+
+def _check_addbmm(input: Any, batch1: Any, batch2: Any) -> None:
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if len(x.shape) != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    b, n, m = batch1.shape
+    c, k, p = batch2.shape
+    if b != c:
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {b} and {c}")
+    if m != k:
+        raise RuntimeError(f"Incompatible matrix sizes for bmm ({n}x{m} and {k}x{p})")
+    _check_expands(input, (n, p))
+    if not input.dtype is batch1.dtype is batch2.dtype:
+        x = batch1 if batch1.dtype is not input.dtype else batch2
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: "
+                           f"{dtypes.C_NAMES[input.dtype.name]} != {dtypes.C_NAMES[x.dtype.name]}")
+
+
+def _check_vector(function: str, name: str, x: Any) -> None:
+    if len(x.shape) != 1:
+        raise RuntimeError(f"{function}: Expected 1-D argument {name}, but got {len(x.shape)}-D")
+
+
+def _check_addr(input: Any, vec1: Any, vec2: Any) -> None:
+    _check_vector("addr", "vec1", vec1)
+    _check_vector("addr", "vec2", vec2)
+    _check_expands(input, (vec1.shape[0], vec2.shape[0]))
+
+
+def _check_cross(input: Any, other: Any) -> None:
+    if len(input.shape) != len(other.shape):
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+
+
+# ----- products -------------------------------------------------------------------------
+
+
+def _by_columns(strides: tuple[int, ...]) -> bool:
+    """Whether a matrix lies column after column: its gradient then should, too."""
+    return strides[0] < strides[1]
+
+
+@linear("input", "mat2", check=_check_mm, refuses=lacks("addmm_impl_cpu_", "bool"))
 def mm(xp, input, mat2):
     """The product of two matrices, (n, m) by (m, p).
 
@@ -17,5 +164,245 @@ def mm(xp, input, mat2):
     return xp.mm(input, mat2)
 
 
-mm.vjp(input=lambda xp, g, mat2: xp.mm(g, xp.t(mat2)),
-       mat2=lambda xp, g, input: xp.mm(xp.t(input), g))
+def _by_left(xp, g, mat2, strides):
+    if _by_columns(strides):
+        return xp.t(xp.mm(mat2, xp.t(g)))
+    return xp.mm(g, xp.t(mat2))
+
+
+def _by_right(xp, g, mat1, strides):
+    if _by_columns(strides):
+        return xp.t(xp.mm(xp.t(g), mat1))
+    return xp.mm(xp.t(mat1), g)
+
+
+mm.vjp(input=lambda xp, g, mat2, input_strides: _by_left(xp, g, mat2, input_strides),
+       mat2=lambda xp, g, input, mat2_strides: _by_right(xp, g, input, mat2_strides))
+
+
+@linear("input", "mat2", check=_check_bmm, refuses=lacks("bmm", "bool"))
+def bmm(xp, input, mat2):
+    """The products of two batches of matrices, (b, n, m) by (b, m, p).
+
+    >>> import flambeau as torch
+    >>> torch.bmm(torch.ones(2, 1, 3), torch.ones(2, 3, 1)).shape
+    flambeau.Size([2, 1, 1])
+    """
+    return xp.bmm(input, mat2)
+
+
+bmm.vjp(input=lambda xp, g, mat2: xp.bmm(g, xp.transpose(mat2, 1, 2)),
+        mat2=lambda xp, g, input: xp.bmm(xp.transpose(input, 1, 2), g))
+
+
+@linear("input", "vec", check=_check_mv, refuses=lacks("addmv_impl_cpu", "bool"))
+def mv(xp, input, vec):
+    """The product of a matrix and a vector, (n, m) by (m).
+
+    >>> import flambeau as torch
+    >>> torch.mv(torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    return xp.mm(input, vec)
+
+
+mv.vjp(input=lambda xp, g, vec: xp.unsqueeze(g, 1) * vec,
+       vec=lambda xp, g, input: xp.mv(xp.t(input), g))
+
+
+@linear("input", "tensor", check=_check_dot, refuses=lacks("dot", "bool"))
+def dot(xp, input, tensor):
+    """The inner product of two vectors, without conjugation.
+
+    >>> import flambeau as torch
+    >>> torch.dot(torch.tensor([2, 3]), torch.tensor([2, 1]))
+    tensor(7)
+    """
+    return xp.mm(input, tensor)
+
+
+dot.vjp(input=lambda g, tensor: g * tensor,
+        tensor=lambda g, input: g * input)
+
+
+@linear("input", "other", check=_check_dot, holomorphic=False, refuses=lacks("dot", "bool"))
+def vdot(xp, input, other):
+    """The inner product of two vectors, the first conjugated.
+
+    >>> import flambeau as torch
+    >>> torch.vdot(torch.tensor([1j]), torch.tensor([1j]))
+    tensor(1.+0.j)
+    """
+    return xp.mm(xp.conj(input), other)
+
+
+vdot.vjp(input=lambda xp, g, other: xp.conj(g) * other,
+         other=lambda g, input: g * input)
+
+
+# ----- products added to something ------------------------------------------------------
+
+
+def _times(x: Any, number: Any) -> Any:
+    return x if number == 1 else x * number
+
+
+def _plus(x: Any, y: Any) -> Any:
+    return y if x is None else x if y is None else x + y
+
+
+@op(check=_check_addmm, expose=("torch", "method", "inplace"), refuses=lacks("addmm_impl_cpu_", "bool"))
+def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
+    """beta · input + alpha · (mat1 @ mat2).
+
+    >>> import flambeau as torch
+    >>> torch.addmm(torch.tensor([1., 2.]), torch.ones(1, 3), torch.ones(3, 2))
+    tensor([[4., 5.]])
+    """
+    return xp.add_product(input, mat1, mat2, beta, alpha)
+
+
+addmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+          mat1=lambda xp, g, mat2, mat1_strides, alpha: _times(_by_left(xp, g, mat2, mat1_strides), alpha),
+          mat2=lambda xp, g, mat1, mat2_strides, alpha: _times(_by_right(xp, g, mat1, mat2_strides), alpha))
+
+
+def _tangent(xp, product, t_input, x, t_x, y, t_y, beta, alpha):
+    total = None
+    if t_x is not None:
+        total = product(t_x, y)
+    if t_y is not None:
+        total = _plus(total, product(x, t_y))
+    if total is not None:
+        total = _times(total, alpha)
+    return _plus(total, None if t_input is None else _times(t_input, beta))
+
+
+addmm.jvp(lambda xp, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha: _tangent(
+    xp, xp.mm, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha))
+
+
+@op(check=_check_addmv, expose=("torch", "method", "inplace"), refuses=lacks("addmv_impl_cpu", "bool"))
+def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
+    """beta · input + alpha · (mat @ vec).
+
+    >>> import flambeau as torch
+    >>> torch.addmv(torch.tensor([1., 2.]), torch.ones(2, 3), torch.ones(3))
+    tensor([4., 5.])
+    """
+    return xp.add_product(input, mat, vec, beta, alpha)
+
+
+addmv.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+          mat=lambda xp, g, vec, alpha: _times(xp.unsqueeze(g, 1) * vec, alpha),
+          vec=lambda xp, g, mat, alpha: _times(xp.mv(xp.t(mat), g), alpha))
+addmv.jvp(lambda xp, t_input, mat, t_mat, vec, t_vec, beta, alpha: _tangent(
+    xp, xp.mv, t_input, mat, t_mat, vec, t_vec, beta, alpha))
+
+
+@op(check=_check_baddbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"))
+def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
+    """beta · input + alpha · (batch1 @ batch2), matrix by matrix.
+
+    >>> import flambeau as torch
+    >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
+    tensor([4., 4.])
+    """
+    return xp.add_product(input, batch1, batch2, beta, alpha)
+
+
+baddbmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+            batch1=lambda xp, g, batch2, alpha: _times(xp.bmm(g, xp.transpose(batch2, 1, 2)), alpha),
+            batch2=lambda xp, g, batch1, alpha: _times(xp.bmm(xp.transpose(batch1, 1, 2), g), alpha))
+baddbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
+    xp, xp.bmm, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
+
+
+@op(check=_check_addbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"))
+def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
+    """beta · input + alpha · Σ (batch1 @ batch2) over the batch.
+
+    >>> import flambeau as torch
+    >>> torch.addbmm(torch.ones(1, 1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
+    tensor([[7.]])
+    """
+    return xp.add_batch_product(input, batch1, batch2, beta, alpha)
+
+
+def _over_batch(xp, g, batch):
+    return xp.broadcast_to(xp.unsqueeze(g, 0), (batch, g.shape[0], g.shape[1]))
+
+
+addbmm.vjp(
+    input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+    batch1=lambda xp, g, batch2, alpha: _times(
+        xp.bmm(_over_batch(xp, g, batch2.shape[0]), xp.transpose(batch2, 1, 2)), alpha),
+    batch2=lambda xp, g, batch1, alpha: _times(
+        xp.bmm(xp.transpose(batch1, 1, 2), _over_batch(xp, g, batch1.shape[0])), alpha))
+addbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
+    xp, lambda x, y: xp.sum(xp.bmm(x, y), 0), t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
+
+
+@op(check=_check_addr, promote="common", expose=("torch", "method", "inplace"))
+def addr(xp, input, vec1, vec2, *, beta=1, alpha=1):
+    """beta · input + alpha · (vec1 ⊗ vec2).
+
+    >>> import flambeau as torch
+    >>> torch.addr(torch.zeros(2, 2), torch.tensor([1., 2.]), torch.tensor([3., 4.]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    return xp.add_outer(input, vec1, vec2, beta, alpha)
+
+
+addr.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+         vec1=lambda xp, g, vec2, alpha: _times(xp.mv(g, vec2), alpha),
+         vec2=lambda xp, g, vec1, alpha: _times(xp.mv(xp.t(g), vec1), alpha))
+addr.jvp(lambda xp, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha: _tangent(
+    xp, lambda x, y: xp.unsqueeze(x, 1) * y, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha))
+
+
+# ----- other functions of matrices and vectors ------------------------------------------
+
+
+@linear(name="trace", holomorphic=False, refuses=lacks("trace", "bool"))
+def trace(xp, input):
+    """The sum of a matrix's diagonal.
+
+    >>> import flambeau as torch
+    >>> torch.trace(torch.tensor([[1., 2.], [3., 4.]]))
+    tensor(5.)
+    """
+    if len(input.shape) != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(input.shape)}")
+    return xp.sum(xp.diagonal(input, 0, 0, 1))
+
+
+trace.vjp(input=lambda xp, g, input_shape: xp._embed_diagonal(
+    xp.broadcast_to(g, (min(input_shape),)), size=input_shape, offset=0, dim1=0, dim2=1))
+
+
+@linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
+        promote="common", check=_check_cross, refuses=lacks("cross", "bool"))
+def linalg_cross(xp, input, other, *, dim=-1):
+    """The cross product of vectors of length 3 along `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
+    tensor([0., 0., 1.])
+    """
+    return xp.cross_product(input, other, dim)
+
+
+linalg_cross.vjp(
+    input=lambda xp, g, other, input_shape, dim: xp.sum_to_size(xp.linalg_cross(other, g, dim=dim), input_shape),
+    other=lambda xp, g, input, other_shape, dim: xp.sum_to_size(xp.linalg_cross(g, input, dim=dim), other_shape))
+
+
+@linear(name="squeeze", key="_squeeze_fresh", node="SqueezeBackward4", expose=(), widens=False, holomorphic=False)
+def _squeeze_fresh(xp, input, *, dim):
+    """A fresh result without a dimension of size 1: `squeeze_`, which nobody else can see."""
+    return xp.squeeze(input, dim)
+
+
+_squeeze_fresh.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))

@@ -1,38 +1,44 @@
-"""Elements by their position in the flattened tensor: what writes through views differentiate by."""
+"""A view's elements in its base: what writes through views, and views made stale by them, differentiate by.
+
+A geometry says where the view lies in the base; it takes elements from an array shaped as
+the base, puts them back and adds them up.
+"""
 
 from __future__ import annotations
 
 from .declare import linear, op
 
-
-@linear(name="_select_positions", node="AsStridedBackward0", expose=())
-def _select_positions(xp, input, *, index):
-    """The elements at `index` (positions in the flattened input), shaped as `index`."""
-    return xp.reshape(input, (-1,))[index]
+_MOVES = {"widens": False, "holomorphic": False, "expose": ()}
 
 
-_select_positions.vjp(input=lambda xp, g, input_shape, index: xp._add_at_positions(g, index=index, size=input_shape))
+@linear(name="_strided_part", node="AsStridedBackward0", **_MOVES)
+def _strided_part(xp, input, *, geometry):
+    """The view's elements of a base."""
+    return xp.strided_part(input, geometry)
 
 
-@linear(name="_add_at_positions", expose=())
-def _add_at_positions(xp, input, *, index, size):
-    """Zeros of shape `size` with the input added at `index`."""
-    return xp.add_at_positions(input, index, size)
+_strided_part.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
 
 
-_add_at_positions.vjp(input=lambda xp, g, index: xp._select_positions(g, index=index))
+@linear(name="_embed_strided", node="AsStridedBackwardBackward0", **_MOVES)
+def _embed_strided(xp, input, *, geometry):
+    """Zeros shaped as the base, with the input added at the view's elements."""
+    return xp.embed_strided(input, geometry)
 
 
-@op(name="_replace_positions", expose=())
-def _replace_positions(xp, input, source, *, index):
-    """The input with the elements at `index` replaced by `source`."""
-    return xp.replace_positions(input, source, index)
+_embed_strided.vjp(input=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
 
 
-_replace_positions.vjp(
-    input=lambda xp, g, index: xp._replace_positions(g, xp.zeros_like(xp._select_positions(g, index=index)), index=index),
-    source=lambda xp, g, index: xp._select_positions(g, index=index),
-)
-_replace_positions.jvp(lambda xp, input, source, t_input, t_source, index: xp._replace_positions(
+@op(name="_replace_strided", node="AsStridedScatterBackward0", **_MOVES)
+def _replace_strided(xp, input, source, *, geometry):
+    """A base with the view's elements replaced by `source`."""
+    return xp.replace_strided(input, source, geometry)
+
+
+_replace_strided.vjp(
+    input=lambda xp, g, geometry: xp._replace_strided(
+        g, xp.zeros_like(xp._strided_part(g, geometry=geometry)), geometry=geometry),
+    source=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
+_replace_strided.jvp(lambda xp, input, source, t_input, t_source, geometry: xp._replace_strided(
     xp.zeros_like(input) if t_input is None else t_input,
-    xp.zeros_like(source) if t_source is None else t_source, index=index))
+    xp.zeros_like(source) if t_source is None else t_source, geometry=geometry))

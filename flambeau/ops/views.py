@@ -288,8 +288,7 @@ def as_strided(xp, input, *, size, stride, storage_offset, geometry):
     return xp.as_strided(input, size, stride, storage_offset)
 
 
-as_strided.vjp(input=lambda xp, g, input_shape, geometry: xp._add_at_positions(
-    g, index=geometry.positions(), size=input_shape))
+as_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
 
 
 # ----- views that come in lists ------------------------------------------------------------
@@ -455,17 +454,27 @@ diagonal_scatter.vjp(
 @op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), widens=False, **_VIEW)
 def as_strided_scatter(xp, input, src, *, size, stride, storage_offset, geometry):
     """A copy of `input` with `src` at strided places."""
-    return xp.replace_positions(input, src, geometry.positions())
+    return xp.replace_strided(input, src, geometry)
 
 
 as_strided_scatter.vjp(
-    input=lambda xp, g, geometry: xp._replace_positions(
-        g, xp.zeros_like(xp._select_positions(g, index=geometry.positions())), index=geometry.positions()),
-    src=lambda xp, g, geometry: xp._select_positions(g, index=geometry.positions()))
+    input=lambda xp, g, geometry: xp._replace_strided(
+        g, xp.zeros_like(xp._strided_part(g, geometry=geometry)), geometry=geometry),
+    src=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
 
 
-for _op in (select_scatter, slice_scatter, diagonal_scatter, as_strided_scatter):
-    _op.linear_in = ("input", "src")
+select_scatter.jvp(lambda xp, input, src, t_input, t_src, dim, index: xp.select_scatter(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(src) if t_src is None else t_src, dim=dim, index=index))
+slice_scatter.jvp(lambda xp, input, src, t_input, t_src, dim, start, end, step: xp.slice_scatter(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(src) if t_src is None else t_src, dim=dim, start=start, end=end, step=step))
+diagonal_scatter.jvp(lambda xp, input, src, t_input, t_src, offset, dim1, dim2: xp.diagonal_scatter(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(src) if t_src is None else t_src, offset=offset, dim1=dim1, dim2=dim2))
+as_strided_scatter.jvp(lambda xp, input, src, t_input, t_src, geometry: xp._replace_strided(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(src) if t_src is None else t_src, geometry=geometry))
 
 
 # ----- formulas ------------------------------------------------------------------------------

@@ -44,14 +44,6 @@ def kernel_of(op: Op) -> Any:
     return kernel
 
 
-def node_class(op: Op) -> Any:
-    """The class of an operator's nodes, made when the first is recorded."""
-    cls = op.node_class
-    if cls is None:
-        cls = op.node_class = type(OpNode)(op.node, (OpNode,), {"__slots__": (), "op": op, "__module__": "torch"})
-    return cls
-
-
 def gradient_edge(x: Tensor) -> Node:
     """The node that a cotangent of `x` goes to: the one that made it, or its accumulator."""
     node = x._node
@@ -118,6 +110,8 @@ def _operands(op: Op, inputs: Sequence[Any],
     """The arrays an operator computes on, promoted as it says, and the narrow dtype to round results to."""
     narrow: np.dtype | None = None
     found: list[Any] = []
+    if op.check is not None:
+        op.check(*inputs)
     if op.promote == "none":
         if op.refuses and isinstance(inputs[0], Tensor):
             refuse(op, inputs[0].dtype)
@@ -161,6 +155,8 @@ def _operands(op: Op, inputs: Sequence[Any],
 
 def _number(value: Any, to: np.dtype) -> np.ndarray:
     if to.kind in "iu" and not isinstance(value, bool):
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError("int too big to convert")
         return np.array(int(value) & (2 ** (8 * to.itemsize) - 1), np.uint64).astype(to)
     if to == dtypes.BFLOAT16:
         return dtypes.to_bfloat16(np.asarray(value, np.float32))
@@ -258,7 +254,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         else:
             edges.append(None)
     plan = plan_of(op, mask, len(inputs))
-    node = new_node(node_class(op))
+    node = OpNode()
     node.edges = tuple(edges)
     node.edge_outputs = None if numbers is None else tuple(numbers)
     node.extra = None
@@ -299,9 +295,6 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     return node
 
 
-new_node = object.__new__
-
-
 def _const(what: str, which: Any, inputs: Sequence[Any], params: dict[str, Any], op: Op) -> Any:
     if what == "param":
         return params[which] if which in params else op.defaults[which]
@@ -310,6 +303,8 @@ def _const(what: str, which: Any, inputs: Sequence[Any], params: dict[str, Any],
         return () if not isinstance(x, Tensor) else x._array.shape
     if what == "dtype":
         return inputs[which].dtype
+    if what == "strides":
+        return inputs[which]._array.strides
     if what == "shapes":
         return tuple(x._array.shape for x in inputs[which:])
     return tuple(x.dtype for x in inputs[which:])
@@ -341,5 +336,5 @@ def _fix(op: Op, inputs: Sequence[Any], first: np.ndarray) -> tuple[Any, ...] | 
     if unlike_shape:
         shapes = tuple(x._array.shape if isinstance(x, Tensor) else () for x in inputs)
     types = tuple(x._array.dtype if isinstance(x, Tensor) else dtype for x in inputs)
-    return shapes, types, is_complex and op.holomorphic, is_narrow and op.widens
+    return shapes, types, is_complex and op.holomorphic, is_narrow
 layer.gradient_edge = gradient_edge

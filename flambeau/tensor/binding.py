@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
-from .apply import NO_PARAMS, apply
+from .apply import NO_PARAMS, apply, kernel_of
 from .fast import binary, unary
 from .tensor import Tensor
 
@@ -28,7 +28,7 @@ def _type_name(x: Any) -> str:
     if isinstance(x, (tuple, list)) and x:
         kinds = ", ".join(_type_name(v) for v in x[:1])
         return f"{type(x).__name__} of {kinds}" if all(type(v) is type(x[0]) for v in x) else type(x).__name__
-    return type(x).__name__
+    return "numpy.ndarray" if isinstance(x, np.ndarray) else type(x).__name__
 
 
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -205,7 +205,9 @@ def functions_of(op: Op) -> Callable[..., Any]:
 
 
 def in_place(op: Op) -> Callable[..., Any]:
-    """An operator's in-place form, `name_`."""
+    """An operator's in-place form, `name_`, made once."""
+    if op.in_place is not None:
+        return op.in_place
     from .inplace import fast_binary, write
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -222,10 +224,12 @@ def in_place(op: Op) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = op.name + "_"
     call.__doc__ = f"`{op.name}`, written over this tensor."
-    if op.kind == ELEMENTWISE and len(op.inputs) == 2 and not op.params and not op.for_number:
+    if (op.kind == ELEMENTWISE and len(op.inputs) == 2 and not op.params and not op.for_number
+            and isinstance(kernel_of(op), np.ufunc)):
         quick = fast_binary(op, call)
         quick.__doc__ = call.__doc__
-        return quick
+        call = quick
+    op.in_place = call
     return call
 
 

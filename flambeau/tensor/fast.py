@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import grad_mode, inference
-from ..autograd.node import next_number
+from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
-from ..backends.errstate import IGNORE, reset_state, set_state
+from ..backends.errstate import quietly
 from ..ops.declare import Op
-from .apply import gradient_edge, kernel_of, node_class
+from .apply import gradient_edge, kernel_of
 from .interpreting import special
 from .tensor import Tensor
 
@@ -33,7 +33,6 @@ _inferring = inference.get
 def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     """The public function of an operator of one input without parameters."""
     kernel = kernel_of(op)
-    cls = node_class(op)
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
     shape_only = plan.consts == (("shape", 0),)
@@ -50,9 +49,10 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
             return general(input)
         if dt is not F32 and dt is not F64:
             return general(input)
-        token = set_state(IGNORE)
-        r = kernel(a)
-        reset_state(token)
+        try:
+            r = quietly(kernel, a)
+        except RuntimeError:  # another thread is in there
+            return general(input)
         if type(r) is not ndarray:
             r = asarray(r)
         result = new(Tensor)
@@ -60,7 +60,7 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         result._output_nr = 0
         result._grad = result._counter = result._base = result._accumulator = None
         if input._requires_grad and _grad_enabled():
-            node = new(cls)
+            node = OpNode()
             edge = input._node
             if edge is None:
                 edge = input._accumulator
@@ -112,8 +112,8 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
 def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
     """The function of an elementwise operator of two inputs, and its operator form, which may decline."""
     kernel = kernel_of(op)
-    cls = node_class(op)
     records = op.differentiable
+    takes_numbers = op.inputs[1] in op.numbers
     plans = (None, plan_of(op, 1, 2), plan_of(op, 2, 2), plan_of(op, 3, 2)) if records else (None,) * 4
     codes = []
     for plan in plans:
@@ -125,41 +125,29 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             codes.append({(0,): 1, (1,): 2, (0, 1): 3}[plan.tensors])
     records_short = records and 4 not in codes
 
+    save_left = tuple(code & 1 for code in codes)
+    save_right = tuple(code & 2 for code in codes)
+
     def operate(input: Any, other: Any) -> Any:
         try:
-            a = input._array
+            a, b = input._array, other._array
             dt = a.dtype
-            kind = type(other)
-            if kind is float or kind is int:
-                b = other
-                if not (dt is F32 or dt is F64) or special[0]:
-                    return fall_back(input, other)
-            else:
-                b = other._array
-                if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
-                    return fall_back(input, other)
         except AttributeError:
+            return with_number(input, other)
+        if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
             return fall_back(input, other)
-        token = set_state(IGNORE)
         try:
-            r = kernel(a, b)
-        except BaseException as error:
-            reset_state(token)
-            if isinstance(error, (ValueError, OverflowError)):  # shapes that do not broadcast: the general way says it
-                return fall_back(input, other)
-            raise
-        reset_state(token)
+            r = quietly(kernel, a, b)
+        except (ValueError, RuntimeError):  # shapes that do not broadcast; or another thread is in there
+            return fall_back(input, other)
         if type(r) is not ndarray:
             r = asarray(r)
         result = new(Tensor)
         result._array = r
         result._output_nr = 0
         result._grad = result._counter = result._base = result._accumulator = None
-        if b is other:
-            mask = 1 if input._requires_grad else 0
-        else:
-            mask = (1 if input._requires_grad else 0) + (2 if other._requires_grad else 0)
-        if not mask or not records or not _grad_enabled():
+        mask = (1 if input._requires_grad else 0) + (2 if other._requires_grad else 0)
+        if not (mask and records and _grad_enabled()):
             result._requires_grad = False
             result._node = None
             if _inferring():
@@ -167,69 +155,111 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             return result
         if not records_short:
             return fall_back(input, other)
-        left = right = None
-        if mask & 1:
-            left = input._node
-            if left is None:
-                left = input._accumulator
-                if left is not None:
-                    left = left()
-                if left is None:
-                    left = gradient_edge(input)
-            elif input._base is not None:
-                left = gradient_edge(input)
-        if mask & 2:
-            right = other._node
-            if right is None:
-                right = other._accumulator
-                if right is not None:
-                    right = right()
-                if right is None:
-                    right = gradient_edge(other)
-            elif other._base is not None:
-                right = gradient_edge(other)
-        node = new(cls)
-        node.edge0 = left
-        node.edge1 = right
+        node = OpNode()
+        node.edge1 = node.extra = node.outputs = node.versions = node.fix = node.edge_outputs = None
+        node.saved0 = node.saved1 = None
+        node.consts = ()
         node.n_edges = 2
+        if mask & 1:
+            edge = input._node
+            if edge is None:
+                edge = input._accumulator
+                if edge is not None:
+                    edge = edge()
+                if edge is None:
+                    edge = gradient_edge(input)
+            elif input._base is not None:
+                edge = gradient_edge(input)
+            node.edge0 = edge
+        else:
+            node.edge0 = None
+        if mask & 2:
+            edge = other._node
+            if edge is None:
+                edge = other._accumulator
+                if edge is not None:
+                    edge = edge()
+                if edge is None:
+                    edge = gradient_edge(other)
+            elif other._base is not None:
+                edge = gradient_edge(other)
+            node.edge1 = edge
         node.seq = next_number()
         node.plan = plan = plans[mask]
-        node.run = plan.run
-        node.extra = node.outputs = node.versions = node.fix = node.edge_outputs = node.saved0 = node.saved1 = None
-        node.consts = ()
-        code = codes[mask]
-        if b is other:
-            if input._output_nr:
-                node.edge_outputs = (input._output_nr, 0)
-            if code == 2:
-                node.saved0 = other
-            elif code:
-                node.saved0 = input
-                if code == 3:
-                    node.saved1 = other
-                counter = input._counter
-                if counter is not None and counter[0]:
-                    node.versions = (counter[0], 0) if code == 3 else (counter[0],)
+        if a.shape == b.shape:
+            node.run = plan.run
         else:
-            if input._output_nr or other._output_nr:
-                node.edge_outputs = (input._output_nr, other._output_nr)
-            shape = a.shape
-            if shape != b.shape:
-                node.fix = ((shape, b.shape), None, False, False)
-                node.run = None
-            if code == 0:
-                pass
-            elif code == 3:
-                node.saved0 = input
+            node.fix = ((a.shape, b.shape), None, False, False)
+            node.run = None
+        if save_left[mask]:
+            node.saved0 = input
+            if save_right[mask]:
                 node.saved1 = other
                 x, y = input._counter, other._counter
                 if (x is not None and x[0]) or (y is not None and y[0]):
                     node.versions = (x[0] if x is not None else 0, y[0] if y is not None else 0)
             else:
-                node.saved0 = input if code == 1 else other
-                counter = input._counter if code == 1 else other._counter
-                if counter is not None and counter[0]:
-                    node.versions = (counter[0],)
+                x = input._counter
+                if x is not None and x[0]:
+                    node.versions = (x[0],)
+        elif save_right[mask]:
+            node.saved0 = other
+            y = other._counter
+            if y is not None and y[0]:
+                node.versions = (y[0],)
+        if input._output_nr or other._output_nr:
+            node.edge_outputs = (input._output_nr, other._output_nr)
+        result._requires_grad = True
+        result._node = node
+        return result
+
+    def with_number(input: Any, other: Any) -> Any:
+        kind = type(other)
+        if (kind is not float and kind is not int) or special[0] or not takes_numbers:
+            return fall_back(input, other)
+        a = input._array
+        dt = a.dtype
+        wants = input._requires_grad and records and _grad_enabled()
+        if not (dt is F32 or dt is F64) or (wants and not records_short):
+            return fall_back(input, other)
+        try:
+            r = quietly(kernel, a, other)
+        except (OverflowError, RuntimeError):
+            return fall_back(input, other)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        result = new(Tensor)
+        result._array = r
+        result._output_nr = 0
+        result._grad = result._counter = result._base = result._accumulator = None
+        if not wants:
+            result._requires_grad = False
+            result._node = None
+            if _inferring():
+                result._inference = True
+            return result
+        node = OpNode()
+        node.edge1 = node.extra = node.outputs = node.versions = node.fix = None
+        node.saved0 = node.saved1 = None
+        node.consts = ()
+        node.n_edges = 2
+        edge = input._node
+        if edge is None or input._base is not None:
+            edge = gradient_edge(input)
+        node.edge0 = edge
+        node.edge_outputs = (input._output_nr, 0) if input._output_nr else None
+        node.seq = next_number()
+        node.plan = plan = plans[1]
+        node.run = plan.run
+        if save_left[1]:
+            node.saved0 = input
+            if save_right[1]:
+                node.saved1 = other
+            x = input._counter
+            if x is not None and x[0]:
+                node.versions = (x[0], 0) if save_right[1] else (x[0],)
+        elif save_right[1]:
+            node.saved0 = other
         result._requires_grad = True
         result._node = node
         return result

@@ -88,6 +88,7 @@ def _values(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[
         values[name] = x
         if isinstance(x, Tensor):
             values[name + "_shape"], values[name + "_dtype"] = x._array.shape, x.dtype
+            values[name + "_strides"] = x._array.strides
     if op.variadic:
         star, first = op.inputs[-1], len(op.inputs) - 1
         values[star] = list(inputs[first:])
@@ -212,10 +213,10 @@ def set_written_tangent(target: Tensor, tangent: Tensor) -> None:
             set_tangent(base, layer.functions.zeros_like(base))
         from .views import Geometry
 
-        index = Geometry(base._array, target._array).positions()
-        whole = layer.functions._replace_positions(base._tangent, tangent, index=index)
+        geometry = Geometry(base._array, target._array)
+        whole = layer.functions._replace_strided(base._tangent, tangent, geometry=geometry)
         set_tangent(base, whole)
-        set_tangent(target, layer.functions._select_positions(whole, index=index))
+        set_tangent(target, layer.functions._strided_part(whole, geometry=geometry))
     else:
         set_tangent(target, tangent)
 

@@ -7,6 +7,7 @@ arguments no declaration can take, and take a declared name over where they disp
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from .. import ops
 from ..autograd.node import layer
@@ -20,13 +21,32 @@ for _key, _op in REGISTRY.items():
     for _alias in _op.aliases:
         _namespace[_alias] = _call
 
+from .activation import *  # noqa: E402, F403
 from .arithmetic import *  # noqa: E402, F403
+from .comparison import *  # noqa: E402, F403
+from .complex import *  # noqa: E402, F403
 from .creation import *  # noqa: E402, F403
 from .indexing import *  # noqa: E402, F403
 from .memory import *  # noqa: E402, F403
 from .neural import *  # noqa: E402, F403
 from .random import *  # noqa: E402, F403
 from .reducing import *  # noqa: E402, F403
+from .selection import *  # noqa: E402, F403
 from .shaping import *  # noqa: E402, F403
 
 layer.functions = sys.modules[__name__]
+
+
+def __getattr__(name: str) -> Any:
+    """In-place forms as functions, `relu_(x)`: the method, or the declared operator's."""
+    if name.endswith("_") and not name.startswith("_"):
+        from .binding import in_place
+        from .tensor import Tensor
+
+        found = getattr(Tensor, name, None)
+        if found is None and "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
+            found = in_place(REGISTRY[name[:-1]])
+        if found is not None:
+            _namespace[name] = found
+            return found
+    raise AttributeError(f"no operator named {name!r}")

@@ -1,9 +1,593 @@
-"""Indexing and assignment."""
+"""Indexing: `x[...]` taken apart into selects, slices and new axes, which are views, and index arrays.
+
+What is basic (ints, slices, None, ...) gives a view; arrays and masks give a copy.
+Assignment writes through the same view, or puts values at the same index arrays.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
-__all__: list[str] = []
+import numpy as np
 
-METHODS: dict[str, Any] = {}
+from .. import dtypes
+from ..autograd.modes import grad_mode
+from ..backends.numpy.indexing import put_at
+from ..ops.declare import REGISTRY
+from .apply import apply
+from .binding import functions_of, in_place
+from .inplace import overwrite, write
+from .interpreting import special
+from .memory import copy_, fill_
+from .shaping import expand, unsqueeze, view
+from .tensor import Tensor, wrap
+from .viewing import viewing
+
+__all__ = ["index_fill", "index_put", "nonzero", "scatter", "select", "take_along_dim", "where"]
+
+_select = viewing("select", "input_shape", "dim", "index")
+_slice = viewing("slice", "input_shape", "dim", "start", "end", "step")
+_unsqueeze = viewing("unsqueeze", "input_shape")
+_alias = viewing("_alias")
+
+_NOT_AN_INDEX = ("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                 "(got {})")
+_NOT_INDICES = "tensors used as indices must be long, int, byte or bool tensors"
+_ZERO_DIM = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+             "0-dim tensor to a number")
+_NON_TUPLE = ("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; "
+              "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+              "x[torch.tensor(seq)], which will result either in an error or a different result")
+_ON_EXPANDED = ("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+                "This also applies to advanced indexing e.g. {}")
+
+
+# ----- basic steps: each a view ------------------------------------------------------------
+
+
+def _selected(x: Tensor, dim: int, index: int) -> Tensor:
+    a = x._array
+    if not a.ndim:
+        raise IndexError(_ZERO_DIM)
+    size = a.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    if special[0]:
+        return apply(REGISTRY["select"], [x], {"dim": dim, "index": index})  # type: ignore[no-any-return]
+    return _select(x, a[(slice(None),) * dim + (index, ...)], a.shape, dim, index)
+
+
+def _bound(value: Any) -> int | None:
+    if value is None or value.__class__ is int:
+        return value  # type: ignore[no-any-return]
+    try:
+        return value.__index__()  # type: ignore[no-any-return]
+    except AttributeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+
+
+def _sliced(x: Tensor, dim: int, key: slice, always: bool = False) -> Tensor:
+    a = x._array
+    start, end, step = _bound(key.start), _bound(key.stop), _bound(key.step)
+    if step is None:
+        step = 1
+    elif step == 0:
+        raise ValueError("slice step cannot be zero")
+    elif step < 0:
+        raise ValueError("step must be greater than zero")
+    if not a.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if not always and step == 1:
+        first, last, _ = slice(start, end).indices(a.shape[dim])
+        if first == 0 and last == a.shape[dim]:
+            return x
+    if special[0]:
+        return apply(REGISTRY["slice"], [x], {"dim": dim, "start": start, "end": end, "step": step})  # type: ignore[no-any-return]
+    return _slice(x, a[(slice(None),) * dim + (slice(start, end, step),)], a.shape, dim, start, end, step)
+
+
+def _aliased(x: Tensor) -> Tensor:
+    if special[0]:
+        return apply(REGISTRY["_alias"], [x])  # type: ignore[no-any-return]
+    return _alias(x, x._array[...])
+
+
+# ----- taking a key apart --------------------------------------------------------------------
+
+
+def _as_index(obj: Any) -> Tensor:
+    """A sequence or an array that stands for a tensor in an index; floats become integers."""
+    from .creation import tensor
+
+    if isinstance(obj, np.ndarray):
+        found = wrap(obj if obj.dtype.kind != "f" else obj.astype(np.int64))
+        if not obj.dtype.isnative:
+            found = wrap(obj.astype(obj.dtype.newbyteorder("=")))
+        dtypes.of(found._array.dtype)
+        return found  # type: ignore[no-any-return]
+    if isinstance(obj, str):
+        raise TypeError("new(): invalid data type 'str'")
+    found = tensor(list(obj) if not isinstance(obj, (list, tuple)) else obj)
+    if found._array.dtype.kind not in "iub":
+        found = wrap(found._array.astype(np.int64))
+    return found
+
+
+def _is_sequence(obj: Any) -> bool:
+    return isinstance(obj, (list, tuple, range, str)) or (
+        hasattr(obj, "__getitem__") and hasattr(obj, "__len__") and not isinstance(obj, (dict, np.generic)))
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    """The key as PyTorch reads it: some lists count as tuples."""
+    if key.__class__ is tuple:
+        return key  # type: ignore[no-any-return]
+    if isinstance(key, (Tensor, np.ndarray)) or not _is_sequence(key):
+        return (key,)
+    if len(key) < 32:
+        for obj in key:
+            if obj is None or obj is Ellipsis or isinstance(obj, (Tensor, slice)) or (
+                    _is_sequence(obj) and not isinstance(obj, np.generic)):
+                warnings.warn(_NON_TUPLE, UserWarning, stacklevel=3)
+                return tuple(key)
+    return (key,)
+
+
+def _specified(key: tuple[Any, ...]) -> int:
+    """How many dimensions the key names."""
+    count = 0
+    for obj in key:
+        if isinstance(obj, Tensor):
+            kind = obj._array.dtype
+            count += obj._array.ndim if kind == np.bool_ or kind == np.uint8 else 1
+        elif isinstance(obj, np.ndarray):
+            count += obj.ndim if obj.dtype == np.bool_ else 1
+        elif obj is not None and obj is not Ellipsis and obj is not True and obj is not False:
+            count += 1
+    return count
+
+
+def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | None]]:
+    """The view that the key's basic parts make, and the index tensors, by dimension, to apply to it."""
+    n = x._array.ndim
+    names = _specified(key)
+    if names > n:
+        if n == 0 and len(key) == 1 and isinstance(key[0], int):
+            raise IndexError(_ZERO_DIM)
+        raise IndexError(f"too many indices for tensor of dimension {n}")
+    found = x
+    indices: list[Tensor | None] = []
+    dim = 0
+
+    def put(index: Tensor) -> None:
+        nonlocal dim
+        indices.extend([None] * (dim - len(indices)))
+        indices.append(index)
+        dim += 1
+
+    for obj in key:
+        kind = obj.__class__
+        if kind is bool or kind is np.bool_:
+            found = unsqueeze(found, dim)
+            put(wrap(np.zeros(1 if obj else 0, np.int64)))
+        elif kind is int:
+            found = _selected_at(x, found, dim, obj, key)
+        elif kind is slice:
+            found = _sliced(found, dim, obj)
+            dim += 1
+        elif obj is Ellipsis:
+            dim += n - names
+        elif obj is None:
+            found = unsqueeze(found, dim)
+            dim += 1
+        else:
+            if not isinstance(obj, Tensor):
+                if isinstance(obj, np.generic) and obj.dtype.kind in "iu":
+                    found = _selected(found, dim, int(obj))
+                    continue
+                if not isinstance(obj, np.ndarray) and not _is_sequence(obj):
+                    if hasattr(obj, "__index__"):
+                        found = _selected(found, dim, obj.__index__())
+                        continue
+                    raise IndexError(_NOT_AN_INDEX.format(type(obj).__name__))
+                obj = _as_index(obj)
+            a = obj._array
+            if a.ndim == 0 and a.dtype.kind in "iub":
+                if a.dtype == np.bool_ or a.dtype == np.uint8:
+                    found = unsqueeze(found, dim)
+                    put(wrap(np.zeros(1 if a else 0, np.int64)))
+                else:
+                    found = _selected(found, dim, a.item())
+            elif a.dtype == np.bool_ or a.dtype == np.uint8:
+                if a.dtype == np.uint8:
+                    warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+                                  "instead.", UserWarning, stacklevel=3)
+                shape = found._array.shape
+                for k, s in enumerate(a.shape):
+                    if dim + k >= len(shape) or shape[dim + k] != s:
+                        raise IndexError(f"The shape of the mask {list(a.shape)} at index {k} does not match the shape of "
+                                         f"the indexed tensor {list(shape)} at index {dim + k}")
+                for places in np.nonzero(a):
+                    put(wrap(places))
+            elif a.dtype == np.int64 or a.dtype == np.int32:
+                put(obj)
+            else:
+                raise IndexError(_NOT_INDICES)
+    if indices:
+        shapes = [i._array.shape for i in indices if i is not None]
+        first = shapes[0]
+        if any(s != first for s in shapes):
+            try:
+                np.broadcast_shapes(*shapes)
+            except ValueError:
+                raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                                 + ", ".join(str(list(s)) for s in shapes)) from None
+    return found, indices
+
+
+def _selected_at(x: Tensor, found: Tensor, dim: int, index: int, key: tuple[Any, ...]) -> Tensor:
+    """`_selected`, whose error names the dimension that the user counts."""
+    size = found._array.shape[dim]
+    if not -size <= index < size:
+        place = 0
+        for obj in key:
+            if obj is index:
+                break
+            place += 1
+        raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
+    return _selected(found, dim, index)
+
+
+# ----- x[key] --------------------------------------------------------------------------------
+
+
+def __getitem__(self: Tensor, key: Any) -> Tensor:
+    kind = key.__class__
+    a = self._array
+    if not special[0]:
+        if kind is int:
+            try:
+                return _select(self, a[key, ...], a.shape, 0, key)
+            except IndexError:
+                if not a.ndim:
+                    raise IndexError(_ZERO_DIM) from None
+                raise IndexError(f"index {key} is out of bounds for dimension 0 with size {a.shape[0]}") from None
+        if kind is tuple and not (self._requires_grad and grad_mode.get()):
+            for obj in key:
+                k = obj.__class__
+                if k is int or obj is None or obj is Ellipsis or (k is slice and obj.step is None):
+                    continue
+                break
+            else:
+                try:
+                    return _alias(self, a[key] if Ellipsis in key else a[(*key, ...)])
+                except (IndexError, TypeError):
+                    pass  # said in PyTorch's words below
+    if kind is slice:
+        return _sliced(self, 0, key, always=True)
+    if key is None:
+        return unsqueeze(self, 0)
+    if key is Ellipsis:
+        return _aliased(self)
+    found, indices = _resolve(self, _as_tuple(key))
+    if indices:
+        return apply(REGISTRY["_index"], [found, *indices])  # type: ignore[no-any-return]
+    return _aliased(self) if found is self else found
+
+
+# ----- x[key] = value ------------------------------------------------------------------------
+
+
+def __setitem__(self: Tensor, key: Any, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        if not isinstance(value, (bool, int, float, complex, np.generic)):
+            name = type(value).__name__ if type(value).__module__ == "builtins" else (
+                f"{type(value).__module__}.{type(value).__qualname__}")
+            raise TypeError(f"can't assign a {name} to a torch.{self.dtype.legacy}")
+        from .creation import number_array
+
+        value = wrap(number_array(value.item() if isinstance(value, np.generic) else value, self.dtype))
+    if key is Ellipsis:
+        _assign(self, value)
+        return
+    if key.__class__ is int:
+        found: Tensor = __getitem__(self, key)
+        indices: list[Tensor | None] = []
+    elif key.__class__ is slice:
+        found, indices = _sliced(self, 0, key), []
+    else:
+        found, indices = _resolve(self, _as_tuple(key))
+    if not indices:
+        _assign(found, value)
+        return
+    if value._array.shape[:1] == (1,):
+        value = view(value, _without_leading_ones(value._array.shape))
+    _put(found, indices, value, False)
+
+
+def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    for i, s in enumerate(shape):
+        if s != 1:
+            return shape[i:]
+    return ()
+
+
+def _assign(target: Tensor, value: Tensor) -> None:
+    """Copy a value into a view, stretching it where it is smaller."""
+    shape = target._array.shape
+    if value._array.shape == shape:
+        copy_(target, value)
+    elif not value._array.ndim:
+        fill_(target, value)
+    else:
+        copy_(target, expand(view(value, _without_leading_ones(value._array.shape)), shape))
+
+
+def _put(target: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool) -> Tensor:
+    a = target._array
+    if values._array.dtype != a.dtype:
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{target.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the "
+                           "source.")
+    if _is_expanded(a):
+        warnings.warn(_ON_EXPANDED.format("index_put_", "tensor[indices] = tensor"), UserWarning, stacklevel=4)
+    arrays = [None if i is None else i._array for i in indices]
+    return overwrite(REGISTRY["_index_put"], [target, values, *indices], {"accumulate": accumulate},
+                     lambda: put_at(a, values._array, arrays, accumulate))
+
+
+def _is_expanded(a: np.ndarray) -> bool:
+    return a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))
+
+
+def __delitem__(self: Tensor, key: Any) -> None:
+    raise TypeError("Tensor does not support deleting items")
+
+
+def __iter__(self: Tensor) -> Iterator[Tensor]:
+    if not self._array.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(functions_of(REGISTRY["unbind"])(self, dim=0))
+
+
+def __len__(self: Tensor) -> int:
+    if not self._array.ndim:
+        raise TypeError("len() of a 0-d tensor")
+    return self._array.shape[0]  # type: ignore[no-any-return]
+
+
+# ----- functions -----------------------------------------------------------------------------
+
+
+def select(input: Tensor, dim: int, index: Any) -> Tensor:
+    """The slice number `index` of dimension `dim`, without that dimension.
+
+    >>> import flambeau as torch
+    >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([3, 4])
+    """
+    return apply(REGISTRY["select"], [input], {"dim": dim.__index__(), "index": index.__index__()})  # type: ignore[no-any-return]
+
+
+def _indices(indices: Any) -> list[Tensor | None]:
+    """Indices given as a tuple, masks resolved to positions."""
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError("index_put_(): argument 'indices' (position 1) must be tuple of Tensors, not "
+                        f"{type(indices).__name__}")
+    found: list[Tensor | None] = []
+    for index in indices:
+        if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
+            found += [wrap(places) for places in (np.nonzero(index._array) if index._array.ndim else
+                                                  (np.zeros(int(bool(index._array)), np.int64),))]
+        elif index is not None and index._array.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
+            raise IndexError(_NOT_INDICES)
+        else:
+            found.append(index)
+    return found
+
+
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """The input with `values` written, or added, at index tensors.
+
+    >>> import flambeau as torch
+    >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1., 2.]))
+    tensor([1., 0., 2.])
+    """
+    _same_dtypes(input, values)
+    return apply(REGISTRY["_index_put"], [input, values, *_indices(indices)], {"accumulate": accumulate})  # type: ignore[no-any-return]
+
+
+def _same_dtypes(input: Tensor, values: Tensor) -> None:
+    if values._array.dtype != input._array.dtype:
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{input.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the "
+                           "source.")
+
+
+def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """`index_put`, written into this tensor."""
+    return _put(self, _indices(indices), values, accumulate)
+
+
+def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool) -> Tensor:
+    names = ("input", "dim", "index", "src")
+    for name, value in zip(names, args, strict=False):
+        kwargs[name] = value
+    out = kwargs.pop("out", None)
+    input, dim, index = kwargs["input"], kwargs["dim"], kwargs["index"]
+    reduce = kwargs.get("reduce")
+    source = kwargs.get("value", kwargs.get("src"))
+    if reduce is not None:
+        return _scatter_reducing(input, dim, index, source, reduce, inplace, out)
+    if isinstance(source, Tensor):
+        key, inputs, params = "_scatter", [input, index, source], {"dim": dim}
+    else:
+        key, inputs, params = "_scatter_number", [input, index], {"dim": dim, "value": source}
+    if inplace:
+        return write(REGISTRY[key], inputs, params)
+    found = apply(REGISTRY[key], inputs, params)
+    if out is not None:
+        from .binding import write_out
+
+        return write_out(REGISTRY[key], found, out)  # type: ignore[no-any-return]
+    return found  # type: ignore[no-any-return]
+
+
+def _scatter_reducing(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool,
+                      out: Any) -> Tensor:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    from .apply import arrays
+
+    value = source._array if isinstance(source, Tensor) else source
+    found = arrays.scatter_reduced(input._array, index._array, value, dim, "sum" if reduce == "add" else "prod")
+    return _unrecorded(input, wrap(found), inplace, out, source)
+
+
+def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: Any) -> Tensor:
+    """A result that PyTorch records without being able to differentiate it."""
+    wants = grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in (input, source))
+    if inplace or out is not None:
+        target = input if inplace else out
+        if wants:
+            raise RuntimeError("the derivative for 'scatter' with 'reduce' is not implemented.")
+        target._array[...] = found._array
+        target._bump_version()
+        return target  # type: ignore[no-any-return]
+    if wants:
+        return apply(REGISTRY["_not_differentiable"], [input, source] if isinstance(source, Tensor) else [input],
+                     {"value": found._array, "of": "scatter"})  # type: ignore[no-any-return]
+    return found
+
+
+def scatter(*args: Any, **kwargs: Any) -> Tensor:
+    """The input with `src`, a tensor or a number, put at the index along a dimension.
+
+    >>> import flambeau as torch
+    >>> torch.scatter(torch.zeros(3), 0, torch.tensor([1]), 5.)
+    tensor([0., 5., 0.])
+    """
+    return _scatter_call(args, kwargs, False)
+
+
+def scatter_(*args: Any, **kwargs: Any) -> Tensor:
+    """`scatter`, written into this tensor."""
+    return _scatter_call(args, kwargs, True)
+
+
+def _filling(inplace: bool) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        for name, given in zip(("input", "dim", "index", "value"), args, strict=False):
+            kwargs[name] = given
+        input, dim, index, value = kwargs["input"], kwargs["dim"], kwargs["index"], kwargs["value"]
+        if isinstance(value, Tensor):
+            if value._array.ndim:
+                raise RuntimeError("Only supports 0-dimension value tensor but got tensor with "
+                                   f"{value._array.ndim} dimensions.")
+            key, inputs, params = "_index_fill_tensor", [input, index, value], {"dim": dim}
+        else:
+            key, inputs, params = "_index_fill_number", [input, index], {"dim": dim, "value": value}
+        if not inplace:
+            return apply(REGISTRY[key], inputs, params)  # type: ignore[no-any-return]
+        if _is_expanded(input._array):
+            warnings.warn(_ON_EXPANDED.format("index_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+        return write(REGISTRY[key], inputs, params)
+
+    return call
+
+
+index_fill = _filling(False)
+index_fill.__name__ = index_fill.__qualname__ = "index_fill"
+index_fill.__doc__ = "The input with `value`, a number or a 0-d tensor, in the slices that the index names."
+index_fill_ = _filling(True)
+
+
+def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    op = REGISTRY["masked_fill"]
+    mask = args[0] if args else kwargs.get("mask")
+    if isinstance(mask, Tensor):
+        from ..shapes import broadcast_shapes
+
+        shape = broadcast_shapes(self._array.shape, mask._array.shape)
+        if shape != self._array.shape:
+            raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
+                               f"{list(shape)}")
+    if _is_expanded(self._array):
+        warnings.warn(_ON_EXPANDED.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+    return in_place(op)(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
+    """The elements at indices along a dimension; sizes of 1 are stretched. Without `dim`, of the flattened input.
+
+    >>> import flambeau as torch
+    >>> torch.take_along_dim(torch.tensor([[3, 1, 2]]), torch.tensor([[1]]), 1)
+    tensor([[1]])
+    """
+    from ..shapes import broadcast_shapes, wrap_dim
+
+    if not isinstance(indices, Tensor):
+        raise TypeError("take_along_dim(): argument 'indices' (position 2) must be Tensor, not "
+                        f"{type(indices).__name__}")
+    if indices._array.dtype != np.int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{indices.dtype.scalar_name}")
+    gather = functions_of(REGISTRY["gather"])
+    if dim is None:
+        return gather(view(input.contiguous(), -1), 0, view(indices.contiguous(), -1), out=out)  # type: ignore[no-any-return]
+    a, b = input._array.shape, indices._array.shape
+    if len(a) != len(b):
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+                           f"{len(a)} dimensions for input, and {len(b)} dimensions for indices")
+    axis = wrap_dim(dim, len(a))
+    shape = broadcast_shapes([*a[:axis], 1, *a[axis + 1:]], [*b[:axis], 1, *b[axis + 1:]]) if a else ()
+    if a:
+        into = (*shape[:axis], a[axis], *shape[axis + 1:])
+        index = (*shape[:axis], b[axis], *shape[axis + 1:])
+        input = input if into == a else expand(input, into)
+        indices = indices if index == b else expand(indices, index)
+    return gather(input, axis, indices, out=out)  # type: ignore[no-any-return]
+
+
+def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: a row each, or a tensor per dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nonzero(torch.tensor([0, 3]), as_tuple=True)
+    (tensor([1]),)
+    """
+    if as_tuple:
+        source = input if input._array.ndim else unsqueeze(input, 0)
+        return functions_of(REGISTRY["unbind"])(apply(REGISTRY["_nonzero"], [source]), dim=1)
+    return functions_of(REGISTRY["_nonzero"])(input, out=out)
+
+
+def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """`input` where the condition is true, `other` elsewhere; with the condition alone, where it is true.
+
+    >>> import flambeau as torch
+    >>> torch.where(torch.tensor([True, False]), 1., 0.)
+    tensor([1., 0.])
+    """
+    if not args and not kwargs:
+        return nonzero(condition, as_tuple=True)
+    op = REGISTRY["where"]
+    if isinstance(condition, Tensor) and condition._array.dtype == np.uint8:
+        warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+                      "version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+        condition = condition.to(dtypes.bool_)
+    return functions_of(op)(condition, *args, **kwargs)
+
+
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
+    return where(condition, self, other)
+
+
+METHODS: dict[str, Any] = {
+    "__getitem__": __getitem__, "__setitem__": __setitem__, "__delitem__": __delitem__, "__iter__": __iter__,
+    "__len__": __len__, "select": select, "index_put": index_put, "index_put_": index_put_, "scatter": scatter,
+    "scatter_": scatter_, "index_fill": index_fill, "index_fill_": index_fill_, "masked_fill_": _masked_fill_,
+    "take_along_dim": take_along_dim, "nonzero": nonzero, "where": _where_method,
+}

@@ -15,7 +15,7 @@ from ..autograd.modes import grad_mode, inference
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
-from .apply import _operands, gradient_edge, kernel_of, new_node, node_class, promoted_type, record
+from .apply import _operands, gradient_edge, kernel_of, promoted_type, record
 from .interpreting import special
 from .tensor import Tensor, wrap
 from .views import CopySlices, Geometry
@@ -125,6 +125,46 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
             raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
                                f"{target.dtype.scalar_name}")
     values, _ = _operands(op, inputs, params)
+    check_overlap(a)
+
+    def compute() -> None:
+        found = kernel_of(op)(*values, **params)
+        if found.__class__ is np.ndarray and np.may_share_memory(found, a):
+            found = found.copy()
+        a[...] = found if found.dtype == a.dtype else dtypes.cast(np.asarray(found), a.dtype)
+
+    return _run_over(op, inputs, params, compute, recording)
+
+
+def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None]) -> Tensor:
+    """Let `compute` write an operator's result into its first input, and record that it did.
+
+    Raises:
+        RuntimeError: autograd forbids the write.
+    """
+    recording = grad_mode.get()
+    check_writable(inputs[0], recording)
+    return _run_over(op, inputs, params, compute, recording)
+
+
+_OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.")
+
+
+def check_overlap(a: np.ndarray) -> None:
+    """Refuse to write to an array some of whose elements are one in memory.
+
+    Raises:
+        RuntimeError: it is expanded (PyTorch's text).
+    """
+    if 0 in a.strides and a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
+        raise RuntimeError(_OVERLAP)
+
+
+def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None],
+              recording: bool) -> Tensor:
+    target = inputs[0]
+    a = target._array
     wants = recording and op.differentiable and any(isinstance(x, Tensor) and x._requires_grad for x in inputs)
     original = None
     if wants:
@@ -133,19 +173,16 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
             original = wrap(a.copy())
             original._requires_grad, original._node = target._requires_grad, target.grad_fn
             original._output_nr = target._output_nr
-    token = set_state(IGNORE)
-    try:
-        found = kernel_of(op)(*values, **params)
-        if found.__class__ is np.ndarray and np.may_share_memory(found, a):
-            found = found.copy()
-    finally:
-        reset_state(token)
     tangents = None
     if special[0]:
         from .forward_mode import tangent_of_write
 
         tangents = tangent_of_write(op, inputs, params)
-    a[...] = found if found.dtype == a.dtype else dtypes.cast(np.asarray(found), a.dtype)
+    token = set_state(IGNORE)
+    try:
+        compute()
+    finally:
+        reset_state(token)
     target._bump_version()
     if wants:
         out = wrap(a)
@@ -173,7 +210,7 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         except AttributeError:
             return general(input, other)
         if ((b is not other and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
-                or special[0] or input._inference):
+                or special[0] or input._inference or 0 in a.strides):
             return general(input, other)
         if (input._requires_grad or input._base is not None or (b is not other and other._requires_grad)) and enabled():
             return general(input, other)
@@ -191,4 +228,4 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["check_writable", "fast_binary", "new_node", "node_class", "rebase", "write"]
+__all__ = ["check_overlap", "check_writable", "fast_binary", "overwrite", "rebase", "write"]

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import operator as python
 from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from ..ops.declare import REGISTRY
-from . import arithmetic, creation, functions, indexing, memory, neural, random, reducing, shaping
-from .apply import apply
+from . import (
+    activation,
+    arithmetic,
+    comparison,
+    complex,
+    creation,
+    functions,
+    indexing,
+    memory,
+    neural,
+    random,
+    reducing,
+    selection,
+    shaping,
+)
 from .binding import functions_of, in_place
 from .tensor import Tensor
+
+_FAMILIES = (activation, arithmetic, comparison, complex, creation, indexing, memory, neural, random, reducing,
+             selection, shaping)
 
 
 def _install() -> None:
@@ -23,13 +41,18 @@ def _install() -> None:
             write = in_place(op)
             for name in (op.name, *op.aliases):
                 setattr(Tensor, name + "_", write)
-    for family in (arithmetic, creation, indexing, memory, neural, random, reducing, shaping):
+    for family in _FAMILIES:
         for name, method in getattr(family, "METHODS", {}).items():
             setattr(Tensor, name, method)
 
 
+# ----- operators -----
+
 def _operand(x: Any) -> bool:
-    return isinstance(x, (Tensor, bool, int, float, complex, np.generic))
+    return isinstance(x, (Tensor, bool, int, float, _Complex, np.generic))
+
+
+_Complex = type(1j)
 
 
 def operator(name: str) -> Any:
@@ -38,16 +61,48 @@ def operator(name: str) -> Any:
     call = functions_of(op)
     short = getattr(op, "short", None)
     if short is None:
-        def method(self: Any, other: Any) -> Any:
-            return call(self, other) if _operand(other) else NotImplemented
-    else:
-        def method(self: Any, other: Any) -> Any:
-            result = short(self, other)
-            if result is not NotImplemented:
-                return result
-            return call(self, other) if _operand(other) else NotImplemented
+        return declining(getattr(functions, name))
+
+    def method(self: Any, other: Any) -> Any:
+        result = short(self, other)
+        if result is not NotImplemented:
+            return result
+        return call(self, other) if _operand(other) else NotImplemented
+
     method.__name__ = method.__qualname__ = name
     return method
+
+
+def declining(call: Any) -> Any:
+    """A binary function as an operator: it declines what is neither tensor nor number."""
+    def method(self: Any, other: Any) -> Any:
+        return call(self, other) if _operand(other) else NotImplemented
+
+    method.__name__ = method.__qualname__ = call.__name__
+    return method
+
+
+def reflected(call: Any) -> Any:
+    """A binary function as a right-hand operator."""
+    def method(self: Any, other: Any) -> Any:
+        return call(other, self) if _operand(other) else NotImplemented
+
+    method.__name__ = method.__qualname__ = "r" + call.__name__
+    return method
+
+
+def comparing(name: str) -> Any:
+    """A comparison as an operator: equality with what is neither tensor nor number is Python's affair."""
+    method = operator(name)
+    if name != "eq":
+        return method
+
+    def equal(self: Any, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return method(self, functions.as_tensor(other))
+        return method(self, other)
+
+    return equal
 
 
 def assigning(name: str) -> Any:
@@ -62,33 +117,118 @@ def assigning(name: str) -> Any:
 
 
 def _rsub(self: Tensor, other: Any) -> Any:
-    return apply(REGISTRY["_rsub_number"], [self], {"other": other}) if _operand(other) else NotImplemented
+    return functions.rsub(self, other) if _operand(other) else NotImplemented
 
 
 def _rtruediv(self: Tensor, other: Any) -> Any:
-    return functions.reciprocal(self) * other if _operand(other) else NotImplemented
+    return functions.reciprocal(self) * other
 
 
-def _pow(self: Tensor, other: Any) -> Any:
-    return functions.pow(self, other) if _operand(other) else NotImplemented
+def _rmul(self: Tensor, other: Any) -> Any:
+    if isinstance(other, (str, list, tuple, bytes)):
+        return other * python.index(self)
+    return Tensor.__mul__(self, other)
 
 
-def _rpow(self: Tensor, other: Any) -> Any:
-    return functions.pow(other, self) if _operand(other) else NotImplemented
+def _matmul(self: Tensor, other: Any) -> Any:
+    return functions.matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
-#: operator -> declared operator; with the right-hand form where it commutes
-_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
-_COMMUTATIVE = {"add", "mul"}
+def _rmatmul(self: Tensor, other: Any) -> Any:
+    return functions.matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+def _invert(self: Tensor) -> Tensor:
+    if self._array.dtype.kind not in "iub":
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return functions.bitwise_not(self)  # type: ignore[no-any-return]
+
+
+# ----- one element as a Python number -----
+
+def _bool(self: Tensor) -> bool:
+    a = self._array
+    if a.size != 1:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if not a.size else
+                           "Boolean value of Tensor with more than one value is ambiguous")
+    return bool(dtypes.widen(a).item())
+
+
+def _only(self: Tensor) -> Any:
+    if self._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return self.item()  # type: ignore[attr-defined]
+
+
+def _real_only(self: Tensor, what: str) -> Any:
+    value = _only(self)
+    if isinstance(value, _Complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {what} without overflow")
+        return value.real
+    return value
+
+
+def _int(self: Tensor) -> int:
+    return int(_real_only(self, "int64_t"))
+
+
+def _float(self: Tensor) -> float:
+    return float(_real_only(self, "double"))
+
+
+def _complex(self: Tensor) -> Any:
+    return _Complex(_only(self))
+
+
+def _index(self: Tensor) -> int:
+    a = self._array
+    if a.size != 1 or a.dtype.kind not in "iub":
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(a.item())
+
+
+def _hash(self: Tensor) -> int:
+    return id(self)
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    if not _operand(element):
+        raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                           f"{type(element)}.")
+    return bool(np.any(functions.eq(self, element)._array))
+
+
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """What NumPy's functions give where a tensor took part: a tensor."""
+    return functions.from_numpy(np.asarray(array))  # type: ignore[no-any-return]
+
 
 _install()
-for _dunder, _name in _BINARY.items():
-    _method = operator(_name)
-    setattr(Tensor, f"__{_dunder}__", _method)
-    if _dunder in _COMMUTATIVE:
-        setattr(Tensor, f"__r{_dunder}__", _method)
-    if hasattr(Tensor, _name + "_"):
-        setattr(Tensor, f"__i{_dunder}__", assigning(_name + "_"))
-for _dunder, _method in {"neg": functions_of(REGISTRY["neg"]), "rsub": _rsub, "rtruediv": _rtruediv, "pow": _pow,
-                         "rpow": _rpow, "hash": object.__hash__}.items():
-    setattr(Tensor, f"__{_dunder}__", _method)
+_add, _sub, _mul, _div = (operator(name) for name in ("add", "sub", "mul", "div"))
+_pow, _rpow = declining(functions.pow), reflected(functions.pow)
+_floordiv, _mod = operator("floor_divide"), declining(functions.remainder)
+_and, _or, _xor = (declining(getattr(functions, f"bitwise_{name}")) for name in ("and", "or", "xor"))
+_lshift, _rshift = declining(functions.bitwise_left_shift), declining(functions.bitwise_right_shift)
+
+_OPERATORS: dict[str, Any] = {
+    "add": _add, "radd": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "rmul": _rmul, "truediv": _div, "div": _div,
+    "rtruediv": _rtruediv, "rdiv": _rtruediv, "floordiv": _floordiv,
+    "rfloordiv": reflected(functions.floor_divide), "mod": _mod, "rmod": reflected(functions.remainder),
+    "pow": _pow, "rpow": _rpow, "matmul": _matmul, "rmatmul": _rmatmul,
+    "and": _and, "rand": _and, "or": _or, "ror": _or, "xor": _xor, "rxor": _xor, "lshift": _lshift,
+    "rlshift": reflected(functions.bitwise_left_shift), "rshift": _rshift,
+    "rrshift": reflected(functions.bitwise_right_shift),
+    "eq": comparing("eq"), "ne": comparing("ne"), "lt": comparing("lt"), "le": comparing("le"),
+    "gt": comparing("gt"), "ge": comparing("ge"), "hash": _hash,
+    "neg": functions_of(REGISTRY["neg"]), "pos": functions.positive, "abs": functions.abs, "invert": _invert,
+    "bool": _bool, "nonzero": _bool, "int": _int, "float": _float, "complex": _complex, "index": _index,
+    "contains": _contains, "array_wrap": _array_wrap,
+    "iadd": assigning("add_"), "isub": assigning("sub_"), "imul": assigning("mul_"), "itruediv": assigning("div_"),
+    "idiv": assigning("div_"), "ifloordiv": assigning("floor_divide_"), "imod": assigning("remainder_"),
+    "ipow": assigning("pow_"), "iand": assigning("bitwise_and_"), "ior": assigning("bitwise_or_"),
+    "ixor": assigning("bitwise_xor_"), "ilshift": assigning("bitwise_left_shift_"),
+    "irshift": assigning("bitwise_right_shift_"),
+}
+for _name, _method in _OPERATORS.items():
+    setattr(Tensor, f"__{_name}__", _method)

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd.engine import LeafHooks
-from ..autograd.node import HookDict, Node, RemovableHandle, layer
+from ..autograd.engine import LeafHooks, run_backward
+from ..autograd.interface import backward
+from ..autograd.node import HookDict, Node, RemovableHandle, layer, revealed
 from ..devices import CPU, device
 from ..shapes import Size, as_size
 
@@ -33,13 +34,6 @@ _NON_LEAF_GRAD = (
     "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
     "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations."
 )
-
-
-#: C's names of the dtypes, in some of PyTorch's messages
-_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
-            "uint8": "unsigned char", "bool": "bool", "uint16": "unsigned short", "uint32": "unsigned int",
-            "uint64": "unsigned long", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
 
 
 class Tensor:
@@ -138,7 +132,7 @@ class Tensor:
                 from .views import regenerate
 
                 regenerate(self)
-        return self._node
+        return revealed(self._node)
 
     @property
     def grad(self) -> Tensor | None:
@@ -161,7 +155,7 @@ class Tensor:
             raise RuntimeError("can't assign Variable as its own grad")
         if value._array.dtype != self._array.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{_C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
+                f"attempting to assign a gradient with dtype '{dtypes.C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
                 f"'{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
                 "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any "
                 "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
@@ -249,8 +243,13 @@ class Tensor:
         Raises:
             RuntimeError: not a scalar and no gradient; no graph; the graph was freed.
         """
-        from ..autograd.interface import backward
-
+        if (gradient is None and inputs is None and not create_graph and self._requires_grad
+                and self._array.size == 1 and self._array.dtype.kind == "f"):
+            node = self._node if self._base is None else self.grad_fn
+            if node is not None:
+                run_backward(((node, self._output_nr),), (wrap(np.ones_like(self._array)),),
+                             retain=bool(retain_graph), create=False)
+                return
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def retain_grad(self) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import grad_mode, inference
-from ..autograd.node import next_number
+from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
 from ..ops.declare import REGISTRY
-from .apply import _fix, gradient_edge, new_node, node_class
+from .apply import _fix, gradient_edge
 from .tensor import Tensor, wrap
 
 _enabled, _inferring = grad_mode.get, inference.get
@@ -29,7 +29,6 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
         names: what its rule keeps, in order: `input_shape` and parameters.
     """
     op = REGISTRY[key]
-    cls = node_class(op)
     plan = plan_of(op, 1, 1)
     kept = tuple("input_shape" if what == "shape" else which for what, which in plan.consts)
     assert kept == names, f"{key} keeps {kept}"
@@ -48,7 +47,7 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
             if base is not None and source._creation is not None:
                 out._creation = source._creation
             if source._requires_grad:
-                node = new_node(cls)
+                node = OpNode()
                 edge = source._node
                 if edge is None or base is not None:
                     edge = gradient_edge(source)
@@ -56,8 +55,8 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
                 node.edges = (edge,)
                 node.edge_outputs = (number,) if number else None
                 node.extra = node.outputs = node.versions = None
-                node.saved = ()
                 node.plan = plan
+                node.saved0 = node.saved1 = None
                 node.consts = consts
                 node.seq = next_number()
                 dt = array.dtype

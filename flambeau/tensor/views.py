@@ -14,7 +14,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..autograd.node import Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
+from ..backends.numpy.memory import lying
 from ..ops.declare import REGISTRY
+from ..shapes import contiguous_strides
 from .tensor import Tensor
 
 
@@ -46,6 +48,54 @@ class Geometry:
         start = lying[self.offset // item:]
         return as_strided(start, self.shape, [8 * (t // item) for t in self.strides])
 
+    def window(self, whole: np.ndarray) -> np.ndarray | None:
+        """The view, in a row-major array shaped as the base; None where the base was not row-major."""
+        if self.dtype != self.base_dtype or self.offset < 0 or not whole.flags.c_contiguous:
+            return None
+        item = self.base_dtype.itemsize
+        if 0 not in self.base_shape and any(
+                n != 1 and t != s * item for n, t, s in zip(self.base_shape, self.base_strides,
+                                                            contiguous_strides(self.base_shape), strict=True)):
+            return None
+        try:
+            wide = whole.itemsize  # gradients may be of another precision
+            return lying(whole, self.shape, tuple(t // item * wide for t in self.strides), self.offset // item * wide)
+        except (ValueError, TypeError):
+            return None
+
+    def overlaps(self) -> bool:
+        """Whether two of the view's elements may be one of the base's."""
+        reach = 0
+        for stride, size in sorted(zip(self.strides, self.shape, strict=True)):
+            if size > 1:
+                if stride <= reach:
+                    return True
+                reach += stride * (size - 1)
+        return False
+
+    def take(self, whole: np.ndarray) -> np.ndarray:
+        """A copy of the view's elements of a row-major array shaped as the base."""
+        part = self.window(whole)
+        return whole.reshape(-1)[self.positions()] if part is None else np.array(part, order="C", copy=True)
+
+    def put(self, whole: np.ndarray, values: object) -> None:
+        """Write values at the view's elements of a row-major array shaped as the base."""
+        part = self.window(whole)
+        if part is None:
+            whole.reshape(-1)[self.positions()] = values
+        else:
+            part[...] = values
+
+    def embed(self, values: np.ndarray) -> np.ndarray:
+        """Zeros shaped as the base, with the values added at the view's elements."""
+        whole = np.zeros(self.base_shape, values.dtype)
+        part = None if self.overlaps() else self.window(whole)
+        if part is None:
+            np.add.at(whole.reshape(-1), self.positions().reshape(-1), values.reshape(-1))
+        else:
+            part[...] = values
+        return whole
+
 
 def regenerate(view: Tensor) -> None:
     """Give a stale view its history again: its positions, taken from its base as that now is."""
@@ -60,25 +110,23 @@ def regenerate(view: Tensor) -> None:
         node = _replayed(view)
     else:
         geometry = Geometry(base._array, view._array)
-        from .apply import gradient_edge, node_class
+        from .apply import gradient_edge
 
-        op = REGISTRY["_select_positions"]
-        cls = node_class(op)
+        op = REGISTRY["_as_strided"]
         plan = plan_of(op, 1, 1)
-        node = object.__new__(cls)
+        node = OpNode()
         node.edges = (gradient_edge(base),)
         node.edge_outputs = (base._output_nr,) if base._output_nr else None
         node.extra = node.outputs = node.versions = None
-        node.saved = ()
         node.plan = plan
+        node.saved = ()
         node.run = None
         node.seq = next_number()
         node.fix = None
         if base._array.dtype.kind == "V" or base._array.dtype.kind == "c":
             types = (base._array.dtype,)
             node.fix = (None, types, False, base._array.dtype.kind == "V")
-        values = {"input_shape": base._array.shape, "index": geometry.positions()}
-        node.consts = tuple(values["input_shape"] if what == "shape" else values["index"] for what, _ in plan.consts)
+        node.consts = (geometry,)
     view._node = node
     view._output_nr = 0
     view._requires_grad = True
@@ -96,7 +144,7 @@ def _replayed(view: Tensor) -> Node:
     else:
         real = layer.functions.view_as_complex(base)
     geometry = Geometry(real._array, view._array)
-    node = layer.functions._select_positions(real, index=geometry.positions())._node
+    node = layer.functions._strided_part(real, geometry=geometry)._node
     assert node is not None
     return node  # type: ignore[no-any-return]
 
@@ -122,28 +170,28 @@ class CopySlices(Node):
     def release(self) -> None:
         self.fn.release()
 
+    def drawn_edges(self) -> list[int] | None:
+        return self.fn.drawn_edges()  # type: ignore[no-any-return]
+
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
         geometry, fn = self.geometry, self.fn
         if geometry.dtype != geometry.base_dtype:
             return self._through_parts(cotangents, tensors)
-        index = geometry.positions()
         if tensors:
             functions = layer.functions
-            part = functions._select_positions(cotangents, index=index)
+            part = functions._strided_part(cotangents, geometry=geometry)
             found = list(fn.vjp(part, True))
             first = found[0]
             if self.edges[0] is not None:
                 if first is None:
                     first = functions.zeros_like(part)
-                found[0] = functions._replace_positions(cotangents, first, index=index)
+                found[0] = functions._replace_strided(cotangents, first, geometry=geometry)
             return found
         whole = np.array(cotangents, order="C", copy=True)
-        flat = whole.reshape(-1)
-        part = flat[index]
-        found = list(fn.vjp(part, False))
+        found = list(fn.vjp(geometry.take(whole), False))
         first = found[0]
         if self.edges[0] is not None:
-            flat[index] = np.zeros((), whole.dtype) if first is None else first
+            geometry.put(whole, np.zeros((), whole.dtype) if first is None else first)
             found[0] = whole
         return found
 

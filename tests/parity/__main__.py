@@ -142,17 +142,17 @@ def _row(name: str, outcomes: list[Any], checks: list[str]) -> str:
 
 
 def _causes(failures: list[Any]) -> None:
-    groups: dict[tuple[str, str], list[Any]] = collections.defaultdict(list)
+    groups: dict[str, list[Any]] = collections.defaultdict(list)
     for o in failures:
-        groups[o.check, o.cause()].append(o)
+        groups[o.cause()].append(o)
     print("\nfailures by cause (samples, operators)")
     by_spread = sorted(groups.items(), key=lambda group: (-len({o.op for o in group[1]}), -len(group[1])))
-    for (check, cause), found in by_spread:
+    for cause, found in by_spread:
         ops = list(dict.fromkeys(o.op for o in found))
-        print(
-            f"{len(found):5} {len(ops):4}  {check:12} {cause}\n{'':26}{', '.join(ops[:8])}"
-            + (" ..." if len(ops) > 8 else "")
-        )
+        checks = collections.Counter(o.check for o in found)
+        print(f"{len(found):5} {len(ops):4}  {cause}")
+        print(f"{'':12}in {', '.join(f'{check} {count}' for check, count in checks.most_common())}")
+        print(f"{'':12}of {', '.join(ops[:10])}{' ...' if len(ops) > 10 else ''}")
 
 
 def main() -> int:

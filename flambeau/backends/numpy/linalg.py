@@ -1,4 +1,7 @@
-"""Products of matrices and vectors."""
+"""Products of matrices and vectors.
+
+NumPy hands a transposed float operand to BLAS as it lies, so nothing here copies first.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,90 @@ from typing import Any
 
 import numpy as np
 
+_dot = np.dot
+_QUICK = frozenset("fd")  # what BLAS multiplies
+
 
 def _mm(x: Any, y: Any) -> Any:
-    if x.ndim != 2 or y.ndim != 2:
-        which, n = ("self", x.ndim) if x.ndim != 2 else ("mat2", y.ndim)
-        raise RuntimeError(f"{which} must be a matrix")
-    if x.shape[1] != y.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[0]}x{x.shape[1]} and "
-                           f"{y.shape[0]}x{y.shape[1]})")
+    """x @ y for matrices and vectors."""
+    if x.dtype.char in _QUICK:
+        return _dot(x, y)
     return np.matmul(x, y)
 
 
-PRIMITIVES = {"mm": _mm, "matmul": np.matmul}
+def _bmm(x: Any, y: Any) -> Any:
+    """x @ y for batches of matrices."""
+    if x.strides[0] == 0 and x.shape[0] > 1 or y.strides[0] == 0 and y.shape[0] > 1:
+        return np.matmul(np.ascontiguousarray(x), np.ascontiguousarray(y))
+    return np.matmul(x, y)
+
+
+def _scalar(x: Any, number: Any) -> Any:
+    """A number as the array's dtype takes it: integers are cut off."""
+    kind = x.dtype.kind
+    if kind in "iu":
+        return x.dtype.type(int(number))
+    return number
+
+
+def _sum_of(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """beta · input + alpha · product(); what is multiplied by 0 is not looked at, as in BLAS."""
+    beta, alpha = _scalar(input, beta), _scalar(input, alpha)
+    out = product()
+    if alpha != 1:
+        out = np.multiply(out, alpha, out=out) if alpha else np.zeros_like(out)
+    if beta == 1:
+        return np.add(out, input, out=out)
+    if beta:
+        return np.add(out, input * beta, out=out)
+    return out
+
+
+def _add_product(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+    def product() -> Any:
+        out = np.matmul(x, y)
+        return out if out.ndim else out[...]
+
+    return _sum_of(input, product, beta, alpha)
+
+
+def _add_batch_product(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+    def product() -> Any:
+        b, n, m = x.shape
+        # one product of the batches laid side by side
+        return np.matmul(x.transpose(1, 0, 2).reshape(n, b * m), y.reshape(b * m, y.shape[2]))
+
+    return _sum_of(input, product, beta, alpha)
+
+
+def _add_outer(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+    if input.dtype.kind == "b":
+        out = np.logical_and(x[:, None], y) if alpha else np.zeros((x.size, y.size), bool)
+        return np.logical_or(out, input) if beta else out
+    return _sum_of(input, lambda: np.multiply(x[:, None], y), beta, alpha)
+
+
+def _cross_product(x: Any, y: Any, dim: int) -> Any:
+    """The cross product along `dim`; the other dimensions broadcast.
+
+    Raises:
+        RuntimeError: a length along `dim` is not 3 (PyTorch's text).
+    """
+    from ...shapes import broadcast_shapes, wrap_dim
+
+    axis = wrap_dim(dim, x.ndim)
+    if x.shape[axis] != 3 or y.shape[axis] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} and "
+                           f"{y.shape[axis]}")
+    out = np.empty(broadcast_shapes(x.shape, y.shape), x.dtype)
+    lead = (slice(None),) * axis
+    a, b, c = ([v[(*lead, i)] for i in range(3)] for v in (x, y, out))
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        np.multiply(a[j], b[k], out=c[i])
+        c[i] -= a[k] * b[j]
+    return out
+
+
+PRIMITIVES = {"mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "add_product": _add_product,
+              "add_batch_product": _add_batch_product, "add_outer": _add_outer, "cross_product": _cross_product}

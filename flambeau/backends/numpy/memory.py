@@ -456,20 +456,19 @@ def _embed_windows(x: Any, size: tuple[int, ...], dimension: int, window: int, s
     return dtypes.to_bfloat16(whole) if narrow else whole
 
 
-def _add_at_positions(x: Any, index: Any, size: tuple[int, ...]) -> Any:
+def _strided_part(x: Any, geometry: Any) -> Any:
+    return geometry.take(np.ascontiguousarray(x).reshape(x.shape))
+
+
+def _embed_strided(x: Any, geometry: Any) -> Any:
     narrow = x.dtype == dtypes.BFLOAT16
-    if narrow:
-        x = dtypes.widen(x)
-    flat = np.zeros(int(np.prod(size, dtype=np.int64)), x.dtype)
-    np.add.at(flat, np.reshape(index, -1), np.reshape(x, -1))
-    if narrow:
-        flat = dtypes.to_bfloat16(flat)
-    return flat.reshape(size)
+    whole = geometry.embed(dtypes.widen(x) if narrow else x)
+    return dtypes.to_bfloat16(whole) if narrow else whole
 
 
-def _replace_positions(x: Any, source: Any, index: Any) -> Any:
+def _replace_strided(x: Any, source: Any, geometry: Any) -> Any:
     whole = np.array(x, order="C", copy=True)
-    whole.reshape(-1)[index] = source
+    geometry.put(whole, dtypes.cast(source, x.dtype))
     return whole
 
 
@@ -537,5 +536,5 @@ PRIMITIVES = {
     "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat, "constant_pad": _constant_pad,
     "embed": _embed, "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_part": _replace_part, "replace_diagonal": _replace_diagonal,
     "zeros": _zeros, "full": _full, "full_like": _full_like, "zeros_like": np.zeros_like, "ones_like": _ones_like,
-    "add_at_positions": _add_at_positions, "replace_positions": _replace_positions,
+    "strided_part": _strided_part, "embed_strided": _embed_strided, "replace_strided": _replace_strided,
 }

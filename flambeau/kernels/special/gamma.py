@@ -71,8 +71,13 @@ DIGAMMA_FOUR = (
 )
 
 
+def lgamma_next(x: Array) -> Array:
+    """``log(gamma(1 + x))`` for 0 <= x <= 1/2, without rounding 1 + x."""
+    return x * (x - 1) * ratio(x, LGAMMA_ONE)
+
+
 def _lgamma_tiny(x: Array) -> Array:
-    return x * (x - 1) * ratio(x, LGAMMA_ONE) - np.log(x)
+    return lgamma_next(x) - np.log(x)
 
 
 def _lgamma_large(x: Array) -> Array:

@@ -1,0 +1,137 @@
+"""Scans of arrays. Single precision accumulates in double, as PyTorch does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...shapes import wrap_dim
+
+_WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
+FEW = 16  # with fewer lanes than this, Python's own numbers are quicker than rows
+
+
+def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None) -> Any:
+    if dtype is not None:
+        x = dtypes.cast(x, dtype.numpy)
+    kind = x.dtype.kind
+    axis = wrap_dim(dim, x.ndim)
+    if kind in "biu":
+        x = x.astype(np.int64)
+    if not x.ndim:
+        return x.copy()
+    wider = _WIDER.get(x.dtype)
+    if wider is None:
+        return ufunc.accumulate(x, axis)
+    return ufunc.accumulate(x, axis, wider).astype(x.dtype)
+
+
+def _cumsum(x: Any, dim: int, dtype: Any = None) -> Any:
+    return _accumulate(np.add, x, dim, dtype)
+
+
+def _cumprod(x: Any, dim: int, dtype: Any = None) -> Any:
+    return _accumulate(np.multiply, x, dim, dtype)
+
+
+def _cumsum_back(g: Any, dim: int) -> Any:
+    if not g.ndim:
+        return g
+    axis = wrap_dim(dim, g.ndim)
+    turned = (slice(None),) * axis + (slice(None, None, -1),)
+    return np.ascontiguousarray(_accumulate(np.add, g[turned], axis)[turned])
+
+
+def _shifted(x: Any, dim: int, by: int, edge: bool = False) -> Any:
+    if not x.ndim:
+        return x.copy() if edge else np.zeros_like(x)
+    out = x.copy() if edge else np.zeros_like(x)
+    lead = (slice(None),) * wrap_dim(dim, x.ndim)
+    first, last = (*lead, slice(1, None)), (*lead, slice(None, -1))
+    if by > 0:
+        out[first] = x[last]
+    else:
+        out[last] = x[first]
+    return out
+
+
+def _recurrence(x: Any, factor: Any, dim: int, reverse: bool = False) -> Any:
+    """r[k] = x[k] + factor[k] · r[k-1]."""
+    if not x.ndim or not x.size:
+        return np.array(x, copy=True)
+    rows = np.moveaxis(np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, factor.shape)), order="C"),
+                       wrap_dim(dim, x.ndim), 0)
+    factors = np.moveaxis(np.broadcast_to(factor, rows.shape) if factor.shape == () else factor,
+                          wrap_dim(dim, x.ndim), 0)
+    if reverse:
+        lines, factors = rows[::-1], factors[::-1]
+    else:
+        lines = rows
+    n = len(lines)
+    if lines.size < FEW * n:
+        flat, scale = lines.reshape(n, -1), factors.reshape(n, -1)
+        result = np.empty(flat.shape, lines.dtype)
+        for lane in range(flat.shape[1]):
+            total, found = 0.0, []
+            for value, f in zip(flat[:, lane].tolist(), scale[:, lane].tolist(), strict=True):
+                total = value + f * total if found else value
+                found.append(total)
+            result[:, lane] = found
+        lines[...] = result.reshape(lines.shape)
+    else:
+        previous = lines[0]
+        for k in range(1, n):
+            line = lines[k]
+            line += factors[k] * previous
+            previous = line
+    return np.moveaxis(rows, 0, wrap_dim(dim, x.ndim))
+
+
+def _exclusive_cumprod(x: Any, dim: int, reverse: bool = False) -> Any:
+    axis = wrap_dim(dim, x.ndim)
+    out = np.ones_like(x)
+    if not x.ndim:
+        return out
+    lead = (slice(None),) * axis
+    if reverse:
+        turned = (*lead, slice(None, None, -1))
+        x = x[turned]
+    target = out[(*lead, slice(None, -1))][(*lead, slice(None, None, -1))] if reverse else out[(*lead, slice(1, None))]
+    target[...] = _accumulate(np.multiply, x[(*lead, slice(None, -1))], axis)
+    return out
+
+
+def _cumprod_slope(g: Any, x: Any, out: Any, dim: int) -> Any:
+    if not x.ndim:
+        return g
+    if np.logical_and.reduce(x, None):
+        return _cumsum_back(g * out, dim) / x
+    total = _recurrence(g, _shifted(x, dim, -1), dim, True)
+    return _exclusive_cumprod(x, dim) * total
+
+
+def _cummax(x: Any, dim: int) -> Any:
+    from ...kernels.linalg import cummax
+
+    return cummax(x, wrap_dim(dim, x.ndim))
+
+
+def _cummin(x: Any, dim: int) -> Any:
+    from ...kernels.linalg import cummin
+
+    return cummin(x, wrap_dim(dim, x.ndim))
+
+
+def _logcumsumexp(x: Any, dim: int) -> Any:
+    from ...kernels.linalg import logcumsumexp
+
+    return logcumsumexp(x, wrap_dim(dim, x.ndim))
+
+
+PRIMITIVES = {
+    "cumsum": _cumsum, "cumprod": _cumprod, "_cumsum_back": _cumsum_back, "_shifted": _shifted,
+    "_recurrence": _recurrence, "_exclusive_cumprod": _exclusive_cumprod, "_cumprod_slope": _cumprod_slope,
+    "cummax": _cummax, "cummin": _cummin, "logcumsumexp": _logcumsumexp,
+}

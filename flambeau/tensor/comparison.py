@@ -1,0 +1,74 @@
+"""Whole tensors compared: equal, nearly equal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from .binding import _type_name
+from .tensor import Tensor
+
+__all__ = ["allclose", "equal", "isclose"]
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether shapes and all elements are equal.
+
+    >>> import flambeau as torch
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True
+    """
+    for position, (name, x) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"equal(): argument '{name}' (position {position}) must be Tensor, not {_type_name(x)}")
+    a, b = dtypes.widen(input._array), dtypes.widen(other._array)
+    return a.shape == b.shape and bool(np.all(a == b))
+
+
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Whether |input - other| ≤ atol + rtol · |other|, element by element.
+
+    Raises:
+        RuntimeError: the dtypes differ, or a tolerance is negative.
+
+    >>> import flambeau as torch
+    >>> torch.isclose(torch.tensor([1., 2.]), torch.tensor([1., 2.1]))
+    tensor([ True, False])
+    """
+    from . import functions as fn
+
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0 or math.isnan(value):
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    from ..autograd.modes import no_grad
+
+    with no_grad():
+        close = input == other
+        if equal_nan and input.dtype.category >= dtypes.FLOATING:
+            close = close | (fn.isnan(input) & fn.isnan(other))  # type: ignore[attr-defined]
+        if rtol == 0 and atol == 0:
+            return close  # type: ignore[no-any-return]
+        if input.dtype.category < dtypes.FLOATING:
+            d = dtypes.get_default_dtype()
+            input, other = input.to(d), other.to(d)
+        allowed = atol + (rtol * other).abs()
+        error = (input - other).abs()
+        return close | (fn.isfinite(error) & (error <= allowed))  # type: ignore[no-any-return,attr-defined]
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are `isclose`.
+
+    >>> import flambeau as torch
+    >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2.000001]))
+    True
+    """
+    return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
+
+
+METHODS: dict[str, Any] = {"equal": equal, "isclose": isclose, "allclose": allclose}

@@ -1,0 +1,427 @@
+"""Matrix products by the operands' dimensions: `matmul`, `linear`, and the short way of `mm`.
+
+Which products, views and copies a `matmul` is made of is PyTorch's choice (a large operand is
+folded into one matrix where that saves copies), because the graph shows it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..autograd.modes import grad_mode, inference
+from ..autograd.node import layer, next_number
+from ..autograd.runs import plan_of
+from ..backends.errstate import IGNORE, reset_state, set_state
+from ..ops.declare import REGISTRY
+from ..shapes import broadcast_shapes
+from .apply import apply, gradient_edge, node_class
+from .binding import functions_of, write_out
+from .interpreting import special
+from .shaping import reshaped
+from .tensor import Tensor
+
+__all__ = ["linear", "matmul", "mm"]
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+new = object.__new__
+_dot, _add_reduce = np.dot, np.add.reduce
+_grad_enabled, _inferring = grad_mode.get, inference.get
+_mm, _t, _addmm = REGISTRY["mm"], REGISTRY["t"], REGISTRY["addmm"]
+_general_mm, _general_addmm, _transposed = functions_of(_mm), functions_of(_addmm), functions_of(_t)
+_mm_class, _t_class, _addmm_class = node_class(_mm), node_class(_t), node_class(_addmm)
+
+
+# ----- the short ways backward -----------------------------------------------------------
+
+
+def _values(node: Any) -> Any:
+    """The saved inputs' arrays, checked."""
+    saved = node.saved
+    if saved is not None and node.versions is None:
+        for x in saved:
+            counter = x._counter
+            if counter is not None and counter[0]:
+                break
+        else:
+            return [x._array for x in saved]
+    return node.unpack(False)
+
+
+def _by_left(g: Any, y: Any, x: Any) -> Any:
+    """The gradient of `x` in x @ y; it lies as `x` does."""
+    s, t = x.strides
+    return _dot(y, g.T).T if s < t else _dot(g, y.T)
+
+
+def _by_right(g: Any, x: Any, y: Any) -> Any:
+    s, t = y.strides
+    return _dot(g.T, x).T if s < t else _dot(x.T, g)
+
+
+def _run_mm(node: Any, g: Any) -> Any:
+    x, y = _values(node)
+    return _by_left(g, y, x), _by_right(g, x, y)
+
+
+def _run_mm_right(node: Any, g: Any) -> Any:
+    x, = _values(node)
+    s, t = node.consts[0]
+    return None, _dot(g.T, x).T if s < t else _dot(x.T, g)
+
+
+def _run_mm_left(node: Any, g: Any) -> Any:
+    y, = _values(node)
+    s, t = node.consts[0]
+    return _dot(y, g.T).T if s < t else _dot(g, y.T), None
+
+
+def _run_t(node: Any, g: Any) -> Any:
+    return (g.T,)
+
+
+def _run_linear(node: Any, g: Any) -> Any:
+    """beta = alpha = 1, the bias a vector."""
+    x, y = _values(node)
+    return _add_reduce(g, 0), _by_left(g, y, x), _by_right(g, x, y)
+
+
+def _run_linear_right(node: Any, g: Any) -> Any:
+    x, = _values(node)
+    return _add_reduce(g, 0), None, _dot(g.T, x).T
+
+
+_mm_plans = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))
+for _plan, _run in zip(_mm_plans[1:], (_run_mm_left, _run_mm_right, _run_mm), strict=True):
+    assert _plan is not None
+    _plan.run = _run
+_t_plan = plan_of(_t, 1, 1)
+_t_plan.run = _run_t
+_linear_plans = {5: plan_of(_addmm, 5, 3), 7: plan_of(_addmm, 7, 3)}
+_linear_runs = {5: _run_linear_right, 7: _run_linear}
+_one_one = {"beta": 1, "alpha": 1}
+
+
+# ----- two matrices ----------------------------------------------------------------------
+
+
+def _edge(x: Any) -> Any:
+    node = x._node
+    if node is None:
+        reference = x._accumulator
+        if reference is not None:
+            node = reference()
+        return gradient_edge(x) if node is None else node
+    return node if x._base is None else gradient_edge(x)
+
+
+def _fresh(array: Any) -> Any:
+    result = new(Tensor)
+    result._array = array
+    result._output_nr = 0
+    result._grad = result._counter = result._base = result._accumulator = result._node = None
+    result._requires_grad = False
+    return result
+
+
+def _plain(x: Any, y: Any) -> bool:
+    """Whether two arrays are matrices of one float dtype that fit each other."""
+    dt = x.dtype
+    return (dt is y.dtype and (dt is F32 or dt is F64) and x.ndim == 2 and y.ndim == 2 and x.shape[1] == y.shape[0]
+            and not special[0])
+
+
+def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
+    """`mm` of plain matrices, recorded."""
+    token = set_state(IGNORE)
+    result = _fresh(_dot(x, y))
+    reset_state(token)
+    mask = (1 if input._requires_grad else 0) + (2 if mat2._requires_grad else 0)
+    if not mask or not _grad_enabled():
+        if _inferring():
+            result._inference = True
+        return result
+    node = new(_mm_class)
+    left = _edge(input) if mask & 1 else None
+    right = _edge(mat2) if mask & 2 else None
+    node.edges = (left, right)
+    nr = (input._output_nr if mask & 1 else 0, mat2._output_nr if mask & 2 else 0)
+    node.edge_outputs = nr if nr != (0, 0) else None
+    node.seq = next_number()
+    node.plan = plan = _mm_plans[mask]
+    node.run = plan.run  # type: ignore[union-attr]
+    node.extra = node.outputs = node.fix = node.versions = None
+    if mask == 3:
+        node.saved = saved = (input, mat2)
+        node.consts = (x.strides, y.strides)
+    elif mask == 1:
+        node.saved = saved = (mat2,)
+        node.consts = (x.strides,)
+    else:
+        node.saved = saved = (input,)
+        node.consts = (y.strides,)
+    for s in saved:
+        counter = s._counter
+        if counter is not None and counter[0]:
+            node.versions = tuple([0 if s._counter is None else s._counter[0] for s in saved])
+            break
+    result._requires_grad = True
+    result._node = node
+    return result
+
+
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of two matrices, (n, m) by (m, p).
+
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+
+    >>> import flambeau as torch
+    >>> torch.mm(torch.ones(2, 3), torch.ones(3, 1))
+    tensor([[3.],
+            [3.]])
+    """
+    if out is None:
+        try:
+            x, y = input._array, mat2._array
+        except AttributeError:
+            pass
+        else:
+            if _plain(x, y):
+                return _quick_mm(input, mat2, x, y)  # type: ignore[no-any-return]
+    return _general_mm(input, mat2, out=out)  # type: ignore[no-any-return]
+
+
+# ----- any dimensions --------------------------------------------------------------------
+
+
+def _operand(x: Any, name: str, position: int) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"matmul(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}")
+    return x
+
+
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product: of vectors, matrices, or batches of matrices, which broadcast.
+
+    Args:
+        input: (..., n, m) or (m).
+        other: (..., m, p) or (m).
+
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+
+    >>> import flambeau as torch
+    >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
+    flambeau.Size([5, 2, 4])
+    """
+    if out is None:
+        try:
+            x, y = input._array, other._array
+        except AttributeError:
+            pass
+        else:
+            if _plain(x, y):
+                return _quick_mm(input, other, x, y)  # type: ignore[no-any-return]
+        return _matmul(_operand(input, "input", 1), _operand(other, "other", 2))
+    return write_out(_mm, _matmul(input, other), out)  # type: ignore[no-any-return]
+
+
+def _matmul(x: Tensor, y: Tensor) -> Tensor:
+    d, e = x._array.ndim, y._array.ndim
+    fn = layer.functions
+    if not d or not e:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {d}D and {e}D")
+    if d <= 2 and e <= 2:
+        if d == 2:
+            return mm(x, y) if e == 2 else fn.mv(x, y)  # type: ignore[no-any-return]
+        if e == 1:
+            return fn.dot(x, y)  # type: ignore[no-any-return]
+        row = mm(fn.unsqueeze(x, 0), y)
+        return apply(REGISTRY["_squeeze_fresh"], [row], {"dim": 0})  # type: ignore[no-any-return]
+    if _folds(x, y):
+        return _folded(x, y)
+    if d == 3 and e == 3 and x._array.shape[0] != y._array.shape[0]:
+        # one matrix against many: a fold, with less to keep for the gradient
+        if x._array.shape[0] == 1 and x._requires_grad:
+            return _matmul(fn.squeeze(x, 0), y)
+        if y._array.shape[0] == 1 and y._requires_grad:
+            return _matmul(x, fn.squeeze(y, 0))
+    return _batched(x, y)
+
+
+def _folds(x: Tensor, y: Tensor) -> bool:
+    """Whether the larger operand becomes one matrix: for a small one that wants a gradient, or for free."""
+    d, e = x._array.ndim, y._array.ndim
+    large, small = (x, y) if d >= e else (y, x)
+    if large._array.ndim < 3 or small._array.ndim > 2:
+        return False
+    if small._requires_grad:
+        return True
+    if d == 2:
+        return False
+    a = large._array
+    if not a.size:
+        return True
+    return all(a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2))
+
+
+def _folded(x: Tensor, y: Tensor) -> Tensor:
+    """All leading dimensions of the larger operand as the rows of one matrix."""
+    fn = layer.functions
+    turned = y._array.ndim > x._array.ndim
+    if turned:
+        large, small = fn.transpose(y, -2, -1), (_transposed(x) if x._array.ndim == 2 else x)
+    else:
+        large, small = x, y
+    *lead, depth = large._array.shape
+    rows = reshaped(large, (prod(lead), depth))
+    view = REGISTRY["_unsafe_view"]
+    if small._array.ndim == 2:
+        out = apply(view, [mm(rows, small)], {"size": (*lead, small._array.shape[1])})
+        return fn.transpose(out, -2, -1).contiguous() if turned else out  # type: ignore[no-any-return]
+    return apply(view, [fn.mv(rows, small)], {"size": tuple(lead)})  # type: ignore[no-any-return]
+
+
+def _batched(x: Tensor, y: Tensor) -> Tensor:
+    """Both operands expanded to the same batch, as one `bmm`."""
+    fn = layer.functions
+    a, b = x._array.shape, y._array.shape
+    row, column = len(a) == 1, len(b) == 1
+    n, depth = (1, a[0]) if row else a[-2:]
+    batch = broadcast_shapes(a[:-2], b[:-2])
+    count = prod(batch)
+    left = reshaped(fn.expand(x, (*batch, n, depth)), (count, n, depth))
+    if column:
+        right = fn.unsqueeze(reshaped(fn.expand(y, (*batch, b[0])), (count, b[0])), 2)
+    else:
+        right = reshaped(fn.expand(y, (*batch, *b[-2:])), (count, *b[-2:]))
+    product = fn.bmm(left, right)
+    if column:
+        product = fn.squeeze(product, -1)
+    size = (*batch, *(() if row else (n,)), *(() if column else (b[-1],)))
+    return apply(REGISTRY["_unsafe_view"], [product], {"size": size})  # type: ignore[no-any-return]
+
+
+# ----- linear maps -----------------------------------------------------------------------
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input @ weightᵀ + bias.
+
+    Args:
+        input: (..., in).
+        weight: (out, in) or (in).
+        bias: (out) or ().
+
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.linear(torch.ones(1, 2), torch.tensor([[1., 2.]]), torch.tensor([3.]))
+    tensor([[6.]])
+    """
+    try:
+        x, w = input._array, weight._array
+    except AttributeError:
+        name, at, value = (("input", 1, input) if not isinstance(input, Tensor) else ("weight", 2, weight))
+        raise TypeError(f"linear(): argument '{name}' (position {at}) must be Tensor, not "
+                        f"{type(value).__name__}") from None
+    if w.ndim == 2 and _plain(x, w.T):
+        if bias is None:
+            turned = _turned(weight, w)
+            return _quick_mm(input, turned, x, turned._array)  # type: ignore[no-any-return]
+        b = bias._array
+        if b.ndim == 1 and b.shape[0] == w.shape[0] and b.dtype is x.dtype:
+            mask = (1 if bias._requires_grad else 0) + (2 if input._requires_grad else 0) + (
+                4 if weight._requires_grad else 0)
+            recording = _grad_enabled()
+            if not mask or not recording or mask == 5 or mask == 7:
+                return _quick_linear(input, weight, bias, mask if recording else 0, x, w, b)  # type: ignore[no-any-return]
+    rank = x.ndim
+    if bias is None:
+        return matmul(input, _transposed(weight))
+    if rank == 2:
+        return _general_addmm(bias, input, _transposed(weight))  # type: ignore[no-any-return]
+    if w.ndim == 2 and rank and x.flags.c_contiguous:
+        rows = functions_of(REGISTRY["view"])(input, (prod(x.shape[:-1]), x.shape[-1]))
+        if rows._array.dtype is w.dtype and _plain(rows._array, w.T):
+            product = linear(rows, weight, bias)
+        else:
+            product = _general_addmm(bias, rows, _transposed(weight))
+        return functions_of(REGISTRY["view"])(product, (*x.shape[:-1], w.shape[0]))  # type: ignore[no-any-return]
+    return layer.functions.add(matmul(input, _transposed(weight)), bias)  # type: ignore[no-any-return]
+
+
+def _turned(weight: Any, w: Any) -> Any:
+    """The transpose of a weight for its product's node alone: same version, same history, no view for users."""
+    turned = _fresh(w.T)
+    if weight._requires_grad and _grad_enabled():
+        counter = weight._counter
+        if counter is None:
+            counter = weight._counter = [0]
+        turned._counter = counter
+        node = new(_t_class)
+        node.edges = (_edge(weight),)
+        node.edge_outputs = (weight._output_nr,) if weight._output_nr else None
+        node.seq = next_number()
+        node.plan = _t_plan
+        node.run = _run_t
+        node.extra = node.outputs = node.fix = node.versions = None
+        node.saved = node.consts = ()
+        turned._requires_grad = True
+        turned._node = node
+    else:
+        turned._counter = weight._counter
+    return turned
+
+
+def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b: Any) -> Any:
+    """`addmm` of plain operands, recorded."""
+    token = set_state(IGNORE)
+    array = _dot(x, w.T)
+    array += b
+    reset_state(token)
+    result = _fresh(array)
+    if not mask:
+        if _inferring():
+            result._inference = True
+        return result
+    turned = _turned(weight, w)
+    node = new(_addmm_class)
+    if mask == 7:
+        node.edges = (_edge(bias), _edge(input), turned._node)
+        node.saved = saved = (input, turned)
+        node.consts = (b.shape, x.strides, turned._array.strides, 1, 1)
+        numbers = (bias._output_nr, input._output_nr, 0)
+    else:
+        node.edges = (_edge(bias), None, turned._node)
+        node.saved = saved = (input,)  # type: ignore[assignment]
+        node.consts = (b.shape, turned._array.strides, 1, 1)
+        numbers = (bias._output_nr, 0, 0)
+    node.edge_outputs = numbers if numbers != (0, 0, 0) else None
+    node.seq = next_number()
+    node.plan = _linear_plans[mask]
+    node.run = _linear_runs[mask]
+    node.extra = node.outputs = node.fix = node.versions = None
+    for s in saved:
+        counter = s._counter
+        if counter is not None and counter[0]:
+            node.versions = tuple([0 if s._counter is None else s._counter[0] for s in saved])
+            break
+    result._requires_grad = True
+    result._node = node
+    return result
+
+
+def _dunder(self: Tensor, other: Any) -> Any:
+    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _reflected(self: Tensor, other: Any) -> Any:
+    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+METHODS: dict[str, Any] = {"mm": mm, "matmul": matmul, "__matmul__": _dunder, "__rmatmul__": _reflected}

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+
+from flambeau import dtypes
+from flambeau.kernels import special
+
+INF, NAN = np.inf, np.nan
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    with np.errstate(all="ignore"):
+        yield
+
+
+def spread(*ranges: tuple[float, float], n: int = 60) -> np.ndarray:
+    """Random points: uniform in each range, or log-uniform where its ends are far apart."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for a, b in ranges:
+        far = a > 0 and b / a > 1e3
+        parts.append(np.exp(rng.uniform(np.log(a), np.log(b), n)) if far else rng.uniform(a, b, n))
+    return np.concatenate(parts)
+
+
+def ulps(found: np.ndarray, exact: list) -> np.ndarray:
+    return np.array([float(abs(mpmath.mpf(float(f)) - e) / mpmath.mpf(float(np.spacing(abs(float(e))))))
+                     for f, e in zip(found, exact, strict=True)])
+
+
+def normal(x: mpmath.mpf) -> mpmath.mpf:
+    return mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+
+
+def inverse_normal(p: mpmath.mpf) -> mpmath.mpf:
+    z = mpmath.mpf(float(special.ndtri(np.array(float(p)))))
+    for _ in range(3):
+        z -= (normal(z) - p) * mpmath.sqrt(2 * mpmath.pi) * mpmath.exp(z * z / 2)
+    return z
+
+
+BOTH_SIDES = spread((1e-300, 6), (0, 1.2), (0.8, 6))
+ACCURACY = {
+    # name: exact function, points, largest error in units of the last place
+    "erf": (mpmath.erf, np.concatenate([BOTH_SIDES, -BOTH_SIDES]), 3),
+    "erfc": (mpmath.erfc, spread((1e-10, 26.5), (-6, 26.5), (-1, 1)), 4),
+    "erfcx": (lambda x: mpmath.exp(x * x) * mpmath.erfc(x), spread((1e-10, 100), (-26, 10)), 4.5),
+    "erfinv": (mpmath.erfinv, np.concatenate([spread((1e-30, 0.9), (-1, 1)), 1 - spread((1e-16, 0.3))]), 4),
+    "ndtr": (normal, spread((-37, 0), (-2, 9), (1e-10, 1)), 4.5),
+    "log_ndtr": (lambda x: mpmath.log1p(-normal(-x)) if x > 0 else mpmath.log(normal(x)),
+                 spread((-100, 0), (-2, 9), (1e-10, 30)), 4.5),
+    "ndtri": (inverse_normal, spread((1e-300, 0.5), (0, 1), (0.1, 0.15)), 5),
+    "lgamma": (mpmath.loggamma, spread((1e-300, 1), (0.4, 3), (2.5, 14), (10, 1e300), (0.99, 1.01)), 4.5),
+    "digamma": (lambda x: mpmath.psi(0, x), spread((1e-300, 1), (0.3, 4), (1.45, 1.47), (2, 14), (10, 1e10)), 4.5),
+    "trigamma": (lambda x: mpmath.psi(1, x), spread((1e-5, 1), (-5, 14), (10, 1e5)), 6),
+    "i0": (lambda x: mpmath.besseli(0, x), spread((1e-10, 700), (-20, 20)), 5),
+    "i0e": (lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)), spread((1e-10, 700), (-20, 20)), 5),
+    "i1": (lambda x: mpmath.besseli(1, x), spread((1e-10, 700), (-20, 20)), 5),
+    "i1e": (lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)), spread((1e-10, 700), (-20, 20)), 5),
+    "bessel_j0": (lambda x: mpmath.besselj(0, x), spread((1e-8, 8), (-8, 8)), 6),
+    "bessel_j1": (lambda x: mpmath.besselj(1, x), spread((1e-8, 8), (-8, 8)), 6),
+}
+
+
+@pytest.mark.parametrize("name", ACCURACY)
+def test_within_a_few_units_of_the_last_place(name: str) -> None:
+    exact, points, limit = ACCURACY[name]
+    with mpmath.workdps(50):
+        errors = ulps(getattr(special, name)(points), [exact(mpmath.mpf(float(x))) for x in points])
+    assert errors.max() <= limit, points[errors.argmax()]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
+def test_polygamma(n: int) -> None:
+    points = spread((1e-3, 1), (0.3, 14), (10, 1e5), n=30)
+    with mpmath.workdps(40):
+        errors = ulps(special.polygamma(n, points), [mpmath.psi(n, mpmath.mpf(float(x))) for x in points])
+        assert errors.max() < 8
+        negative = -spread((0.01, 12), n=30)
+        exact = [float(mpmath.psi(n, mpmath.mpf(float(x)))) for x in negative]
+    np.testing.assert_allclose(special.polygamma(n, negative), exact, rtol=1e-11)
+
+
+EDGES = np.array([0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, -2.457, 5e-324, 1e-310, -1e-310, 1e-30, 27, 26.5, -38, 40, 1e30, -1e30,
+                  1e306, INF, -INF, NAN])
+UNARY: dict[str, Callable] = {
+    "erf": torch.erf, "erfc": torch.erfc, "erfinv": torch.erfinv, "erfcx": torch.special.erfcx, "lgamma": torch.lgamma,
+    "digamma": torch.digamma, "i0": torch.i0, "i0e": torch.special.i0e, "i1": torch.special.i1,
+    "i1e": torch.special.i1e, "ndtr": torch.special.ndtr, "log_ndtr": torch.special.log_ndtr, "ndtri": torch.special.ndtri,
+    "sinc": torch.sinc, "bessel_j0": torch.special.bessel_j0, "bessel_j1": torch.special.bessel_j1,
+    "bessel_y0": torch.special.bessel_y0, "bessel_y1": torch.special.bessel_y1,
+}
+# where PyTorch itself is off: its asymptotic series loses what it needs beyond these magnitudes
+BEYOND_TORCH = {"lgamma": 1e305, "erfcx": INF, "sinc": 1e15, "bessel_j0": 1e15, "bessel_j1": 1e15, "bessel_y0": 1e15,
+                "bessel_y1": 1e15}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_edges_and_middle_as_torch(name: str) -> None:
+    middle = np.random.default_rng(1).standard_normal(500) * 3
+    x = np.concatenate([EDGES, middle, middle / 10])
+    x = x[~(np.isfinite(x) & (np.abs(x) > BEYOND_TORCH.get(name, INF)))]
+    found, expected = getattr(special, name)(x), UNARY[name](torch.tensor(x)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+    zero = (found == 0) & (x == 0)
+    np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(expected[zero]))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_single_precision_as_torch(name: str) -> None:
+    x = (np.random.default_rng(1).standard_normal(2000) * 3).astype(np.float32)
+    found = getattr(special, name)(x)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, UNARY[name](torch.tensor(x)), rtol=1e-5 if "bessel" in name else 3e-6, atol=3e-6)
+    exact = getattr(special, name)(x.astype(np.float64)).astype(np.float32)
+    if name != "sinc":
+        both = np.isfinite(exact)
+        assert (np.abs(found - exact)[both] <= np.spacing(np.abs(exact[both]))).all()
+
+
+def test_zeta() -> None:
+    s = np.array([1, 0.5, 2, 2, 2, 2, INF, 2, NAN, 2, 2.5, 3, INF, INF, INF, INF, INF, -INF, 1, 2, 3, 1.1, 30, 1.5])
+    q = np.array([2, 2, 0, -1, -1.5, INF, 2, NAN, 2, -INF, -1.5, -0.0, 0.5, 1, 2, -1.5, -1, 2, -1, 0.3, 7, 2, 0.7, 1e6])
+    expected = torch.special.zeta(torch.tensor(s), torch.tensor(q))
+    np.testing.assert_allclose(special.zeta(s, q), expected, rtol=1e-13)
+
+
+def test_polygamma_edges_as_torch() -> None:
+    x = np.array([0.0, -0.0, INF, -INF, NAN, 1e306, -0.5, -2.3])
+    for n in (1, 2, 3):
+        np.testing.assert_allclose(special.polygamma(n, x), torch.polygamma(n, torch.tensor(x)), rtol=1e-12)
+    assert np.isinf(special.trigamma(np.array([-1.0, -2.0]))).all()  # the pole, where PyTorch gives 6.6e32
+
+
+def test_incomplete_gamma_as_torch() -> None:
+    rng = np.random.default_rng(0)
+    a = np.exp(rng.uniform(np.log(1e-3), np.log(1e4), 3000))
+    x = np.where(rng.random(3000) < 0.5, a * np.exp(rng.normal(0, 1, 3000)),
+                 np.abs(a * (1 + rng.normal(0, 2, 3000) / np.sqrt(a))))
+    for name in ("gammainc", "gammaincc"):
+        expected = getattr(torch.special, name)(torch.tensor(a), torch.tensor(x))
+        np.testing.assert_allclose(getattr(special, name)(a, x), expected, rtol=2e-10, atol=1e-15)
+    a = np.array([0, 0, 1, -1, 2, INF, 2, INF, NAN, 0.0, 0.5, 1e-300])
+    x = np.array([0, 1, 0, 1, INF, 2, -1, INF, 1, INF, 1e-300, 0.5])
+    for name in ("gammainc", "gammaincc"):
+        expected = getattr(torch.special, name)(torch.tensor(a), torch.tensor(x))
+        np.testing.assert_allclose(getattr(special, name)(a, x), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_shapes_and_half_precision(name: str) -> None:
+    function = getattr(special, name)
+    assert function(np.array(0.5)).shape == ()
+    assert isinstance(function(np.array(0.5, np.float32)), np.ndarray)
+    assert function(np.empty((0, 3), np.float32)).shape == (0, 3)
+    strided = np.linspace(0.1, 0.9, 24).reshape(4, 6)[:, ::2].T
+    np.testing.assert_array_equal(function(strided), function(strided.copy()))
+    for stored in (np.dtype(np.float16), dtypes.BFLOAT16):
+        x = dtypes.cast(np.linspace(0.1, 0.9, 7, dtype=np.float32), stored)
+        found = function(x)
+        assert found.dtype == stored
+        np.testing.assert_array_equal(dtypes.widen(found), dtypes.widen(dtypes.cast(function(dtypes.widen(x)), stored)))
