@@ -307,9 +307,10 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     deliver, discover = run.deliver, run.discover
     token = set_state(IGNORE)
     grad = grad_mode.set(False)
-    get, pop = pending.get, pending.pop
+    get, pop, add = pending.get, pending.pop, np.add
     node = heappop(heap)[1] if heap else None
     g = pop(node, None)
+    last = held = None
     try:
         while node is not None:
             newest = None
@@ -329,13 +330,16 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                         x = found[i]
                         if x is None:
                             pass
+                        elif next_node is last:
+                            add(held, x, held)
                         elif type(next_node) is AccumulateGrad:
-                            held = get(next_node)
-                            if held is None:
+                            summed = get(next_node)
+                            if summed is None:
                                 pending[next_node] = x
                                 leaves.append(next_node)
                             elif next_node in owned:
-                                held += x
+                                add(summed, x, summed)
+                                last, held = next_node, summed  # a weight is often met many times in a row
                             else:
                                 deliver(next_node, 0, x)
                         elif numbers is None and next_node.outputs is None and next_node not in pending:
@@ -369,7 +373,7 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                 g = pop(node)
             else:
                 node = newest
-        found = g = x = held = None
+        found = g = x = summed = held = None
         for leaf in leaves:
             accumulate(leaf.variable, pending.pop(leaf), False)
     finally:

@@ -51,6 +51,8 @@ def _choose(op: Op, plan: Plan) -> Run | None:
             return _of_input_over_xp(functions[0])
     if len(inputs) == 2 and not plan.outs and len(rules) == 2:
         first, second = functions
+        if asked == [("g",), ("g",)] and _is_identity(first) and _is_identity(second):
+            return lambda node, g: (g, g)
         if asked == [("g",), ("g",)]:
             return lambda node, g: (first(g), second(g))
         if saved == inputs and asked == [("g", inputs[1]), ("g", inputs[0])]:
@@ -62,6 +64,11 @@ def _choose(op: Op, plan: Plan) -> Run | None:
         if len(saved) == 1 and asked[0] == ("g", *saved):
             return _one_of_two(rule, at)
     return None
+
+
+def _is_identity(rule: Rule) -> bool:
+    """Whether the rule hands on its cotangent as it is, `lambda g: g`."""
+    return rule.__code__.co_code == (lambda g: g).__code__.co_code
 
 
 def _value(node: Any) -> Any:

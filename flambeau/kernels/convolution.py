@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -172,7 +173,14 @@ def _windows(padded: np.ndarray, kernel: Sizes, spatial: Sizes, stride: Sizes, d
 
 
 def _interior(padded: np.ndarray, padding: Sizes, spatial: Sizes) -> np.ndarray:
-    return padded[(..., *(slice(p, p + length) for p, length in zip(padding, spatial, strict=True)))]
+    at: tuple[Any, ...] = (..., *(slice(p, p + length) for p, length in zip(padding, spatial, strict=True)))
+    return padded[at]
+
+
+def _element(array: np.ndarray, lead: int, offset: tuple[int, ...]) -> np.ndarray:
+    """A view of one kernel element, the kernel's axes coming after `lead` others."""
+    at: tuple[Any, ...] = (*(slice(None),) * lead, *offset)
+    return array[at]
 
 
 def _padded(x: np.ndarray, padding: Sizes) -> np.ndarray:
@@ -264,10 +272,10 @@ def _input_grad(g: np.ndarray, w: np.ndarray, input_spatial: tuple[int, ...], st
                              *(slice(start, start + (size - 1) * s + 1, s)
                                for start, size, s in zip(starts, sizes, stride, strict=True)))]
             if depthwise:
-                taps = w[(slice(None), 0, *offset)].reshape(groups, o // groups, *(1 for _ in kernel))
+                taps = _element(w[:, 0], 1, offset).reshape(groups, o // groups, *(1 for _ in kernel))
                 region += (part * taps).sum(2, dtype=out.dtype) if o > groups else part[:, :, 0] * taps[:, 0]
             else:
-                region += share[(slice(None), *offset)].swapaxes(0, 1)
+                region += _element(share, 1, offset).swapaxes(0, 1)
     if last is not None:
         out[last] = _interior(padded, padding, input_spatial)
     return out
@@ -284,8 +292,8 @@ def _depthwise_forward(x: np.ndarray, w: np.ndarray, stride: Sizes, padding: Siz
         target = out[images]
         term = np.empty_like(target)
         for i, offset in enumerate(product(*map(range, kernel))):
-            taps = w[(slice(None), 0, *offset)].reshape(groups, multiplier, *(1 for _ in kernel))
-            shifted = windows[(slice(None), slice(None), *offset)][:, :, None]
+            taps = _element(w[:, 0], 1, offset).reshape(groups, multiplier, *(1 for _ in kernel))
+            shifted = _element(windows, 2, offset)[:, :, None]
             if i == 0:
                 np.multiply(shifted, taps, out=target)
             else:
@@ -302,5 +310,5 @@ def _depthwise_weight_grad(g: np.ndarray, x: np.ndarray, kernel: Sizes, stride: 
         part = g[images].reshape(-1, groups, o // groups, *spatial)
         part = np.ascontiguousarray(np.moveaxis(part, 0, 2)).reshape(groups, o // groups, -1)
         for offset in product(*map(range, kernel)):
-            shifted = np.moveaxis(windows[(slice(None), slice(None), *offset)], 0, 1)
-            out[(slice(None), slice(None), *offset)] += np.matmul(part, shifted.reshape(groups, -1, 1))[..., 0]
+            shifted = np.moveaxis(_element(windows, 2, offset), 0, 1)
+            _element(out, 2, offset)[...] += np.matmul(part, shifted.reshape(groups, -1, 1))[..., 0]

@@ -23,11 +23,12 @@ def searchsorted(boundaries: np.ndarray, values: np.ndarray, right: bool = False
     if sorter is not None:
         boundaries = np.take_along_axis(boundaries, sorter, -1)
     n = boundaries.shape[-1]
-    if boundaries.ndim == 1 and (boundaries[1:] >= boundaries[:-1]).all() and boundaries.dtype == values.dtype:
-        return np.asarray(np.searchsorted(boundaries, values, "right" if right else "left"), np.int64)
     low = np.zeros(values.shape, np.int64)
     if n == 0 or not values.size:
         return low
+    if boundaries.ndim == 1 and boundaries.dtype == values.dtype and (
+            (boundaries[1:] >= boundaries[:-1]).all() and boundaries[-1] == boundaries[-1]):  # sorted, no NaN
+        return np.asarray(np.searchsorted(boundaries, values, "right" if right else "left"), np.int64)
     high = np.full(values.shape, n, np.int64)
     flat = boundaries.reshape(-1)
     base: np.ndarray | int = 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -124,7 +125,7 @@ def avg_pool(x: np.ndarray, kernel: Sizes, stride: Sizes, padding: Sizes, ceil_m
                 views.sum(tuple(range(1, d + 1)), out=total)
             else:
                 for offset in offsets:
-                    np.add(total, views[(slice(None), *offset)], out=total)
+                    np.add(total, _element(views, offset), out=total)
             if total.dtype.kind in "iu":
                 total[...] = _divide_towards_zero(total, divisor)
             else:
@@ -155,10 +156,10 @@ def avg_pool_backward(g: np.ndarray, spatial: Sizes, kernel: Sizes, stride: Size
                 result.dtype)
             views = _view_elements(padded, out, kernel, stride, ones)
             if disjoint:
-                views[...] = share[(slice(None), *(None,) * d)]
+                views[...] = np.expand_dims(share, tuple(range(1, d + 1)))
             else:
                 for offset in product(*map(range, kernel)):
-                    view = views[(slice(None), *offset)]
+                    view = _element(views, offset)
                     np.add(view, share, out=view)
             if margins is not None:
                 target[...] = padded[(slice(None), *(slice(left, left + length) for (left, _), length
@@ -283,6 +284,12 @@ def _view_elements(padded: np.ndarray, out: Sizes, kernel: Sizes, stride: Sizes,
                        *(step * s for step, s in zip(steps, stride, strict=True))))
 
 
+def _element(views: np.ndarray, offset: tuple[int, ...]) -> np.ndarray:
+    """A view (planes, *out) of one element of every window."""
+    at: tuple[Any, ...] = (slice(None), *offset)
+    return views[at]
+
+
 def _element_views(source: np.ndarray, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
                    fill: object) -> np.ndarray:
     spatial = source.shape[1:]
@@ -297,9 +304,9 @@ def _element_views(source: np.ndarray, out: Sizes, kernel: Sizes, stride: Sizes,
 
 
 def _maximum(views: np.ndarray, offsets: list[tuple[int, ...]]) -> np.ndarray:
-    best = views[(slice(None), *offsets[0])].copy()
+    best = _element(views, offsets[0]).copy()
     for offset in offsets[1:]:
-        np.maximum(best, views[(slice(None), *offset)], out=best)
+        np.maximum(best, _element(views, offset), out=best)
     return best
 
 
@@ -311,15 +318,16 @@ def _winner(views: np.ndarray, offsets: list[tuple[int, ...]], code: type) -> np
     """
     best = _maximum(views, offsets)
     count = len(offsets)
-    which = np.zeros(best.shape, code)
-    found, rank = np.empty(best.shape, bool), np.empty(best.shape, code)
+    which: np.ndarray = np.zeros(best.shape, code)
+    rank: np.ndarray = np.empty(best.shape, code)
+    found = np.empty(best.shape, bool)
     for i, offset in enumerate(offsets):
-        np.equal(views[(slice(None), *offset)], best, out=found)
+        np.equal(_element(views, offset), best, out=found)
         np.multiply(found.view(np.uint8), code(count - i), out=rank)
         np.maximum(which, rank, out=which)
     if best.dtype.kind == "f" and np.isnan(best).any():
         for i, offset in enumerate(offsets):
-            np.copyto(which, code(count - i), where=np.isnan(views[(slice(None), *offset)]))
+            np.copyto(which, code(count - i), where=np.isnan(_element(views, offset)))
     return which
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +147,7 @@ def index_add_rows(target: np.ndarray, index: np.ndarray, rows: np.ndarray) -> n
     return target
 
 
-def index_put_accumulate(target: np.ndarray, indices: Sequence[object], values: np.ndarray) -> np.ndarray:
+def index_put_accumulate(target: np.ndarray, indices: Sequence[Any], values: np.ndarray) -> np.ndarray:
     """``target[indices] += values``, where a position named twice receives both.
 
     Args:
@@ -159,16 +160,17 @@ def index_put_accumulate(target: np.ndarray, indices: Sequence[object], values: 
     contiguous = target if target.flags.c_contiguous else np.ascontiguousarray(target)
     places = _leading_rows(target.shape, indices)
     if places is not None:
-        places, used = places
-        width = prod(target.shape[used:])
-        shape = (*places.shape, *target.shape[used:])
+        rest = target.shape[len(indices):]
+        width = prod(rest)
+        shape = (*places.shape, *rest)
         values = np.broadcast_to(values, shape)
         if width == 1 and target.dtype != dtypes.BFLOAT16:
             np.add.at(contiguous.reshape(-1), places.reshape(-1), values.reshape(-1))
         elif width:
             index_add_rows(contiguous.reshape(-1, width), places.reshape(-1), values.reshape(-1, width))
     else:
-        positions = np.arange(target.size).reshape(target.shape)[indices]
+        every: np.ndarray = np.arange(target.size).reshape(target.shape)
+        positions = every[indices]
         values = np.broadcast_to(values, np.shape(positions)).reshape(-1)
         flat, positions = contiguous.reshape(-1), np.reshape(positions, -1)
         if target.dtype == dtypes.BFLOAT16:
@@ -220,8 +222,8 @@ def _identity(reduction: str, dtype: np.dtype) -> object:
     return -np.inf if reduction == "amax" else np.inf
 
 
-def _leading_rows(shape: tuple[int, ...], indices: tuple[object, ...]) -> tuple[np.ndarray, int] | None:
-    """Row numbers over the first axes, and how many axes they take, if integer arrays index just those."""
+def _leading_rows(shape: tuple[int, ...], indices: tuple[Any, ...]) -> np.ndarray | None:
+    """Row numbers over the first axes, if integer arrays index just those."""
     if not indices or len(indices) > len(shape):
         return None
     if not all(isinstance(i, np.ndarray) and i.dtype.kind in "iu" for i in indices):
@@ -232,4 +234,4 @@ def _leading_rows(shape: tuple[int, ...], indices: tuple[object, ...]) -> tuple[
         if wrong.any():
             raise IndexError(f"index {index[wrong].flat[0]} is out of bounds for dimension {axis} with size {size}")
         rows = rows * size + np.where(index < 0, index + size, index)
-    return np.asarray(rows, np.int64), len(indices)
+    return np.asarray(rows, np.int64)

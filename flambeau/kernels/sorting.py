@@ -26,7 +26,7 @@ def order_keys(x: np.ndarray, descending: bool = False) -> np.ndarray:
     elif x.dtype.kind == "f":
         signed = np.int32 if x.dtype == np.float32 else np.int64
         limits = np.iinfo(signed)
-        bits = np.ascontiguousarray(x + 0.0, x.dtype).view(signed)  # + 0.0 makes -0.0 the other zero
+        bits: np.ndarray = np.ascontiguousarray(x + 0.0, x.dtype).view(signed)  # + 0.0 makes -0.0 the other zero
         keys = bits ^ ((bits >> (limits.bits - 1)) & limits.max)
         nan = np.isnan(x)
         if nan.any():

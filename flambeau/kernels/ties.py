@@ -31,7 +31,7 @@ class Segment:
         self.keys = keys.astype(np.int64)
         self.places = np.arange(len(keys))
 
-    def exchange(self, i: object, j: object) -> None:
+    def exchange(self, i: int | np.ndarray, j: int | np.ndarray) -> None:
         """Swap the elements at i with those at j, numbers or disjoint index arrays."""
         for array in (self.keys, self.places):
             kept = np.array(array[i])

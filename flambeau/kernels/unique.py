@@ -53,7 +53,7 @@ def _tells_equals_apart(x: np.ndarray) -> bool:
     if x.dtype.kind != "f":
         return False
     signs = np.signbit(x[x == 0])
-    return np.count_nonzero(np.isnan(x)) > 1 or bool(signs.any() and not signs.all())
+    return bool(np.count_nonzero(np.isnan(x)) > 1 or (signs.any() and not signs.all()))
 
 
 def _unlike(ordered: np.ndarray) -> np.ndarray:

@@ -10,10 +10,10 @@ _NOT_FLOAT = RuntimeError("linalg.vector_norm: Expected a floating point or comp
 
 def gradient(xp, g, input, out, ord, dim, keepdim):
     """The gradient of ‖input‖ by the input, 0 where the norm has a kink at 0 (PyTorch's choice)."""
+    if ord == 0:
+        return None
     shape = input.shape
     g, norm = kept(xp, g, dim, keepdim, shape), kept(xp, out, dim, keepdim, shape)
-    if ord == 0:
-        return xp.zeros_like(input)
     if ord == 1:
         return g * xp.sgn(input)
     if ord == 2:
@@ -32,6 +32,8 @@ def gradient(xp, g, input, out, ord, dim, keepdim):
 
 def tangent(xp, t, input, out, ord, dim, keepdim):
     """How the norm moves with its input: the gradient's transpose."""
+    if ord == 0:
+        return xp.zeros_like(out)
     weights = gradient(xp, xp.ones_like(out), input, out, ord, dim, keepdim)
     return xp.sum(xp.real(xp.conj(t) * weights), dim, keepdim)
 

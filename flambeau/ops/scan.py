@@ -157,7 +157,7 @@ def _decay(xp, out, dim, by):
 
 
 def _weight(xp, input, out):
-    return xp.exp(xp.where(input == out, 0, input - out))
+    return xp.exp(input - out)
 
 
 def _logcumsumexp_vjp(xp, g, input, out, dim):

@@ -90,7 +90,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first_loss = evaluate()
-        loss = float(first_loss)
+        loss = number(first_loss)
         evaluations = 1
         state["func_evals"] += 1
         grad = self._flat_grad()
@@ -135,7 +135,7 @@ class LBFGS(Optimizer):
 
                 def probe(t: float) -> tuple[float, Tensor]:
                     self._move(t, direction)  # noqa: B023
-                    value = float(evaluate())
+                    value = number(evaluate())
                     gradient = self._flat_grad()
                     self._restore(saved)  # noqa: B023
                     return value, gradient
@@ -147,7 +147,7 @@ class LBFGS(Optimizer):
                 self._move(length, direction)
                 converged = False
                 if iterations != group["max_iter"]:
-                    loss = float(evaluate())
+                    loss = number(evaluate())
                     grad = self._flat_grad()
                     converged = bool(grad.abs().max() <= tolerance)
                     done = 1

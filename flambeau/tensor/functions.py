@@ -29,6 +29,7 @@ from .creation import *  # noqa: E402, F403
 from .indexing import *  # noqa: E402, F403
 from .memory import *  # noqa: E402, F403
 from .neural import *  # noqa: E402, F403
+from .products import *  # noqa: E402, F403
 from .random import *  # noqa: E402, F403
 from .reducing import *  # noqa: E402, F403
 from .selection import *  # noqa: E402, F403

@@ -20,7 +20,7 @@ from .apply import apply
 from .binding import functions_of, in_place
 from .inplace import overwrite, write
 from .interpreting import special
-from .memory import copy_, fill_
+from .copying import copy_, fill_
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 from .viewing import viewing

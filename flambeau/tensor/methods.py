@@ -19,6 +19,7 @@ from . import (
     indexing,
     memory,
     neural,
+    products,
     random,
     reducing,
     selection,
@@ -27,8 +28,8 @@ from . import (
 from .binding import functions_of, in_place
 from .tensor import Tensor
 
-_FAMILIES = (activation, arithmetic, comparison, complex, creation, indexing, memory, neural, random, reducing,
-             selection, shaping)
+_FAMILIES = (activation, arithmetic, comparison, complex, creation, indexing, memory, neural, products, random,
+             reducing, selection, shaping)
 
 
 def _install() -> None:

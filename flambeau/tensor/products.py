@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import grad_mode, inference
-from ..autograd.node import layer, next_number
+from ..autograd.node import OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
-from .apply import apply, gradient_edge, node_class
+from .apply import apply, gradient_edge
 from .binding import functions_of, write_out
 from .interpreting import special
 from .shaping import reshaped
@@ -31,7 +31,6 @@ _dot, _add_reduce = np.dot, np.add.reduce
 _grad_enabled, _inferring = grad_mode.get, inference.get
 _mm, _t, _addmm = REGISTRY["mm"], REGISTRY["t"], REGISTRY["addmm"]
 _general_mm, _general_addmm, _transposed = functions_of(_mm), functions_of(_addmm), functions_of(_t)
-_mm_class, _t_class, _addmm_class = node_class(_mm), node_class(_t), node_class(_addmm)
 
 
 # ----- the short ways backward -----------------------------------------------------------
@@ -143,7 +142,7 @@ def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
         if _inferring():
             result._inference = True
         return result
-    node = new(_mm_class)
+    node = OpNode()
     left = _edge(input) if mask & 1 else None
     right = _edge(mat2) if mask & 2 else None
     node.edges = (left, right)
@@ -363,7 +362,7 @@ def _turned(weight: Any, w: Any) -> Any:
         if counter is None:
             counter = weight._counter = [0]
         turned._counter = counter
-        node = new(_t_class)
+        node = OpNode()
         node.edges = (_edge(weight),)
         node.edge_outputs = (weight._output_nr,) if weight._output_nr else None
         node.seq = next_number()
@@ -390,7 +389,8 @@ def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any,
             result._inference = True
         return result
     turned = _turned(weight, w)
-    node = new(_addmm_class)
+    node = OpNode()
+    node.plan = _linear_plans[mask]
     if mask == 7:
         node.edges = (_edge(bias), _edge(input), turned._node)
         node.saved = saved = (input, turned)
@@ -403,7 +403,6 @@ def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any,
         numbers = (bias._output_nr, 0, 0)
     node.edge_outputs = numbers if numbers != (0, 0, 0) else None
     node.seq = next_number()
-    node.plan = _linear_plans[mask]
     node.run = _linear_runs[mask]
     node.extra = node.outputs = node.fix = node.versions = None
     for s in saved:

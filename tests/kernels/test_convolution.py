@@ -127,7 +127,7 @@ def test_half_precision_accumulates_in_single(name: str) -> None:
         assert result.dtype == stored
 
 
-@pytest.mark.parametrize("n, c, o", list(itertools.product((0, 2), (0, 3), (0, 4))))
+@pytest.mark.parametrize(("n", "c", "o"), list(itertools.product((0, 2), (0, 3), (0, 4))))
 def test_empty(n: int, c: int, o: int) -> None:
     x, w = np.ones((n, c, 5, 5)), np.ones((o, c, 3, 3))
     out = conv_forward(x, w, (1, 1), (1, 1), (1, 1), 1)

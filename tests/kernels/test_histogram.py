@@ -17,9 +17,8 @@ def test_searchsorted(dtype: type, right: bool) -> None:
         values = RNG.integers(0, 10, (3, 4)).astype(dtype)
         if np.dtype(dtype).kind == "f":
             values[0, 0], values[1, 1], values[2, 2] = np.nan, np.inf, -np.inf
-        for b in (boundaries, np.sort(boundaries), np.append(np.sort(boundaries), boundaries[:1] / 0)):
-            with np.errstate(all="ignore"):
-                b = b.astype(dtype)
+        ordered = np.sort(boundaries)
+        for b in (boundaries, ordered, np.append(ordered, values[0, 0])):
             expected = torch.searchsorted(torch.tensor(b), torch.tensor(values), right=right)
             np.testing.assert_array_equal(searchsorted(b, values, right), expected)
     rows = RNG.integers(0, 9, (3, 7)).astype(dtype)
@@ -44,11 +43,11 @@ def test_bincount() -> None:
         np.testing.assert_allclose(found, expected)
     np.testing.assert_array_equal(bincount(np.empty(0, np.int64), None, 3), [0, 0, 0])
     for bad in (np.array([1, -2]), np.array([[1]])):
-        with pytest.raises(RuntimeError, match="bincount only supports 1-d non-negative integral inputs."):
+        with pytest.raises(RuntimeError, match=r"bincount only supports 1-d non-negative integral inputs."):
             bincount(bad)
-    with pytest.raises(RuntimeError, match="minlength should be >= 0"):
+    with pytest.raises(RuntimeError, match=r"minlength should be >= 0"):
         bincount(x, None, -1)
-    with pytest.raises(RuntimeError, match="weights should be 1-d and have the same length as input"):
+    with pytest.raises(RuntimeError, match=r"weights should be 1-d and have the same length as input"):
         bincount(x, np.ones(2))
 
 
@@ -64,5 +63,5 @@ def test_histc(dtype: type) -> None:
     np.testing.assert_array_equal(histc(np.empty(0, dtype), 4), [0, 0, 0, 0])
     with pytest.raises(RuntimeError, match=r"torch.histc: range of \[1, inf\] is not finite"):
         histc(np.array([1, np.inf], dtype), 4)
-    with pytest.raises(RuntimeError, match="torch.histc: max must be larger than min"):
+    with pytest.raises(RuntimeError, match=r"torch.histc: max must be larger than min"):
         histc(np.ones(2, dtype), 4, 2, 1)

@@ -91,7 +91,7 @@ def test_max_pool_dtypes(dtype: type) -> None:
 
 
 @pytest.mark.usefixtures("blocks")
-@pytest.mark.parametrize("ceil_mode, include, override",
+@pytest.mark.parametrize(("ceil_mode", "include", "override"),
                          list(itertools.product([False, True], [False, True], [None, 3])))
 @pytest.mark.parametrize("case", CASES)
 def test_avg_pool(case: tuple, ceil_mode: bool, include: bool, override: int | None) -> None:
@@ -118,7 +118,7 @@ def test_avg_pool_of_integers_truncates() -> None:
 
 
 @pytest.mark.parametrize("kind", ["normal", "ties", "nan", "lowest", "zeros"])
-@pytest.mark.parametrize("spatial, out", [((9,), (4,)), ((3,), (7,)), ((8, 8), (4, 2)), ((7, 10), (3, 4)),
+@pytest.mark.parametrize(("spatial", "out"), [((9,), (4,)), ((3,), (7,)), ((8, 8), (4, 2)), ((7, 10), (3, 4)),
                                           ((3, 2), (5, 7)), ((8, 9), (1, 1)), ((5, 6, 7), (2, 4, 3)),
                                           ((4, 6, 8), (2, 3, 4))])
 def test_adaptive(spatial: tuple[int, ...], out: tuple[int, ...], kind: str) -> None:

@@ -47,7 +47,7 @@ def test_values_and_indices_are_torchs(dtype: type, kind: str) -> None:
         t = torch.tensor(x)
         for descending in (False, True):
             for stable in (False, True):
-                assert_same(sort(x, 0, descending, stable), t.sort(0, descending=descending, stable=stable))
+                assert_same(sort(x, 0, descending, stable), t.sort(dim=0, descending=descending, stable=stable))
         for k in {1, max(n // 80, 1), n // 3 + 1, n}:
             assert_same(topk(x, k), t.topk(k))
             assert_same(topk(x, k, largest=False), t.topk(k, largest=False))
@@ -74,13 +74,13 @@ def test_along_an_axis(axis: int) -> None:
     for shape in ((4, 300, 3), (300, 5, 2), (3, 4, 5)):
         x = RNG.integers(0, 9, shape).astype(np.float32)
         t = torch.tensor(x)
-        assert_same(sort(x, axis), t.sort(axis, stable=True))
+        assert_same(sort(x, axis), t.sort(dim=axis, stable=True))
         assert_same(sort(x, axis, True, False), t.sort(axis, descending=True))
         assert_same(topk(x, 2, axis), t.topk(2, axis))
         assert_same(kthvalue(x, 2, axis), t.kthvalue(2, axis))
         assert_same(median(x, axis), t.median(axis))
         assert_same(mode(x, axis), t.mode(axis))
-        np.testing.assert_array_equal(argsort(x, axis, True), t.argsort(axis, True, stable=True))
+        np.testing.assert_array_equal(argsort(x, axis, True), t.argsort(dim=axis, descending=True, stable=True))
 
 
 def test_bfloat16() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,17 @@ class Make:
         wants = self.requires_grad if requires_grad is None else requires_grad
         return x.requires_grad_() if wants and (d.is_floating_point or d.is_complex) else x
 
+    def apart(self, *shape: int, gap: float = 0.1, low: float = -2.0, high: float = 2.0) -> Any:
+        """A tensor whose elements differ from each other and from 0 by about `gap` or more, in random order.
+
+        For functions with kinks: where elements are compared, a finite difference must not change the order.
+        """
+        count = int(np.prod(shape, dtype=int))
+        values = np.linspace(low, high, count + 1)[:-1] + (high - low) / (4 * max(count, 1))
+        values = np.where(np.abs(values) < gap, gap, values)
+        x = self.module.tensor(self.random.permutation(values).reshape(shape), dtype=self.dtype)
+        return x.requires_grad_() if self.requires_grad and self.dtype.is_floating_point else x
+
     def integers(self, *shape: int, low: int = 0, high: int = 5, dtype: Any = None) -> Any:
         """An integer tensor with elements in [low, high)."""
         return self.module.tensor(self.random.integers(low, high, shape), dtype=dtype or self.module.int64)
@@ -59,8 +72,10 @@ class Record:
     differentiable: bool = True
     twice: bool = True  # has second derivatives
     complex: bool = False  # also for complex numbers
-    inplace: str | None = None  # the in-place method's name, where it has one
+    inplace: str | None = None  # the in-place method's name, where it is not `name_`
     integers: bool = False  # also for integer tensors
+    floats: bool = True  # takes floating point tensors at all
+    covers: tuple[str, ...] = ()  # declared operators (keys) that these samples reach besides the one of this name
 
 
 RECORDS: dict[str, Record] = {}
@@ -70,3 +85,18 @@ def record(name: str, samples: Callable[[Make], Iterable[Sample]], **what: Any) 
     """Register the record of one operator."""
     assert name not in RECORDS, f"two records of {name}"
     RECORDS[name] = Record(name, samples, **what)
+
+
+def load() -> dict[str, Record]:
+    """All records, of every family."""
+    for path in sorted(Path(__file__).parent.glob("records_*.py")):
+        importlib.import_module(f"tests.ops.{path.stem}")
+    return RECORDS
+
+
+def public(module: Any, name: str) -> Callable[..., Any]:
+    """The function of a record's path: `module.nn.functional.relu`, or a method as a function of its tensor."""
+    found = module
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]

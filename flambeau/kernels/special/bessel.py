@@ -90,15 +90,15 @@ def i0e(x: Array) -> Array:
 def i1(x: Array) -> Array:
     """The modified Bessel function of order 1."""
     a = np.abs(x)
-    return piecewise(x, (a <= SERIES_END, lambda x: 0.5 * x * polynomial(x * x, I1_SERIES)),
-                     (a > SERIES_END,
-                      lambda x: np.sign(x) * (np.exp(np.abs(x)) * _scaled(np.abs(x), I1_MIDDLE, I1_FAR))))
+    out = piecewise(a, (a <= SERIES_END, lambda a: 0.5 * a * polynomial(a * a, I1_SERIES)),
+                    (a > SERIES_END, lambda a: np.exp(a) * _scaled(a, I1_MIDDLE, I1_FAR)))
+    return np.where(x < 0, -out, out)
 
 
 @blockwise
 def i1e(x: Array) -> Array:
     """``exp(-abs(x)) i1(x)``."""
     a = np.abs(x)
-    return piecewise(x, (a <= SERIES_END,
-                         lambda x: 0.5 * x * np.exp(-np.abs(x)) * polynomial(x * x, I1_SERIES)),
-                     (a > SERIES_END, lambda x: np.sign(x) * _scaled(np.abs(x), I1_MIDDLE, I1_FAR)))
+    out = piecewise(a, (a <= SERIES_END, lambda a: 0.5 * a * np.exp(-a) * polynomial(a * a, I1_SERIES)),
+                    (a > SERIES_END, lambda a: _scaled(a, I1_MIDDLE, I1_FAR)))
+    return np.where(x < 0, -out, out)

@@ -14,6 +14,7 @@ from .approximation import Array, blockwise, blockwise_with_single, piecewise, p
 
 HALF_SQRT = 0.7071067811865476
 SQRT_2 = 1.4142135623730951
+ERFCX_OVERFLOWS = -26.62873571375149
 
 # on [0.0, 1.0], relative error 3.2e-17
 ERF = (
@@ -130,8 +131,9 @@ def erfc(x: Array) -> Array:
 @blockwise
 def erfcx(x: Array) -> Array:
     """``exp(x²) erfc(x)``, which falls as ``1/(x sqrt(pi))``."""
-    return piecewise(x, (x >= 0, _erfcx_positive),
-                     (x < 0, lambda x: 2 * _exp_square(np.maximum(x, -30.0), 1.0) - _erfcx_positive(-x)))
+    return piecewise(x, (x >= 0, _erfcx_positive), (x < ERFCX_OVERFLOWS, lambda x: np.full_like(x, np.inf)),
+                     ((x < 0) & (x >= ERFCX_OVERFLOWS),
+                      lambda x: 2 * _exp_square(x, 1.0) - _erfcx_positive(-x)))
 
 
 def _normal_tail(x: Array) -> Array:

@@ -8,7 +8,6 @@ both are an error function and a correction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -38,7 +37,8 @@ def gammaincc(a: Array, x: Array) -> Array:
 def _regularised(a: Array, x: Array, upper: int) -> Array:
     out = np.full(a.shape, np.nan)
     for where, value in (((a == 0) & (x > 0), 1.0), ((a > 0) & (x == 0), 0.0),
-                         ((a == np.inf) & (x >= 0) & (x < np.inf), 0.0), ((a >= 0) & (a < np.inf) & (x == np.inf), 1.0)):
+                         ((a == np.inf) & (x >= 0) & (x < np.inf), 0.0),
+                         ((a >= 0) & (a < np.inf) & (x == np.inf), 1.0)):
         out[where] = 1 - value if upper else value
     inside = (a > 0) & (x > 0) & (a < np.inf) & (x < np.inf)
     uniform = inside & (a >= UNIFORM_FROM) & (np.abs(x - a) < UNIFORM_WITHIN * a)
@@ -47,12 +47,13 @@ def _regularised(a: Array, x: Array, upper: int) -> Array:
     # of the rest, where Q is not small enough to be had from P
     complement = rest & (x <= 1.1) & np.where(x <= 0.5, -0.4 / np.log(x) >= a, 1.1 * x >= a)
     series = rest & ~fraction & ~complement
-    for where, function, gives_upper in ((uniform, _uniform, None), (fraction, _continued_fraction, True),
-                                         (complement, _complement_series, True), (series, _series, False)):
+    if uniform.any():
+        out[uniform] = _uniform(a[uniform], x[uniform], upper)
+    for where, function, gives_upper in ((fraction, _continued_fraction, 1), (complement, _complement_series, 1),
+                                         (series, _series, 0)):
         if where.any():
-            a_, x_ = a[where], x[where]
-            value = _uniform(a_, x_, upper) if gives_upper is None else function(a_, x_)
-            out[where] = value if gives_upper is None or gives_upper == upper else 1 - value
+            part = function(a[where], x[where])
+            out[where] = part if gives_upper == upper else 1 - part
     return out
 
 
@@ -150,6 +151,8 @@ def _uniform(a: Array, x: Array, upper: int) -> Array:
 @cache
 def _uniform_table() -> tuple[Coefficients, ...]:
     """Taylor coefficients in eta of the expansion's orders, exactly, by DLMF 8.12.12 and 8.12.13."""
+    from fractions import Fraction  # imports decimal, which nothing else needs
+
     count = UNIFORM_TERMS + 2 * UNIFORM_ORDERS + 3
     alpha = [Fraction(0), Fraction(1), Fraction(1, 3), Fraction(1, 36)]
     for n in range(4, count + 1):

@@ -60,8 +60,9 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     if mode == "area":
         return getattr(pooling, f"adaptive_avg_pool{rank}d")(input, sizes if rank > 1 else sizes[0])
     if any(n <= 0 for n in (*input.shape[2:], *sizes)):
+        joint = " and" if rank == 1 else ""
         raise RuntimeError("Input and output sizes should be greater than 0, but got "
-                           f"input {_extents(input.shape[2:])} output {_extents(sizes)}")
+                           f"input {_extents(input.shape[2:])}{joint} output {_extents(sizes)}")
     for i in reversed(range(rank)):
         input = _resample(input, 2 + i, sizes[i], factors[i], mode, align)
     return input

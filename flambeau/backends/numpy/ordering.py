@@ -1,0 +1,188 @@
+"""Sorting, ranks, distinct values and searching on arrays: what `kernels` offers, imported when first needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...shapes import wrap_dim
+
+
+def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    from ...kernels.sorting import sort
+
+    axis = wrap_dim(dim, x.ndim)
+    values, order = sort(x, axis, bool(descending), stable)
+    return values, order
+
+
+def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    from ...kernels.sorting import argsort
+
+    return argsort(x, wrap_dim(dim, x.ndim), bool(descending), stable)
+
+
+def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    from ...kernels.sorting import topk
+
+    axis = wrap_dim(dim, x.ndim)
+    if not 0 <= k <= (x.shape[axis] if x.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    return topk(x, k, axis, bool(largest))
+
+
+def _require(x: Any, name: str, dim: int) -> int:
+    axis = wrap_dim(dim, x.ndim)
+    if not x.size and x.ndim and x.shape[axis] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {axis if dim < 0 else dim} to have non-zero size.")
+    return axis
+
+
+def _ranked(found: tuple[Any, Any], axis: int, keepdim: bool, ndim: int) -> Any:
+    values, index = found
+    if keepdim and ndim:
+        return np.expand_dims(values, axis), np.expand_dims(index, axis)
+    return values, index
+
+
+def _kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    from ...kernels.sorting import kthvalue
+
+    axis = _require(x, "kthvalue", dim)
+    if not 1 <= k <= (x.shape[axis] if x.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    if not x.size:
+        return _none(x, axis, keepdim)
+    return _ranked(kthvalue(x, k, axis), axis, keepdim, x.ndim)
+
+
+def _none(x: Any, axis: int, keepdim: bool) -> Any:
+    """The result of ranking in no slices at all."""
+    shape = x.shape[:axis] + ((1,) if keepdim else ()) + x.shape[axis + 1:]
+    return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
+
+
+def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    from ...kernels.sorting import mode
+
+    axis = _require(x, "mode", dim)
+    if not x.size:
+        return _none(x, axis, keepdim)
+    return _ranked(mode(x, axis), axis, keepdim, x.ndim)
+
+
+def _median_of(ignore_nan: bool) -> Any:
+    def along(x: Any, dim: int, keepdim: bool = False) -> Any:
+        from ...kernels.sorting import median
+
+        axis = _require(x, "median", dim)
+        if not x.size:
+            return _none(x, axis, keepdim)
+        return _ranked(median(x, axis, ignore_nan), axis, keepdim, x.ndim)
+
+    def of_all(x: Any) -> Any:
+        from ...kernels.sorting import median
+
+        if not x.size:
+            if x.dtype.kind in "iu":
+                return np.array(np.iinfo(x.dtype).min, x.dtype)
+            return dtypes.cast(np.array(np.nan), x.dtype)
+        return median(x.reshape(-1), 0, ignore_nan)[0]
+
+    return along, of_all
+
+
+def _unique_all(x: Any) -> Any:
+    from ...kernels.unique import unique
+
+    return unique(x)
+
+
+def _unique_dim(x: Any, dim: int) -> Any:
+    from ...kernels.unique import unique_slices
+
+    axis = wrap_dim(dim, x.ndim)
+    if not x.ndim:
+        return _unique_all(x.reshape(1))
+    if not x.size and (x.shape[axis] or any(s == 0 for i, s in enumerate(x.shape) if i != axis)):
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return unique_slices(x, axis)
+
+
+def _unique_consecutive(x: Any, dim: int | None = None) -> Any:
+    from ...kernels.unique import unique_consecutive
+
+    if dim is None or not x.ndim:
+        return unique_consecutive(x)
+    axis = wrap_dim(dim, x.ndim)
+    if not x.size and (x.shape[axis] or any(s == 0 for i, s in enumerate(x.shape) if i != axis)):
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return unique_consecutive(x, axis)
+
+
+def _searchsorted(boundaries: Any, values: Any, sorter: Any = None, right: bool = False,
+                  out_int32: bool = False) -> Any:
+    from ...kernels.histogram import searchsorted
+
+    if values.__class__ is not np.ndarray:
+        values = np.asarray(values)
+    if values.dtype != boundaries.dtype and values.dtype.kind == boundaries.dtype.kind == "f":
+        wide = np.result_type(values, boundaries)
+        values, boundaries = values.astype(wide), boundaries.astype(wide)
+    found = searchsorted(boundaries, values, right, sorter)
+    return found.astype(np.int32) if out_int32 else found
+
+
+def _isin(elements: Any, tests: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    return np.isin(elements, tests, assume_unique=False, invert=invert)
+
+
+def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    from ...kernels.histogram import bincount
+
+    return bincount(x, weights, minlength)
+
+
+def _histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    from ...kernels.histogram import histc
+
+    return histc(x, bins, min, max)
+
+
+def _histogram(x: Any, edges: Any = None, weight: Any = None, count: int | None = None, range: Any = None,
+               density: bool = False) -> Any:
+    flat = x.reshape(-1)
+    if edges is None:
+        low, high = (range if range is not None else (flat.min(), flat.max()) if flat.size else (0.0, 0.0))
+        if low == high:
+            low, high = low - 1, high + 1
+        edges = np.linspace(float(low), float(high), count + 1).astype(x.dtype)
+        inside = (flat >= edges[0]) & (flat <= edges[-1])
+        width = (edges[-1] - edges[0]) or 1
+        at = ((flat[inside] - edges[0]) * count / width).astype(np.int64)
+        at = np.minimum(at, count - 1)
+        at -= flat[inside] < edges[at]
+        at += flat[inside] >= edges[np.minimum(at + 1, count)]
+    else:
+        count = len(edges) - 1
+        inside = (flat >= edges[0]) & (flat <= edges[-1])
+        at = np.searchsorted(edges, flat[inside], "right") - 1
+    at = np.minimum(at, count - 1)
+    heights = np.bincount(at, None if weight is None else weight.reshape(-1)[inside], count).astype(x.dtype)
+    if density:
+        heights = heights / (heights.sum() * np.diff(edges))
+    return heights, edges
+
+
+_median_along, _median_all = _median_of(False)
+_nanmedian_along, _nanmedian_all = _median_of(True)
+
+PRIMITIVES = {
+    "_sort": _sort, "argsort": _argsort, "topk": _topk, "kthvalue": _kthvalue, "mode": _mode,
+    "_median_along": _median_along, "_median_all": _median_all, "_nanmedian_along": _nanmedian_along,
+    "_nanmedian_all": _nanmedian_all, "_unique_all": _unique_all, "_unique_dim": _unique_dim,
+    "_unique_consecutive": _unique_consecutive, "_searchsorted": _searchsorted, "_isin": _isin,
+    "bincount": _bincount, "histc": _histc, "_histogram": _histogram,
+}

@@ -1,0 +1,183 @@
+"""The short way of operators of one tensor with parameters: a reduction, a scan, a softmax along `dim`.
+
+As in `fast`: what `apply` does, for float32 and float64 with nothing special about them, and
+everything else handed on. Parameters come by position, all of them, so that nothing is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..autograd.modes import grad_mode, inference
+from ..autograd.node import next_number
+from ..autograd.runs import plan_of
+from ..backends.errstate import IGNORE, reset_state, set_state
+from ..ops.declare import Op
+from .apply import apply, gradient_edge, kernel_of, node_class
+from .fast import F32, F64, asarray, ndarray, new
+from .interpreting import special
+from .returns import named_result
+from .tensor import Tensor, wrap
+
+_grad_enabled = grad_mode.get
+_inferring = inference.get
+_INT64 = np.dtype(np.int64)
+
+
+def _constants(op: Op, consts: tuple[tuple[str, Any], ...]) -> Callable[[tuple[int, ...], tuple[Any, ...]], tuple[Any, ...]]:
+    """What makes a node's constants of the input's shape and the parameters."""
+    places = tuple(0 if what == "shape" else 1 + op.params.index(name) for what, name in consts)
+    if not places:
+        return lambda shape, params: ()
+    if places == tuple(range(1 + len(op.params))):
+        return lambda shape, params: (shape, *params)
+    if places == tuple(range(1, 1 + len(op.params))):
+        return lambda shape, params: params
+    return lambda shape, params: tuple([(shape, *params)[i] for i in places])
+
+
+def general(op: Op, input: Any, params: tuple[Any, ...]) -> Any:
+    """The long way, with arguments checked."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return apply(op, [input], dict(zip(op.params, params, strict=False)))
+
+
+def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
+    """The function `(input, *parameters)` of an operator with one input and one output."""
+    kernel = kernel or kernel_of(op)
+    if not op.differentiable:
+        return _undifferentiated(op, kernel)
+    cls = node_class(op)
+    plan = plan_of(op, 1, 1)
+    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
+    constants = _constants(op, plan.consts)
+
+    def call(input: Any, *params: Any) -> Any:
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return general(op, input, params)
+        if special[0] or (dt is not F32 and dt is not F64):
+            return general(op, input, params)
+        token = set_state(IGNORE)
+        try:
+            r = kernel(a, *params)
+        finally:
+            reset_state(token)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        result = new(Tensor)
+        result._array = r
+        result._output_nr = 0
+        result._grad = result._counter = result._base = result._accumulator = None
+        if not (input._requires_grad and _grad_enabled()):
+            result._requires_grad = False
+            result._node = None
+            if _inferring():
+                result._inference = True
+            return result
+        node = new(cls)
+        edge = input._node
+        if edge is None or input._base is not None:
+            edge = gradient_edge(input)
+        node.edges = (edge,)
+        node.edge_outputs = (input._output_nr,) if input._output_nr else None
+        node.plan = plan
+        node.run = plan.run if r.dtype is dt else None
+        node.fix = None if r.dtype is dt else (None, (dt,), False, False)
+        node.consts = constants(a.shape, params)
+        node.extra = node.outputs = node.versions = None
+        node.seq = next_number()
+        if saves_input:
+            counter = input._counter
+            if saves_out:
+                result._counter = mine = [0]
+                node.saved = (input, (r, mine))
+                if counter is not None and counter[0]:
+                    node.versions = (counter[0], 0)
+            else:
+                node.saved = (input,)
+                if counter is not None and counter[0]:
+                    node.versions = (counter[0],)
+        elif saves_out:
+            result._counter = mine = [0]
+            node.saved = ((r, mine),)
+        else:
+            node.saved = ()
+        result._requires_grad = True
+        result._node = node
+        return result
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:
+    def call(input: Any, *params: Any) -> Any:
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return general(op, input, params)
+        if special[0] or (dt is not F32 and dt is not F64) or _inferring():
+            return general(op, input, params)
+        token = set_state(IGNORE)
+        try:
+            r = kernel(a, *params)
+        finally:
+            reset_state(token)
+        return wrap(r if type(r) is ndarray else asarray(r))
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def pairs_along(op: Op) -> Callable[..., Any]:
+    """The function of an operator whose outputs are values and their indices: max, sort, topk along `dim`."""
+    kernel = getattr(kernel_of(op), "short", None) or kernel_of(op)
+    cls = node_class(op)
+    plan = plan_of(op, 1, 1)
+    constants = _constants(op, plan.consts)
+    result_type = named_result(op)
+    long_way = general
+
+    def call(input: Any, *params: Any) -> Any:
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return long_way(op, input, params)
+        if special[0] or (dt is not F32 and dt is not F64) or _inferring():
+            return result_type(long_way(op, input, params))
+        token = set_state(IGNORE)
+        try:
+            r, index = kernel(a, *params)
+        finally:
+            reset_state(token)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        if type(index) is not ndarray:
+            index = asarray(index)
+        values, indices = wrap(r), wrap(index)
+        if input._requires_grad and _grad_enabled():
+            node = new(cls)
+            node.edges = (gradient_edge(input),)
+            node.edge_outputs = (input._output_nr,) if input._output_nr else None
+            node.plan = plan
+            node.consts = constants(a.shape, params)
+            node.extra = node.versions = node.fix = node.run = None
+            node.outputs = ((r.shape, dt), (index.shape, _INT64))
+            node.seq = next_number()
+            indices._counter = mine = [0]
+            node.saved = ((index, mine),)
+            values._requires_grad = True
+            values._node = node
+        return result_type((values, indices))
+
+    call.__name__ = call.__qualname__ = op.name
+    return call

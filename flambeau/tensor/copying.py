@@ -1,0 +1,365 @@
+"""Copies, conversions and fills: what moves elements from one memory to another."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import config, devices, dtypes
+from ..backends.numpy.memory import filled, is_contiguous, strided
+from ..dtypes import dtype as dtype_type
+from ..ops.declare import REGISTRY
+from .apply import apply
+from .inplace import check_overlap, overwrite
+from .shaping import expand
+from .tensor import Tensor, wrap
+
+__all__ = ["contiguous", "detach_copy", "fill", "resize_as_", "to", "zero_"]
+
+
+# ----- conversions -------------------------------------------------------------------------
+
+_COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
+
+
+def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format: Any) -> Tensor:
+    if dtype is None:
+        dtype = self.dtype
+    a = self._array
+    if a.dtype == dtype.numpy and not copy:
+        if memory_format is None or memory_format is devices.preserve_format or is_contiguous(a, memory_format):
+            return self
+    elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb":
+        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=4)
+    return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})  # type: ignore[no-any-return]
+
+
+def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
+       copy: bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
+    """This tensor with another dtype or device; itself where nothing changes and no copy is asked for.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).to(torch.int64)
+    tensor([1, 1])
+    """
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    elif rest and isinstance(rest[0], dtype_type):
+        dtype = rest.pop(0)
+    elif rest and (rest[0] is None or isinstance(rest[0], (str, devices.device, int))) and not isinstance(rest[0], bool):
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], dtype_type)):
+            dtype = rest.pop(0)
+    elif rest:
+        raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but expected "
+                        "one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool "
+                        "copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool "
+                        "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * (Tensor "
+                        "tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n")
+    if len(rest) > 1:
+        copy = bool(rest[1])
+    if other is not None:
+        dtype = other.dtype
+    if device is not None:
+        if isinstance(device, int):
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        devices.check(device)
+    return _converted(self, dtype, copy, memory_format)
+
+
+def _named(name: str, dtype: dtype_type) -> Any:
+    def call(self: Tensor, memory_format: Any = None) -> Tensor:
+        return _converted(self, dtype, False, memory_format)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"This tensor as {dtype.name}."
+    return call
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """The name of this tensor's type; with a dtype, this tensor converted to it."""
+    if dtype is None:
+        return f"{config.module_name}.{self.dtype.legacy}"
+    if isinstance(dtype, str):
+        legacy = dtype.rpartition(".")[2]
+        found = next((d for d in dtypes.ALL if d.legacy == legacy), None)
+        if found is None or legacy == dtype:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = found
+    elif not isinstance(dtype, dtype_type):
+        dtype = dtypes.OF_PYTHON.get(dtype) or dtype.dtype
+    return _converted(self, dtype, False, None)
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """This tensor, converted to the other's dtype."""
+    return _converted(self, other.dtype, False, None)
+
+
+def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) -> Tensor:
+    """This tensor with its elements in the order of the format: itself where they are."""
+    if is_contiguous(input._array, memory_format):
+        return input
+    return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})  # type: ignore[no-any-return]
+
+
+def is_contiguous_(self: Tensor, memory_format: Any = None) -> bool:
+    """Whether the elements lie in the order of the format."""
+    return is_contiguous(self._array, memory_format)
+
+
+def detach_copy(input: Tensor) -> Tensor:
+    """A copy without history."""
+    return wrap(input._array.copy())  # type: ignore[no-any-return]
+
+
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """This tensor on the CPU: itself."""
+    return self if memory_format is None else _converted(self, None, False, memory_format)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """This tensor on a CUDA device.
+
+    Raises:
+        AssertionError: this build has none.
+    """
+    devices.check(devices.device("cuda"))
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+# ----- writes ------------------------------------------------------------------------------
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `src`, stretched and converted as needed, into this tensor.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(2).copy_(torch.tensor([1, 2]))
+    tensor([1., 2.])
+    """
+    a = self._array
+    if not isinstance(src, Tensor):
+        if isinstance(src, (bool, int, float, complex, np.generic)):
+            from .creation import number_array
+
+            src = wrap(number_array(src, dtypes.of_scalar(src.item() if isinstance(src, np.generic) else src)))
+        else:
+            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    if src._array.shape != a.shape:
+        shape = src._array.shape
+        lead = len(a.shape) - len(shape)
+        for i, (s, t) in enumerate(zip(shape, a.shape[max(lead, 0):], strict=False)):
+            if lead >= 0 and s not in (1, t):
+                raise RuntimeError(f"The size of tensor a ({t}) must match the size of tensor b ({s}) at non-singleton "
+                                   f"dimension {i + lead}")
+        if lead < 0:
+            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}"
+                               if shape[-len(a.shape):] == a.shape or not a.shape else
+                               f"The size of tensor a ({a.shape[-1]}) must match the size of tensor b ({shape[-1]}) at "
+                               f"non-singleton dimension {len(shape) - 1}")
+        src = expand(src, a.shape)
+    if src is self:
+        return self
+    check_overlap(a)
+    values = src._array
+    if values.dtype.kind == "c" and a.dtype.kind not in "cb":
+        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=2)
+
+    def compute() -> None:
+        a[...] = dtypes.cast(values, a.dtype)
+
+    return overwrite(REGISTRY["_copy"], [self, src], {}, compute)
+
+
+def _refuse_number(value: Any, dtype: dtype_type) -> None:
+    """What cannot become an element of that dtype.
+
+    Raises:
+        RuntimeError: a complex number for a real tensor, or one too large (PyTorch's texts).
+    """
+    if isinstance(value, complex) and value.imag and not dtype.is_complex and dtype is not dtypes.bool_:
+        raise RuntimeError(f"value cannot be converted to type {_SCALAR_NAMES.get(dtype.name, dtype.name)} without "
+                           "overflow")
+    if dtype.category == dtypes.INTEGER and isinstance(value, (int, float)) and not isinstance(value, bool):
+        limits = np.iinfo(dtype.numpy)
+        low = limits.min if limits.min else -limits.max - 1
+        if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))) or not (
+                low <= int(value) <= limits.max):
+            raise RuntimeError(f"value cannot be converted to type {_SCALAR_NAMES.get(dtype.name, dtype.name)} without "
+                               "overflow")
+
+
+_SCALAR_NAMES = {"int64": "int64_t", "int32": "int32_t", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t",
+                 "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
+                 "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Set every element to `value`, a number or a 0-d tensor.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
+    a = self._array
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
+                               "dimensions.")
+        number = value._array
+
+        def compute() -> None:
+            a[...] = dtypes.cast(number, a.dtype)
+
+        return overwrite(REGISTRY["_fill_tensor_"], [self, value], {}, compute)
+    if not isinstance(value, (bool, int, float, complex, np.generic)):
+        name = type(value).__name__
+        raise TypeError(f"fill_() received an invalid combination of arguments - got ({name}), but expected one of:\n * "
+                        f"(Tensor value)\n      didn't match because some of the arguments have invalid types: (!{name}!)"
+                        f"\n * (Number value)\n      didn't match because some of the arguments have invalid types: "
+                        f"(!{name}!)\n")
+    _refuse_number(value, self.dtype)
+
+    def compute_number() -> None:
+        a[...] = filled(value, a.dtype)
+
+    return overwrite(REGISTRY["_fill_number_"], [self], {"value": value}, compute_number)
+
+
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor shaped as `input` with every element `value`.
+
+    >>> import flambeau as torch
+    >>> torch.fill(torch.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
+                               "dimensions.")
+        return apply(REGISTRY["_fill_tensor"], [input, value])  # type: ignore[no-any-return]
+    _refuse_number(value, input.dtype)
+    return apply(REGISTRY["_fill_number"], [input], {"value": value})  # type: ignore[no-any-return]
+
+
+def zero_(input: Tensor) -> Tensor:
+    """Set every element to zero."""
+    a = input._array
+
+    def compute() -> None:
+        a[...] = np.zeros((), a.dtype)
+
+    return overwrite(REGISTRY["_zero"], [input], {}, compute)
+
+
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the main diagonal to a number; with `wrap`, again below it in tall matrices."""
+    a = self._array
+    if a.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if a.ndim > 2 and len(set(a.shape)) != 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    from ..backends.numpy.memory import element_strides
+    from .shaping import as_strided
+
+    strides = element_strides(a)
+    step = sum(strides)
+    length = min(a.shape)
+    if wrap and a.ndim == 2 and a.shape[0] > a.shape[1] + 1:
+        rows, columns = a.shape
+        length = -(-rows * columns // (columns + 1)) if a.flags.c_contiguous else length
+    offset = self.storage_offset()
+    fill_(as_strided(self, (length,), (step,), offset), fill_value)
+    return self
+
+
+# ----- the memory itself -------------------------------------------------------------------
+
+
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Give this tensor another shape, in its own memory where that suffices; new elements are not set.
+
+    Raises:
+        RuntimeError: it requires grad.
+    """
+    from math import prod
+
+    from ..backends.numpy.memory import CHANNELS_LAST, address, owner
+    from .creation import sizes as shape_of
+
+    if self._requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    shape = shape_of(sizes, "resize_")
+    a = self._array
+    if a.shape == shape and memory_format is None:
+        return self
+    whole = owner(a)
+    offset = (address(a) - address(whole)) // a.itemsize
+    count = prod(shape)
+    if (offset + count) * a.itemsize <= whole.nbytes and count:
+        steps, step = [], 1
+        for s in reversed(shape):
+            steps.append(step)
+            step *= s
+        self._array = strided(a, shape, tuple(reversed(steps)), offset)
+    else:
+        fresh = np.zeros(offset + count, a.dtype)
+        flat = strided(a, (whole.nbytes // a.itemsize,), (1,), 0) if whole.nbytes else fresh[:0]
+        keep = min(flat.size, fresh.size)
+        fresh[:keep] = flat[:keep]
+        self._array = fresh[offset:].reshape(shape)
+    if memory_format is not None and memory_format.name in CHANNELS_LAST:
+        _, order, back = CHANNELS_LAST[memory_format.name]
+        self._array = self._array.reshape([shape[i] for i in order]).transpose(back)
+    return self
+
+
+def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Give this tensor the other's shape (`resize_`)."""
+    return resize_(input, other._array.shape, memory_format=memory_format)
+
+
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Let this tensor show another tensor's memory, or a storage."""
+    if source is None:
+        self._array = np.zeros(0, self._array.dtype)
+        return self
+    if isinstance(source, Tensor):
+        if source._array.dtype != self._array.dtype:
+            raise RuntimeError(f"Could not set tensor of type {_c_name(source.dtype)} to a tensor of type "
+                               f"{_c_name(self.dtype)}")
+        self._array = source._array if size is None else strided(
+            source._array, tuple(size), tuple(stride) if stride is not None else _row_major(size), storage_offset)
+        return self
+    memory = source._memory.view(self._array.dtype)
+    shape = (memory.size,) if size is None else tuple(size)
+    self._array = strided(memory, shape, tuple(stride) if stride is not None else _row_major(shape), storage_offset)
+    return self
+
+
+def _c_name(dtype: dtype_type) -> str:
+    from .tensor import _C_NAMES
+
+    return _C_NAMES[dtype.name]
+
+
+def _row_major(shape: Any) -> tuple[int, ...]:
+    from ..shapes import contiguous_strides
+
+    return contiguous_strides(tuple(shape))
+
+
+_CONVERSIONS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+                "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8,
+                "byte": dtypes.uint8, "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128}
+
+METHODS: dict[str, Any] = {
+    **{name: _named(name, d) for name, d in _CONVERSIONS.items()},
+    "to": to, "type": type_, "type_as": type_as, "contiguous": contiguous, "is_contiguous": is_contiguous_, "cpu": cpu,
+    "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_, "fill_diagonal_": fill_diagonal_,
+    "resize_": resize_, "resize_as_": resize_as_, "set_": set_,
+}

@@ -1,0 +1,358 @@
+"""Joining, splitting and repeating, where a declaration cannot take the arguments."""
+
+from __future__ import annotations
+
+from itertools import combinations as _combinations
+from itertools import combinations_with_replacement as _with_replacement
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..devices import contiguous_format
+from ..ops.declare import REGISTRY
+from ..shapes import wrap_dim
+from .apply import apply
+from .binding import functions_of
+from .shaping import as_ints, expand, reshape, unsqueeze, view
+from .tensor import Tensor, wrap
+
+__all__ = ["block_diag", "cartesian_prod", "chunk", "combinations", "diag", "diagflat", "dsplit", "hsplit", "meshgrid",
+           "repeat_interleave", "slice_copy", "split", "split_copy", "tensor_split", "tile", "tril_indices",
+           "triu_indices", "unsafe_chunk", "vsplit"]
+
+
+# ----- apart -------------------------------------------------------------------------------
+
+
+def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> Any:
+    """Pieces along a dimension: of one size, or of the sizes listed.
+
+    >>> import flambeau as torch
+    >>> torch.split(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    sizes = split_size if split_size_or_sections is None else split_size_or_sections
+    if isinstance(sizes, (tuple, list)):
+        return functions_of(REGISTRY["split_with_sizes"])(tensor, as_ints(sizes, "split", "split_size"), dim=dim)
+    return functions_of(REGISTRY["_split"])(tensor, split_size=sizes.__index__(), dim=dim)
+
+
+def split_copy(input: Tensor, split_size: Any, dim: int = 0) -> Any:
+    """Copies of what `split` shows."""
+    return functions_of(REGISTRY["split_copy"])(input, split_size=split_size, dim=dim)
+
+
+def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """A copy of a slice."""
+    return functions_of(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)  # type: ignore[no-any-return]
+
+
+def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    length = shape[wrap_dim(dim, len(shape))]
+    size = -(-length // chunks)
+    if not size and not length:
+        return functions_of(REGISTRY[sizes])(input, split_sizes=(0,) * chunks, dim=dim)
+    return functions_of(REGISTRY[one])(input, split_size=size, dim=dim)
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """At most `chunks` pieces of one size along a dimension, the last perhaps smaller.
+
+    >>> import flambeau as torch
+    >>> torch.chunk(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    return _chunks(input, chunks, dim, "_split", "split_with_sizes")
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """`chunk`, without telling autograd that the pieces share memory."""
+    return _chunks(input, chunks, dim, "unsafe_split", "unsafe_split_with_sizes")
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,
+                 sections: Any = None) -> Any:
+    """Pieces along a dimension: a number of them as equal as can be, or cut at the indices listed.
+
+    >>> import flambeau as torch
+    >>> torch.tensor_split(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    where = next(x for x in (indices_or_sections, indices, sections) if x is not None)
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    axis = wrap_dim(dim, len(shape))
+    length = shape[axis]
+    if isinstance(where, Tensor):
+        if where._array.dtype != np.int64 or where._array.ndim > 1:
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                               f"one-dimensional tensor, but got a tensor with {where._array.ndim} dims"
+                               if where._array.ndim > 1 else "tensor_split expected tensor_indices_or_sections to have "
+                               f"dtype of long, but got {where.dtype.scalar_name}")
+        where = where.tolist()
+    if isinstance(where, int):
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        small, larger = divmod(length, where)
+        bounds, start = [], 0
+        for i in range(where):
+            end = start + small + (1 if i < larger else 0)
+            bounds.append((start, end))
+            start = end
+    else:
+        cuts = [int(i) for i in where]
+        bounds = list(zip([0, *cuts], [*cuts, length], strict=True))
+    return tuple(apply(REGISTRY["slice"], [input], {"dim": axis, "start": a, "end": b, "step": 1}) for a, b in bounds)
+
+
+def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
+    def call(input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> Any:
+        where = next(x for x in (indices_or_sections, indices, sections) if x is not None)
+        n = input._array.ndim
+        if n < at_least:
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {at_least} dimension"
+                               f"{'' if at_least == 1 and name == 'hsplit' else ''}"
+                               f"{'s' if at_least > 1 else ''}, but got a tensor with {n} dimensions!")
+        dim = dim_of(n)
+        if isinstance(where, int):
+            length = input._array.shape[dim]
+            if where == 0 or length % where:
+                raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
+                                   f"{length} is not divisible by the split_size {where}!")
+        return tensor_split(input, where, dim)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "`tensor_split` along a fixed dimension."
+    return call
+
+
+hsplit = _split_along("hsplit", 1, lambda n: 0 if n == 1 else 1)
+vsplit = _split_along("vsplit", 2, lambda n: 0)
+dsplit = _split_along("dsplit", 3, lambda n: 2)
+
+
+# ----- together ----------------------------------------------------------------------------
+
+
+def _given(tensors: tuple[Any, ...]) -> list[Tensor]:
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        return list(tensors[0])
+    return list(tensors)
+
+
+def block_diag(*tensors: Any) -> Tensor:
+    """Matrices along the diagonal of a larger one, zeros elsewhere.
+
+    >>> import flambeau as torch
+    >>> torch.block_diag(torch.tensor([[1]]), torch.tensor([[2, 3]]))
+    tensor([[1, 0, 0],
+            [0, 2, 3]])
+    """
+    return apply(REGISTRY["_block_diag"], _given(tensors))  # type: ignore[no-any-return]
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Each vector, stretched over the grid that all of them span.
+
+    >>> import flambeau as torch
+    >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3]), indexing="ij")
+    (tensor([[1],
+            [2]]), tensor([[3],
+            [3]]))
+    """
+    given = _given(tensors)
+    if not given:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing is None:
+        import warnings
+
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+                      UserWarning, stacklevel=2)
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for x in given:
+        if x._array.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x!r}")
+        if x._array.dtype != given[0]._array.dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    swapped = indexing == "xy" and len(given) >= 2
+    if swapped:
+        given[0], given[1] = given[1], given[0]
+    shape = tuple(max(1, x._array.size) if not x._array.ndim else x._array.size for x in given)
+    n = len(shape)
+    grids = [expand(view(x, (1,) * i + (-1 if x._array.size else 0,) + (1,) * (n - 1 - i)), shape)
+             for i, x in enumerate(given)]
+    if swapped:
+        from .shaping import transpose
+
+        grids = [transpose(x, 0, 1) for x in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All combinations of one element of each vector, a row each.
+
+    >>> import flambeau as torch
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3]))
+    tensor([[1, 3],
+            [2, 3]])
+    """
+    given = _given(tensors)
+    for x in given:
+        if x._array.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(x._array.shape)}")
+    if len(given) == 1:
+        return given[0]
+    grids = meshgrid(*given, indexing="ij")
+    flat = [functions_of(REGISTRY["_unsafe_view"])(
+        apply(REGISTRY["clone"], [x], {"memory_format": contiguous_format}), size=(-1,)) if not x._array.flags.c_contiguous
+        else reshape(x, -1) for x in grids]
+    return functions_of(REGISTRY["stack"])(flat, dim=1)  # type: ignore[no-any-return]
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All ways to choose `r` elements of a vector, a row each.
+
+    >>> import flambeau as torch
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    if input._array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._array.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return wrap(np.zeros(0, input._array.dtype))  # type: ignore[no-any-return]
+    n = input._array.size
+    mask = np.zeros((n,) * r, np.bool_)
+    chosen = list((_with_replacement if with_replacement else _combinations)(range(n), r))
+    if chosen:
+        mask[tuple(np.array(chosen).T)] = True
+    grids = meshgrid(*[input] * r, indexing="ij")
+    select = functions_of(REGISTRY["masked_select"])
+    return functions_of(REGISTRY["stack"])([select(x, wrap(mask)) for x in grids], dim=1)  # type: ignore[no-any-return]
+
+
+# ----- again and again ---------------------------------------------------------------------
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """The input repeated in every dimension; missing counts are 1.
+
+    >>> import flambeau as torch
+    >>> torch.tile(torch.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
+    if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
+        dims = tuple(dims[0])
+    counts = as_ints(dims, "tile", "dims")
+    counts = (1,) * (input._array.ndim - len(counts)) + counts
+    return functions_of(REGISTRY["repeat"])(input, counts)  # type: ignore[no-any-return]
+
+
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
+                      output_size: int | None = None) -> Tensor:
+    """Each element, or slice, several times in a row.
+
+    >>> import flambeau as torch
+    >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+    tensor([1, 1, 2, 2])
+    """
+    from .apply import arrays
+
+    if repeats is None:
+        return wrap(arrays.repeat_positions(input._array))  # type: ignore[no-any-return]
+    if dim is None:
+        input = reshape(input, -1)
+        dim = 0
+    axis = wrap_dim(dim, input._array.ndim)
+    if not isinstance(repeats, Tensor):
+        if isinstance(repeats, (tuple, list)):
+            repeats = wrap(np.asarray(repeats, np.int64))
+        else:
+            if repeats < 0:
+                raise RuntimeError("Repeats must be non-negative")
+            shape = input._array.shape
+            wide = expand(unsqueeze(input, axis + 1), (*shape[:axis + 1], repeats, *shape[axis + 1:]))
+            copied = apply(REGISTRY["clone"], [wide], {"memory_format": contiguous_format})
+            return view(copied, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1:]))
+    counts = repeats._array.reshape(-1) if not repeats._array.ndim or repeats._array.size == 1 else repeats._array
+    length = input._array.shape[axis] if input._array.ndim else 1
+    if counts.size == 1 and counts.ndim <= 1:
+        counts = np.repeat(counts, length)
+    elif counts.ndim != 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    elif counts.size != length:
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} "
+                           f"and input.size({axis}) = {length}")
+    places = arrays.repeat_positions(counts)
+    if output_size is not None and output_size != places.size:
+        raise RuntimeError("allocated size does not match required size")
+    return functions_of(REGISTRY["index_select"])(input, axis, wrap(places))  # type: ignore[no-any-return]
+
+
+# ----- diagonals ---------------------------------------------------------------------------
+
+
+def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
+    """A vector as the diagonal of a matrix, or a matrix's diagonal as a vector.
+
+    >>> import flambeau as torch
+    >>> torch.diag(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    n = input._array.ndim
+    if n == 1:
+        return functions_of(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)  # type: ignore[no-any-return]
+    if n == 2:
+        return functions_of(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)  # type: ignore[no-any-return]
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """All elements as the diagonal of a matrix.
+
+    >>> import flambeau as torch
+    >>> torch.diagflat(torch.tensor([[1, 2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    return diag(view(input.contiguous(), -1), offset)
+
+
+def _triangle(upper: bool) -> Any:
+    name = "triu_indices" if upper else "tril_indices"
+
+    def call(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None,
+             requires_grad: bool = False) -> Tensor:
+        if row < 0 or col < 0:
+            which, n = ("row", row) if row < 0 else ("col", col)
+            raise RuntimeError(f"{which} must be non-negative, got{n}" if which == "row" else
+                               f"{which} must be non-negative, got{n}")
+        found = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
+        return wrap(np.stack(found).astype((dtype or dtypes.int64).numpy))  # type: ignore[no-any-return]
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Row and column numbers of the {'upper' if upper else 'lower'} triangle of a matrix."
+    return call
+
+
+tril_indices, triu_indices = _triangle(False), _triangle(True)
+
+METHODS: dict[str, Any] = {
+    "split": split, "chunk": chunk, "unsafe_chunk": unsafe_chunk, "tensor_split": tensor_split, "hsplit": hsplit,
+    "vsplit": vsplit, "dsplit": dsplit, "tile": tile, "repeat_interleave": repeat_interleave, "diag": diag,
+    "diagflat": diagflat,
+}

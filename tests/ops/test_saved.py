@@ -1,0 +1,86 @@
+"""What operators keep for backward is what their rules ask for; and every public operator has a record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.ops.declare import COMPOSITE, REGISTRY
+from tests.ops.spec import RECORDS, load
+
+load()
+
+WITH_RULES = sorted(key for key, op in REGISTRY.items() if op.rules or op.joint_rule)
+
+
+def asked(op: Any, names: tuple[str, ...], needs: tuple[bool, ...]) -> set[str]:
+    """The names that the rules of the wanted inputs ask for."""
+    if op.joint_rule is not None:
+        return set(op.joint_rule.names)
+    rules = [op.rule_for(name) for name, need in zip(names, needs, strict=True) if need]
+    return {name for rule in rules if rule for name in rule.names}
+
+
+@pytest.mark.parametrize("key", WITH_RULES)
+def test_the_plan_keeps_what_the_rules_ask_for(key: str) -> None:
+    op = REGISTRY[key]
+    count = len(op.inputs) + (1 if op.variadic else 0)
+    names = op.input_names(count)
+    for mask in range(1, 1 << count):
+        plan = op.plan(mask, count)
+        needs = tuple(bool(mask >> i & 1) for i in range(count))
+        wants = asked(op, names, needs)
+        for i, name in enumerate(names):
+            several = op.variadic and i >= len(op.inputs) - 1 and op.inputs[-1] in wants
+            assert (i in plan.tensors) == (name in wants or several), f"{key} keeps {name}"
+        kept = {op.output_names()[i] for i in plan.outs}
+        assert kept == wants & set(op.output_names())
+        params = {which for what, which in plan.consts if what == "param"}
+        assert params == wants & set(op.params)
+
+
+@pytest.mark.parametrize("key", WITH_RULES)
+def test_rules_ask_only_for_what_there_is(key: str) -> None:
+    """The declaration refuses a rule with an unknown name; so no plan can miss one."""
+    op = REGISTRY[key]
+    with pytest.raises(TypeError, match="asks for"):
+        op._rule(lambda g, no_such_name: g, key)
+
+
+def test_exp_keeps_its_result_alone() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    node = torch.exp(x).grad_fn
+    assert [n for n in dir(node) if n.startswith("_saved_")] == ["_saved_result"]
+    np.testing.assert_array_equal(node._saved_result.detach().numpy(), torch.exp(x).detach().numpy())
+
+
+def test_mul_by_data_keeps_the_data_alone() -> None:
+    weight, data = torch.ones(3, requires_grad=True), torch.ones(3)
+    plan = (weight * data).grad_fn.plan
+    assert plan.tensors == (1,)
+
+
+#: public operators without a record, each with the reason
+WITHOUT_RECORD: dict[str, str] = {}
+
+
+def recorded() -> set[str]:
+    found = set()
+    for name, record in RECORDS.items():
+        found |= {name, name.replace(".", "_"), name.rpartition(".")[2], *record.covers}
+    return found
+
+
+def test_every_public_operator_has_a_record() -> None:
+    found = recorded()
+    missing = [key for key, op in REGISTRY.items()
+               if op.expose and op.kind != COMPOSITE and not key.startswith("_")
+               and not {key, op.name, *op.aliases} & found and key not in WITHOUT_RECORD]
+    assert not missing, f"operators without a record in tests/ops/records_*.py: {missing}"
+
+
+def test_exceptions_are_operators() -> None:
+    assert set(WITHOUT_RECORD) <= set(REGISTRY)
