@@ -171,7 +171,7 @@ class Node(metaclass=_NodeType):
         """The nodes that the inputs came from, each with the number of the output it was."""
         numbers = self.edge_outputs or (0,) * len(self.edges)
         drawn = self.drawn_edges()
-        found = tuple(zip(self.edges, numbers, strict=True))
+        found = tuple(zip([revealed(node) for node in self.edges], numbers, strict=True))
         return found if drawn is None else tuple(found[i] for i in drawn)
 
     def drawn_edges(self) -> list[int] | None:

@@ -27,4 +27,5 @@ _OPERATORS = (
 )
 globals().update({name: getattr(_fn, name) for name in _OPERATORS if hasattr(_fn, name)})
 
-__all__ = sorted(name for name, value in globals().items() if callable(value) and not name.startswith("_"))
+__all__ = sorted(  # noqa: PLE0605
+    name for name, value in globals().items() if callable(value) and not name.startswith("_"))

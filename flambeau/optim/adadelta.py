@@ -33,7 +33,7 @@ class Adadelta(Optimizer):
         weight_decay: λ, which adds λ · p to g.
     """
 
-    later_options = {**Optimizer.later_options, "capturable": False}
+    later_options = (*Optimizer.later_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6,
                  weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,

@@ -31,7 +31,7 @@ class Adagrad(Optimizer):
         initial_accumulator_value: where the sum starts.
     """
 
-    later_options = {**Optimizer.later_options, "fused": None}
+    later_options = (*Optimizer.later_options, ("fused", None))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
                  initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,

@@ -63,8 +63,8 @@ class Adam(Optimizer):
     tensor([0.9000], requires_grad=True)
     """
 
-    later_options = {**Optimizer.later_options, "amsgrad": False, "capturable": False, "fused": None,
-                     "decoupled_weight_decay": False}
+    later_options = (*Optimizer.later_options, ("amsgrad", False), ("capturable", False), ("fused", None),
+                     ("decoupled_weight_decay", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,

@@ -39,7 +39,7 @@ class Adamax(Optimizer):
         weight_decay: λ, which adds λ · p to g.
     """
 
-    later_options = {**Optimizer.later_options, "capturable": False}
+    later_options = (*Optimizer.later_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,

@@ -23,7 +23,7 @@ class AdamW(Adam):
     tensor([0.8990], requires_grad=True)
     """
 
-    later_options = {**Adam.later_options, "decoupled_weight_decay": True}
+    later_options = (*Adam.later_options, ("decoupled_weight_decay", True))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *,

@@ -65,8 +65,10 @@ def _array_lerp_(x: Any, y: Any, weight: float) -> Any:
     difference = np.subtract(y, x)
     if weight < 0.5:
         return _fused(x, difference, weight, out=x)
-    return _fused(y, difference, float(np.float32(weight) - np.float32(1)) if x.dtype == np.float32 else weight - 1,
-                  out=x)
+    back = weight - 1
+    if x.dtype == np.float32:
+        back = float(np.float32(weight) - np.float32(1))
+    return _fused(y, difference, back, out=x)
 
 
 def _array_copy_(x: Any, y: Any) -> Any:
@@ -75,7 +77,8 @@ def _array_copy_(x: Any, y: Any) -> Any:
 
 
 arrays = SimpleNamespace(
-    add=_array_add, add_=_array_add_, addcmul=_array_addcmul, addcmul_=_array_addcmul_, addcdiv_=_array_addcdiv_, lerp_=_array_lerp_,
+    add=_array_add, add_=_array_add_, addcmul=_array_addcmul, addcmul_=_array_addcmul_,
+    addcdiv_=_array_addcdiv_, lerp_=_array_lerp_,
     copy_=_array_copy_, neg=np.negative, abs=np.abs, sqrt=np.sqrt, mul=np.multiply, sub=np.subtract,
     div=np.divide, sign=np.sign, maximum=np.maximum, where=np.where,
     mul_=lambda x, y: np.multiply(x, y, out=x),

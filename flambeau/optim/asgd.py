@@ -36,7 +36,7 @@ class ASGD(Optimizer):
         weight_decay: λ, which adds λ · p to g.
     """
 
-    later_options = {**Optimizer.later_options, "capturable": False}
+    later_options = (*Optimizer.later_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
                  t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,

@@ -37,7 +37,7 @@ class LBFGS(Optimizer):
     tensor([3.])
     """
 
-    later_options: dict[str, Any] = {}
+    later_options = ()
 
     def __init__(self, params: Iterable[Any], lr: Any = 1, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,

@@ -47,7 +47,7 @@ class NAdam(Optimizer):
         momentum_decay: how fast the momentum grows.
     """
 
-    later_options = {**Optimizer.later_options, "capturable": False, "decoupled_weight_decay": False}
+    later_options = (*Optimizer.later_options, ("capturable", False), ("decoupled_weight_decay", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from functools import wraps
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 from .. import dtypes
 from ..autograd.node import RemovableHandle
@@ -83,7 +83,7 @@ class Optimizer:
     """
 
     #: options that states of older versions lack, and what they stand for there
-    later_options: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None, "differentiable": False}
+    later_options: tuple[tuple[str, Any], ...] = (("maximize", False), ("foreach", None), ("differentiable", False))
 
     state: defaultdict[Tensor, Any]
     param_groups: list[dict[str, Any]]
@@ -123,7 +123,7 @@ class Optimizer:
         self._prepare()
         self.defaults.setdefault("differentiable", False)
         for group in self.param_groups:
-            for name, value in self.later_options.items():
+            for name, value in self.later_options:
                 group.setdefault(name, value)
         for kept in self.state.values():
             if isinstance(kept, dict) and isinstance(kept.get("step"), float | int):

@@ -51,7 +51,7 @@ class RAdam(Optimizer):
         weight_decay: λ, which adds λ · p to g or, if `decoupled_weight_decay`, shrinks p itself.
     """
 
-    later_options = {**Optimizer.later_options, "capturable": False, "decoupled_weight_decay": False}
+    later_options = (*Optimizer.later_options, ("capturable", False), ("decoupled_weight_decay", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,

@@ -41,7 +41,7 @@ class RMSprop(Optimizer):
         weight_decay: λ, which adds λ · p to g.
     """
 
-    later_options = {**Optimizer.later_options, "momentum": 0, "centered": False, "capturable": False}
+    later_options = (*Optimizer.later_options, ("momentum", 0), ("centered", False), ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
                  weight_decay: float = 0, momentum: float = 0, centered: bool = False, capturable: bool = False,

@@ -34,7 +34,7 @@ class Rprop(Optimizer):
         step_sizes: the least and the largest step.
     """
 
-    later_options = {**Optimizer.later_options, "capturable": False}
+    later_options = (*Optimizer.later_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
                  step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,

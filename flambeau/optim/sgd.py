@@ -48,7 +48,7 @@ class SGD(Optimizer):
     tensor([0.7000], requires_grad=True)
     """
 
-    later_options = {**Optimizer.later_options, "nesterov": False, "fused": False}
+    later_options = (*Optimizer.later_options, ("nesterov", False), ("fused", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, momentum: float = 0, dampening: float = 0,
                  weight_decay: Any = 0, nesterov: bool = False, *, maximize: bool = False,

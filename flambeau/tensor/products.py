@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import grad_mode, inference
-from ..autograd.node import OpNode, layer, next_number
+from ..autograd.node import FREED, OpNode, layer, next_number
 from ..autograd.runs import plan_of
-from ..backends.errstate import IGNORE, reset_state, set_state
+from ..backends.errstate import quietly
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
 from .apply import apply, gradient_edge
@@ -38,14 +38,15 @@ _general_mm, _general_addmm, _transposed = functions_of(_mm), functions_of(_addm
 
 def _values(node: Any) -> Any:
     """The saved inputs' arrays, checked."""
-    saved = node.saved
-    if saved is not None and node.versions is None:
-        for x in saved:
-            counter = x._counter
-            if counter is not None and counter[0]:
-                break
-        else:
-            return [x._array for x in saved]
+    x, y = node.saved0, node.saved1
+    if node.versions is None and x is not FREED:
+        c = x._counter
+        if c is None or not c[0]:
+            if y is None:
+                return (x._array,)
+            c = y._counter
+            if c is None or not c[0]:
+                return x._array, y._array
     return node.unpack(False)
 
 
@@ -134,41 +135,45 @@ def _plain(x: Any, y: Any) -> bool:
 
 def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     """`mm` of plain matrices, recorded."""
-    token = set_state(IGNORE)
-    result = _fresh(_dot(x, y))
-    reset_state(token)
+    result = _fresh(_dot(x, y))  # BLAS warns of nothing
     mask = (1 if input._requires_grad else 0) + (2 if mat2._requires_grad else 0)
     if not mask or not _grad_enabled():
         if _inferring():
             result._inference = True
         return result
     node = OpNode()
-    left = _edge(input) if mask & 1 else None
-    right = _edge(mat2) if mask & 2 else None
-    node.edges = (left, right)
-    nr = (input._output_nr if mask & 1 else 0, mat2._output_nr if mask & 2 else 0)
-    node.edge_outputs = nr if nr != (0, 0) else None
+    node.edge0 = _edge(input) if mask & 1 else None
+    node.edge1 = _edge(mat2) if mask & 2 else None
+    node.n_edges = 2
+    if input._output_nr or mat2._output_nr:
+        node.edge_outputs = (input._output_nr, mat2._output_nr)
+    else:
+        node.edge_outputs = None
     node.seq = next_number()
     node.plan = plan = _mm_plans[mask]
-    node.run = plan.run  # type: ignore[union-attr]
+    node.run = plan.run
     node.extra = node.outputs = node.fix = node.versions = None
     if mask == 3:
-        node.saved = saved = (input, mat2)
+        node.saved0, node.saved1 = input, mat2
         node.consts = (x.strides, y.strides)
     elif mask == 1:
-        node.saved = saved = (mat2,)
+        node.saved0, node.saved1 = mat2, None
         node.consts = (x.strides,)
     else:
-        node.saved = saved = (input,)
+        node.saved0, node.saved1 = input, None
         node.consts = (y.strides,)
-    for s in saved:
-        counter = s._counter
-        if counter is not None and counter[0]:
-            node.versions = tuple([0 if s._counter is None else s._counter[0] for s in saved])
-            break
+    _note_versions(node)
     result._requires_grad = True
     result._node = node
     return result
+
+
+def _note_versions(node: Any) -> None:
+    x, y = node.saved0, node.saved1
+    c = x._counter
+    d = None if y is None else y._counter
+    if (c is not None and c[0]) or (d is not None and d[0]):
+        node.versions = tuple([0 if v._counter is None else v._counter[0] for v in node.saved])
 
 
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -363,13 +368,16 @@ def _turned(weight: Any, w: Any) -> Any:
             counter = weight._counter = [0]
         turned._counter = counter
         node = OpNode()
-        node.edges = (_edge(weight),)
+        node.edge0 = _edge(weight)
+        node.edge1 = None
+        node.n_edges = 1
         node.edge_outputs = (weight._output_nr,) if weight._output_nr else None
         node.seq = next_number()
         node.plan = _t_plan
         node.run = _run_t
         node.extra = node.outputs = node.fix = node.versions = None
-        node.saved = node.consts = ()
+        node.saved0 = node.saved1 = None
+        node.consts = ()
         turned._requires_grad = True
         turned._node = node
     else:
@@ -379,10 +387,11 @@ def _turned(weight: Any, w: Any) -> Any:
 
 def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b: Any) -> Any:
     """`addmm` of plain operands, recorded."""
-    token = set_state(IGNORE)
     array = _dot(x, w.T)
-    array += b
-    reset_state(token)
+    try:
+        quietly(np.add, array, b, array)
+    except RuntimeError:  # another thread is in there
+        array = array + b
     result = _fresh(array)
     if not mask:
         if _inferring():
@@ -390,26 +399,23 @@ def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any,
         return result
     turned = _turned(weight, w)
     node = OpNode()
+    node.seq = next_number()
     node.plan = _linear_plans[mask]
+    node.run = _linear_runs[mask]
+    node.extra = node.outputs = node.fix = node.versions = None
+    node.saved0 = input
     if mask == 7:
         node.edges = (_edge(bias), _edge(input), turned._node)
-        node.saved = saved = (input, turned)
+        node.saved1 = turned
         node.consts = (b.shape, x.strides, turned._array.strides, 1, 1)
         numbers = (bias._output_nr, input._output_nr, 0)
     else:
         node.edges = (_edge(bias), None, turned._node)
-        node.saved = saved = (input,)  # type: ignore[assignment]
+        node.saved1 = None
         node.consts = (b.shape, turned._array.strides, 1, 1)
         numbers = (bias._output_nr, 0, 0)
     node.edge_outputs = numbers if numbers != (0, 0, 0) else None
-    node.seq = next_number()
-    node.run = _linear_runs[mask]
-    node.extra = node.outputs = node.fix = node.versions = None
-    for s in saved:
-        counter = s._counter
-        if counter is not None and counter[0]:
-            node.versions = tuple([0 if s._counter is None else s._counter[0] for s in saved])
-            break
+    _note_versions(node)
     result._requires_grad = True
     result._node = node
     return result

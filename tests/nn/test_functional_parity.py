@@ -49,8 +49,8 @@ CALLS = [
     "interpolate(x[None], size=3, mode='area')", "interpolate(x[None], size=7, mode='nearest-exact')",
     "interpolate(x[None, None], scale_factor=(2, 1.5), mode='bilinear', recompute_scale_factor=True)",
     "interpolate(x[None, None], size=(5, 6), mode='bicubic', align_corners=True)",
-    "local_response_norm(x[None], 3)", "linear(x, y)", "bilinear(x, y, y.reshape(1, 3, 4)[:, :, :].expand(2, 3, 4)"
-    ".transpose(1, 2)[:, :4, :3] @ y)",
+    "local_response_norm(x[None], 3)", "linear(x, y)", ("bilinear(x, y, y.reshape(1, 3, 4)[:, :, :].expand(2, 3, 4)"
+    ".transpose(1, 2)[:, :4, :3] @ y)"),
     "dropout(x, 0.0)", "dropout(x, 0.5, training=False)", "scaled_dot_product_attention(x, y, y)",
     "scaled_dot_product_attention(x, y, y, is_causal=True)",
 ]
@@ -80,7 +80,8 @@ def test_call(call):
             (out * module.tensor(weights)).sum().backward()
         results.append((out.detach().numpy(), None if names["x"].grad is None else names["x"].grad.numpy()))
     (a, ga), (b, gb) = results
-    assert a.shape == b.shape and a.dtype == b.dtype
+    assert a.shape == b.shape
+    assert a.dtype == b.dtype
     np.testing.assert_allclose(b, a, rtol=2e-5, atol=2e-6)
     assert (ga is None) == (gb is None)
     if ga is not None:
@@ -109,7 +110,7 @@ def test_call(call):
 def test_error(call):
     caught = []
     for module, F in ((torch, TF), (flambeau, FF)):
-        with pytest.raises(Exception) as info, warnings.catch_warnings():  # noqa: B017, PT012
+        with pytest.raises(Exception) as info, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             eval(f"F.{call}", {**namespace(module), "F": F})
         caught.append((type(info.value), str(info.value)))

@@ -109,8 +109,8 @@ def test_assignment_before_init():
     (lambda m: nn.Module(3), TypeError, "Module.__init__() takes 1 positional argument but 2 were given"),
     (lambda m: nn.Module(a=3), TypeError, "Module.__init__() got an unexpected keyword argument 'a'"),
     (lambda m: m.get_extra_state(), RuntimeError,
-     "Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
-     "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."),
+     ("Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
+     "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug.")),
 ])
 def test_errors(act, error, text):
     m = nn.Linear(2, 2)
@@ -134,32 +134,39 @@ def test_kinds_replace_each_other():
     m = nn.Module()
     m.x = 3
     m.x = nn.Parameter(torch.zeros(1))
-    assert "x" in m._parameters and "x" not in m.__dict__
-    with pytest.raises(TypeError, match="cannot assign '.*ReLU' as parameter 'x'"):
+    assert "x" in m._parameters
+    assert "x" not in m.__dict__
+    with pytest.raises(TypeError, match=r"cannot assign '.*ReLU' as parameter 'x'"):
         m.x = nn.ReLU()
     del m.x
     m.x = nn.ReLU()
     assert "x" in m._modules
     m.x = nn.Parameter(torch.zeros(1))
-    assert "x" in m._parameters and "x" not in m._modules
+    assert "x" in m._parameters
+    assert "x" not in m._modules
     del m.x
     m.x = nn.Buffer(torch.zeros(1), persistent=False)
-    assert "x" in m._buffers and not m.state_dict()
+    assert "x" in m._buffers
+    assert not m.state_dict()
     m.x = torch.ones(1)  # a plain tensor replaces a buffer's value, and it stays what it was
-    assert "x" in m._buffers and not m.state_dict()
+    assert "x" in m._buffers
+    assert not m.state_dict()
     del m.x
-    assert not hasattr(m, "x") and "x" not in m._non_persistent_buffers_set
+    assert not hasattr(m, "x")
+    assert "x" not in m._non_persistent_buffers_set
 
 
 def test_buffer_is_a_marked_tensor():
     b = nn.Buffer(torch.ones(2))
-    assert isinstance(b, nn.Buffer) and isinstance(b, torch.Tensor)
+    assert isinstance(b, nn.Buffer)
+    assert isinstance(b, torch.Tensor)
     assert not isinstance(torch.ones(2), nn.Buffer)
 
 
 def test_none_reserves_a_name():
     m = nn.Linear(2, 2, bias=False)
-    assert m.bias is None and list(m.state_dict()) == ["weight"]
+    assert m.bias is None
+    assert list(m.state_dict()) == ["weight"]
     m.bias = nn.Parameter(torch.zeros(2))
     assert list(m.state_dict()) == ["weight", "bias"]
 
@@ -175,7 +182,8 @@ def test_paths():
 
 def test_dir_has_members_but_no_indices():
     names = dir(nn.Sequential(nn.Linear(1, 1)))
-    assert "forward" in names and "0" not in names
+    assert "forward" in names
+    assert "0" not in names
     assert {"weight", "bias", "in_features"} <= set(dir(nn.Linear(1, 1)))
 
 
@@ -223,7 +231,7 @@ def test_conversion_keeps_the_parameters():
     assert net.to("cpu", torch.float32).first.weight.dtype == torch.float32
     assert net.to(torch.ones(1, dtype=torch.float64)).seen.dtype == torch.float64
     assert net.to(dtype=torch.float32).seen.dtype == torch.float32
-    with pytest.raises(TypeError, match="nn.Module.to only accepts floating point or complex dtypes"):
+    with pytest.raises(TypeError, match=r"nn\.Module\.to only accepts floating point or complex dtypes"):
         net.to(torch.int32)
     with pytest.warns(UserWarning, match="Complex modules are a new feature"):
         nn.Linear(1, 1).to(torch.complex64)
@@ -269,10 +277,10 @@ def test_load_errors():
         'Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: "bias". \n\t'
         'Unexpected key(s) in state_dict: "x". \n\tsize mismatch for weight: copying a param with shape '
         "torch.Size([3, 3]) from checkpoint, the shape in current model is torch.Size([3, 2]).")
-    with pytest.raises(RuntimeError, match="expected torch.Tensor or Tensor-like object from checkpoint but "
+    with pytest.raises(RuntimeError, match=r"expected torch\.Tensor or Tensor-like object from checkpoint but "
                                            "received <class 'int'>"):
         m.load_state_dict({"weight": 1, "bias": torch.zeros(3)})
-    with pytest.raises(TypeError, match="Expected state_dict to be dict-like, got <class 'int'>."):
+    with pytest.raises(TypeError, match=r"Expected state_dict to be dict-like, got <class 'int'>\."):
         m.load_state_dict(3)
     keys = m.load_state_dict({"weight": torch.ones(3, 2), "z.y": torch.ones(1)}, strict=False)
     assert repr(keys) == "_IncompatibleKeys(missing_keys=['bias'], unexpected_keys=['z.y'])"
@@ -283,7 +291,9 @@ def test_load_assign():
     m = nn.Linear(2, 2)
     new = torch.ones(2, 2, dtype=torch.float64)
     m.load_state_dict({"weight": new, "bias": torch.zeros(2)}, assign=True)
-    assert m.weight.dtype == torch.float64 and m.weight.requires_grad and isinstance(m.weight, nn.Parameter)
+    assert m.weight.dtype == torch.float64
+    assert m.weight.requires_grad
+    assert isinstance(m.weight, nn.Parameter)
 
 
 def test_load_scalar_from_old_checkpoint():
@@ -320,7 +330,8 @@ def test_state_hooks():
     m.register_state_dict_pre_hook(lambda module, prefix, keep: seen.append(("pre", prefix, keep)))
     m.register_state_dict_post_hook(lambda module, state, prefix, meta: state.pop("0.bias") and None)
     state = m.state_dict()
-    assert seen == [("pre", "", False)] and list(state) == ["0.weight"]
+    assert seen == [("pre", "", False)]
+    assert list(state) == ["0.weight"]
     m._register_state_dict_hook(lambda module, state, prefix, meta: {"replaced": 1})
     assert m.state_dict() == {"replaced": 1}
 
@@ -334,7 +345,7 @@ def test_state_hooks():
     m.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
     assert repr(m.load_state_dict({"old": torch.zeros(1, 1)})) == "<All keys matched successfully>"
     m.register_load_state_dict_post_hook(lambda module, keys: 3)
-    with pytest.raises(AssertionError, match="it should be done inplace."):
+    with pytest.raises(AssertionError, match=r"it should be done inplace\."):
         m.load_state_dict({"old": torch.zeros(1, 1)})
 
 
@@ -435,8 +446,11 @@ def test_full_backward_hook():
     assert y.grad_fn.name() == "BackwardHookFunctionBackward"
     y.backward()
     (is_module, grad_input, grad_output), = seen
-    assert is_module and grad_input[0].item() == 3.0 and grad_output[0].item() == 1.0
-    assert x.grad.item() == 3.0 and m.factor.grad.item() == 2.0
+    assert is_module
+    assert grad_input[0].item() == 3.0
+    assert grad_output[0].item() == 1.0
+    assert x.grad.item() == 3.0
+    assert m.factor.grad.item() == 2.0
     with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks on a "
                                            "single Module"):
         m.register_backward_hook(lambda *args: None)
@@ -448,7 +462,8 @@ def test_full_backward_hooks_change_gradients():
     m.register_full_backward_hook(lambda module, gin, gout: (gin[0] + 1,))
     x = torch.tensor(2.0, requires_grad=True)
     m(x).backward()
-    assert x.grad.item() == 31.0 and m.factor.grad.item() == 20.0
+    assert x.grad.item() == 31.0
+    assert m.factor.grad.item() == 20.0
 
 
 def test_full_backward_hook_without_input_grad():
@@ -484,7 +499,8 @@ def test_copies_are_independent():
     a = Net()
     b = copy.deepcopy(a)
     b.first.weight.data.zero_()
-    assert a.first.weight.any() and not b.first.weight.any()
+    assert a.first.weight.any()
+    assert not b.first.weight.any()
     assert b.first.weight is not a.first.weight
 
 

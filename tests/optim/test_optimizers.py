@@ -27,7 +27,8 @@ def test_descends(cls):
         quadratic(p).backward()
         optimizer.step()
     assert quadratic(p).item() < first
-    assert p.is_leaf and p.requires_grad
+    assert p.is_leaf
+    assert p.requires_grad
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -74,7 +75,8 @@ def test_large_and_small_pieces_agree():
         p.grad = torch.full((size,), 0.3, dtype=torch.float64)
         q.grad = torch.full((5,), 0.3, dtype=torch.float64)
         optimizer.step()
-    assert set(p.tolist()) == set(q.tolist()) and len(set(q.tolist())) == 1
+    assert set(p.tolist()) == set(q.tolist())
+    assert len(set(q.tolist())) == 1
 
 
 def test_non_contiguous_parameters():
@@ -135,7 +137,8 @@ def test_zero_grad():
     p.grad = torch.ones(1)
     grad = p.grad
     optimizer.zero_grad(set_to_none=False)
-    assert p.grad is grad and grad.item() == 0.0
+    assert p.grad is grad
+    assert grad.item() == 0.0
     optimizer.zero_grad()
     assert p.grad is None
 
@@ -148,7 +151,9 @@ def test_tensor_lr():
     p.grad = torch.ones(1)
     optimizer.step()
     scheduler.step()
-    assert p.item() == 0.5 and optimizer.param_groups[0]["lr"] is lr and lr.item() == 0.25
+    assert p.item() == 0.5
+    assert optimizer.param_groups[0]["lr"] is lr
+    assert lr.item() == 0.25
 
 
 def test_hooks():
@@ -182,7 +187,8 @@ def test_pickle_and_deepcopy():
         assert other.state[q]["step"].item() == 1.0
         q.grad = torch.ones(1)
         other.step()
-        assert other.state[q]["step"].item() == 2.0 and optimizer.state[p]["step"].item() == 1.0
+        assert other.state[q]["step"].item() == 2.0
+        assert optimizer.state[p]["step"].item() == 1.0
 
 
 def test_old_states_count_in_numbers():

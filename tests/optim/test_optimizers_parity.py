@@ -62,7 +62,8 @@ def test_trajectory(source, size, dtype):
         assert list(state2["state"][key]) == list(kept)
         for name, value in kept.items():
             mine = state2["state"][key][name]
-            assert mine.numpy().dtype == value.numpy().dtype and mine.shape == value.shape
+            assert mine.numpy().dtype == value.numpy().dtype
+            assert mine.shape == value.shape
             np.testing.assert_allclose(mine.numpy(), value.numpy(), rtol=10 * rtol, atol=atol)
 
 
@@ -108,7 +109,7 @@ def test_errors(source):
     for module, optim in ((torch, theirs), (flambeau, ours)):
         P = lambda module=module: module.nn.Parameter(module.ones(2))
         names = {**{name: getattr(optim, name) for name in ours.__all__}, "torch": module, "P": P, "p": P()}
-        with pytest.raises(Exception) as info:  # noqa: B017 - whatever PyTorch raises
+        with pytest.raises(Exception) as info:
             eval(source, names)
         caught.append((type(info.value), str(info.value)))
     assert caught[1] == caught[0]
@@ -121,7 +122,8 @@ def test_print_and_signature(name):
     mine = getattr(ours, name)([flambeau.nn.Parameter(flambeau.ones(1))])
     its = getattr(theirs, name)([torch.nn.Parameter(torch.ones(1))])
     assert repr(mine) == repr(its)
-    assert mine.defaults == its.defaults and list(mine.param_groups[0]) == list(its.param_groups[0])
+    assert mine.defaults == its.defaults
+    assert list(mine.param_groups[0]) == list(its.param_groups[0])
     parameters = [[(p.name, p.default, p.kind) for p in inspect.signature(type(o)).parameters.values()]
                   for o in (mine, its)]
     assert parameters[0] == parameters[1]
@@ -227,7 +229,7 @@ def test_plateau(options):
 def test_scheduler_errors(source):
     caught = []
     for module, optim in ((torch, theirs), (flambeau, ours)):
-        with pytest.raises(Exception) as info:  # noqa: B017
+        with pytest.raises(Exception) as info:
             eval(source, {**vars(optim.lr_scheduler), "o": two_groups(module, optim)})
         caught.append((type(info.value), str(info.value)))
     assert caught[1] == caught[0]
@@ -243,4 +245,5 @@ def test_scheduler_warnings():
             scheduler.step(4)
             scheduler.get_lr()
         caught.append([(w.category, str(w.message)) for w in records])
-    assert len(caught[0]) == 3 and caught[1] == caught[0]
+    assert len(caught[0]) == 3
+    assert caught[1] == caught[0]

@@ -68,8 +68,8 @@ def _source(input: Tensor, dim: int, before: int, after: int, mode: str) -> list
         if before >= size or after >= size:
             where = dim % input.dim()
             raise RuntimeError(
-                f"Argument #{2 - 2 * dim}: Padding size should be less than the corresponding input dimension, but got: "
-                f"padding ({before}, {after}) at dimension {where} of input {list(input.size())}")
+                f"Argument #{2 - 2 * dim}: Padding size should be less than the corresponding input dimension, "
+                f"but got: padding ({before}, {after}) at dimension {where} of input {list(input.size())}")
         period = max(2 * size - 2, 1)
         return [min(i % period, period - i % period) for i in range(-before, size + after)]
     if size == 0:

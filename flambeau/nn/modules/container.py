@@ -306,6 +306,6 @@ def _checked_pairs(elements: Iterable[Any], owner: str) -> Iterator[Any]:
             raise TypeError(f"{owner} update sequence element #{i} should be Iterable; is"
                             f"{type(element).__name__}")
         if len(element) != 2:  # type: ignore[arg-type]
-            raise ValueError(f"{owner} update sequence element #{i} has length {len(element)}; "  # type: ignore
+            raise ValueError(f"{owner} update sequence element #{i} has length {len(element)}; "  # type: ignore[arg-type]
                              "2 is required")
         yield element

@@ -188,11 +188,13 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of `key`, or `default`."""
-        return self[key] if key in self else default
+        if key not in self:
+            return default
+        return self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new dict that has `default` under each of `keys`."""
-        return ParameterDict({key: default for key in keys})
+        return ParameterDict(dict.fromkeys(keys, default))
 
     def keys(self) -> Any:
         """The keys."""
