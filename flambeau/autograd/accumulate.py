@@ -11,9 +11,17 @@ import numpy as np
 from .. import dtypes
 from .node import layer
 
-# Without the global interpreter lock a reference count says nothing certain: copy then.
-_COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()
 _lock = threading.Lock()
+
+
+def _references(box: list[Any]) -> int:
+    g = box.pop()
+    return sys.getrefcount(g)
+
+
+# What a reference count is when nobody else refers to an array taken from a box, as this Python counts.
+# Without the global interpreter lock a count says nothing certain: copy always.
+_ALONE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
 
 
 def add_arrays(a: Any, b: Any) -> Any:
@@ -23,13 +31,15 @@ def add_arrays(a: Any, b: Any) -> Any:
     return a + b
 
 
-def accumulate(variable: Any, g: Any, tensors: bool) -> None:
+def accumulate(variable: Any, box: list[Any], tensors: bool) -> None:
     """variable.grad += g, in place where `.grad` exists and no graph is being made of it.
 
     Args:
         variable: a leaf tensor.
-        g: its cotangent: an array, or a tensor if `tensors`.
+        box: its cotangent, alone in a list, so that who calls need not refer to it: an array, or a
+            tensor if `tensors`. An array that nobody else refers to becomes the gradient; another is copied.
     """
+    g = box.pop()
     post = variable._post_accumulate_hooks
     with _lock:
         held = variable._grad
@@ -39,9 +49,8 @@ def accumulate(variable: Any, g: Any, tensors: bool) -> None:
             else:
                 variable._grad = held + g
         elif held is None:
-            # references: ours, our caller's frames' (AccumulateGrad.vjp, the engine) and getrefcount's own
-            if (_COUNTS and g.__class__ is np.ndarray and sys.getrefcount(g) <= 4 and g.base is None
-                    and g.flags.owndata and g.flags.writeable):
+            if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _ALONE and g.base is None and g.flags.owndata
+                    and g.flags.writeable):
                 mine = g
             else:
                 mine = np.array(g, order="K", copy=True, subok=False)

@@ -199,7 +199,9 @@ class _Run:
             for hook in list(node.extra.post_hooks.values()):
                 hook((), (kept,))
         else:
-            node.vjp(g, self.create)
+            box = [g]
+            del g
+            node.vjp(box, self.create)
 
     def capture(self, node: Node, outputs: list[int], g: Any) -> None:
         for output in outputs:
@@ -375,7 +377,7 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                 node = newest
         found = g = x = summed = held = None
         for leaf in leaves:
-            accumulate(leaf.variable, pending.pop(leaf), False)
+            accumulate(leaf.variable, [pop(leaf)], False)
     finally:
         grad_mode.reset(grad)
         reset_state(token)

@@ -138,7 +138,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         targets = []
         for i, x in enumerate(inputs):
             if not x._requires_grad:
-                raise RuntimeError(f"One of the differentiated Tensors does not require grad")
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
             targets.append(edge(x))
     captured = run_backward(roots, seeds, retain=bool(retain_graph), create=create_graph, targets=targets,
                             accumulate=True)
@@ -148,7 +148,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         for x, target in zip(inputs, targets or (), strict=True):
             g = captured.get(target)
             if g is not None and not target[0].is_leaf:
-                accumulate(x, g, create_graph)
+                accumulate(x, [g], create_graph)
 
 
 def _sequence_of_gradients(given: Any, count: int) -> tuple[Any, ...]:

@@ -80,7 +80,7 @@ class HookDict(OrderedDict):
 class Extra:
     """What few nodes have: hooks and metadata."""
 
-    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retained", "tensor_hooks")
+    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retained", "tangents", "tensor_hooks")
 
     def __init__(self) -> None:
         self.tensor_hooks: dict[int, HookDict] | None = None  # output number -> hooks on that cotangent
@@ -88,6 +88,7 @@ class Extra:
         self.pre_hooks: HookDict | None = None
         self.post_hooks: HookDict | None = None
         self.metadata: dict[Any, Any] | None = None
+        self.tangents: dict[int, Any] | None = None  # of saved outputs, by output number
 
 
 class _NodeType(type):
@@ -319,8 +320,15 @@ class OpNode(Node):
                 number = self.plan.outs[i - n_tensors]
                 if counter[0] != expected:
                     raise RuntimeError(_modified_output(self, array, number, counter[0], expected))
-                values.append(layer.wrap_output(array, self, number, counter) if tensors else array)
+                values.append(self._output(array, number, counter) if tensors else array)
         return values
+
+    def _output(self, array: np.ndarray, number: int, counter: list[int]) -> Any:
+        """A tensor for a saved output: this node's, with the tangent it had."""
+        tensor = layer.wrap_output(array, self, number, counter)
+        if self.extra is not None and self.extra.tangents and number in self.extra.tangents:
+            tensor._tangent = self.extra.tangents[number]
+        return tensor
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
         plan = self.plan
@@ -489,7 +497,7 @@ class AccumulateGrad(Node):
     def vjp(self, cotangents: Any, tensors: bool) -> tuple[()]:
         from .accumulate import accumulate
 
-        accumulate(self.variable, cotangents, tensors)
+        accumulate(self.variable, cotangents if type(cotangents) is list else [cotangents], tensors)
         return ()
 
     def name(self) -> str:

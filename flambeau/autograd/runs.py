@@ -40,6 +40,8 @@ def _choose(op: Op, plan: Plan) -> Run | None:
     if plan.consts:
         if len(inputs) == 1 and not saved and asked == [("xp", "g", inputs[0] + "_shape")]:
             return _of_shape(functions[0])
+        if len(inputs) == 1 and len(plan.steps) == 1:
+            return _of_plan(plan)
         return None
     if len(inputs) == 1 and len(rules) == 1:
         if asked[0] == ("g",):
@@ -92,6 +94,23 @@ def _of_input(rule: Rule) -> Run:
 def _of_shape(rule: Rule) -> Run:
     xp = layer.arrays
     return lambda node, g: (rule(xp, g, node.consts[0]),)
+
+
+def _of_plan(plan: Plan) -> Run:
+    """One input, whatever its rule asks for."""
+    xp, needs = layer.arrays, plan.needs
+    _, rule, pick = plan.steps[0]
+    if not plan.saves_tensors:
+        return lambda node, g: (rule(*pick((g, xp, needs, *node.consts))),)
+    if len(plan.outs) == 1 and not plan.tensors:
+        def run(node: Any, g: Any) -> Any:
+            counter = node.saved1
+            if counter is None or counter[0]:  # freed, or written to since
+                return (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
+            return (rule(*pick((g, xp, needs, node.saved0, *node.consts))),)
+
+        return run
+    return lambda node, g: (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
 
 
 def _of_input_over_xp(rule: Rule) -> Run:

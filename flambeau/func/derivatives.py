@@ -13,14 +13,15 @@ from ..autograd.interface import grad as gradients
 from ..autograd.modes import enable_grad, grad_mode
 from ..tensor import Tensor
 from ..tensor import functions as fn
-from ..tensor.forward_mode import dual_level, make_dual, unpack_dual
+from ..tensor.forward_mode import dual_level, make_dual, ungraphed, unpack_dual
+from ..tensor.interpreting import special
 from .trees import flatten, tensors_only
 
 
 def fresh(x: Tensor) -> Tensor:
     """`x` as the input of a graph of its own, still joined to the graph it came from."""
     with enable_grad():
-        return fn.view_as(x, x) if x._requires_grad else x.detach().requires_grad_()  # type: ignore[no-any-return, attr-defined]
+        return fn.view_as(x, x) if x._requires_grad else ungraphed(x).requires_grad_()  # type: ignore[no-any-return, attr-defined]
 
 
 def tracked(inputs: list[Tensor]) -> bool:
@@ -76,9 +77,9 @@ def grad_and_value(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0,
                 found = gradients(output, inner, create_graph=True, allow_unused=True)
             else:
                 found = (None,) * len(inner)
-        parts = [fn.zeros_like(x) if g is None else g if outer else g.detach()  # type: ignore[attr-defined]
+        parts = [fn.zeros_like(x) if g is None else g if outer else ungraphed(g)  # type: ignore[attr-defined]
                  for x, g in zip(leaves, found, strict=True)]
-        value = output if outer else output.detach()  # type: ignore[attr-defined]
+        value = output if outer else ungraphed(output)  # type: ignore[attr-defined]
         return (build(parts), (value, aux)) if has_aux else (build(parts), value)
 
     return wrapper
@@ -141,10 +142,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             return build([fn.zeros_like(x) for x in leaves])  # type: ignore[attr-defined]
         with enable_grad():
             found = gradients([o for o, _ in live], inner, [g for _, g in live], retain_graph=True,
-                              create_graph=keep, allow_unused=True)
-        return build([fn.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)])  # type: ignore[attr-defined]
+                              create_graph=keep or bool(special[0]), allow_unused=True)
+        return build([fn.zeros_like(x) if g is None else g if keep else ungraphed(g)
+                      for x, g in zip(leaves, found, strict=True)])  # type: ignore[attr-defined]
 
-    value = rebuild([o if outer else o.detach() for o in outputs])  # type: ignore[attr-defined]
+    value = rebuild([o if outer else ungraphed(o) for o in outputs])  # type: ignore[attr-defined]
     return (value, pull_back, aux) if has_aux else (value, pull_back)
 
 
@@ -162,7 +164,7 @@ def jvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any,
     (tensor(0.), tensor(2.))
     """
     if not isinstance(primals, tuple):
-        raise RuntimeError(f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call "
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call "
                            "f(*primals).")
     leaves, build = flatten(primals)
     directions, _ = flatten(tangents)

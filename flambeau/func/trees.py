@@ -14,12 +14,12 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
         keys = list(tree)
         parts = [flatten(tree[k]) for k in keys]
         kind: Any = type(tree)
-        make = lambda values: kind(zip(keys, values, strict=True))  # noqa: E731
+        make = lambda values: kind(zip(keys, values, strict=True))
     elif isinstance(tree, (tuple, list)):
         parts = [flatten(x) for x in tree]
         if hasattr(tree, "_fields"):
             kind = type(tree)
-            make = lambda values: kind(*values)  # noqa: E731
+            make = lambda values: kind(*values)
         else:
             kind = list if isinstance(tree, list) else tuple
             make = kind

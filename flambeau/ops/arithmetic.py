@@ -170,7 +170,7 @@ def remainder(xp, input, other):
 
 
 remainder.vjp(input=lambda g: g,
-              other=lambda xp, g, input, other: -(g * xp.floor_divide(input, other)))
+              other=lambda xp, g, input, other: -(g * xp._div_floored(input, other, rounding_mode="floor")))
 
 
 @elementwise(name="remainder", key="_remainder_number", node="RemainderBackward0", expose=(), promoting=("other",),
@@ -206,7 +206,7 @@ def fmod(xp, input, other):
 
 
 fmod.vjp(input=lambda g: g,
-         other=lambda xp, g, input, other: -(g * xp.trunc(input / other)))
+         other=lambda xp, g, input, other: -(g * xp._div_rounded(input, other, rounding_mode="trunc")))
 
 
 @elementwise(name="fmod", key="_fmod_number", node="FmodBackward0", expose=(), promoting=("other",),

@@ -406,3 +406,33 @@ def _squeeze_fresh(xp, input, *, dim):
 
 
 _squeeze_fresh.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+
+
+# ----- a form in three vectors ----------------------------------------------------------
+
+
+def _rows_by_maps(xp, rows, weight, dims):
+    """rows (b, k) times maps (o, l, k), which `dims` make (k, o, l) of the weight: (b, o, l)."""
+    turned = xp.permute(weight, dims)
+    k, o, m = turned.shape
+    return xp.reshape(xp.mm(rows, xp.reshape(turned, (k, o * m))), (rows.shape[0], o, m))
+
+
+@linear("input1", "weight", "input2", name="_trilinear", node="TrilinearBackward0", expose=())
+def _trilinear(xp, input1, weight, input2):
+    """out[b, o] = Σ input1[b, i] · weight[o, i, j] · input2[b, j]."""
+    return xp.sum(xp.unsqueeze(input1, 1) * _rows_by_maps(xp, input2, weight, (2, 0, 1)), 2)
+
+
+def _by_weight(xp, g, input1, input2):
+    (b, o), i, j = g.shape, input1.shape[1], input2.shape[1]
+    pairs = xp.reshape(xp.unsqueeze(g, 2) * xp.unsqueeze(input1, 1), (b, o * i))
+    return xp.reshape(xp.mm(xp.t(pairs), input2), (o, i, j))
+
+
+_trilinear.vjp(
+    input1=lambda xp, g, weight, input2: xp.sum(
+        xp.unsqueeze(g, 2) * _rows_by_maps(xp, input2, weight, (2, 0, 1)), 1),
+    weight=lambda xp, g, input1, input2: _by_weight(xp, g, input1, input2),
+    input2=lambda xp, g, input1, weight: xp.sum(
+        xp.unsqueeze(g, 2) * _rows_by_maps(xp, input1, weight, (1, 0, 2)), 1))

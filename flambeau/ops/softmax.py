@@ -5,7 +5,7 @@ from __future__ import annotations
 from .declare import lacks, op
 
 
-@op(node="SoftmaxBackward0", refuses=lacks("softmax_kernel_impl", "bool", "integer", "complex"), dtype_converts=True,
+@op(node="SoftmaxBackward0", refuses=lacks("softmax_kernel_impl", "bool", "integer", "complex"),
     expose=("torch", "method", "special"))
 def softmax(xp, input, *, dim, dtype=None):
     """exp(input) / Σ exp(input) along `dim`, without overflow.
@@ -17,7 +17,7 @@ def softmax(xp, input, *, dim, dtype=None):
     >>> torch.softmax(torch.tensor([0., 0., 1000.]), dim=0)
     tensor([0., 0., 1.])
     """
-    return xp.softmax(input, dim)
+    return xp.softmax(input, dim, dtype)
 
 
 def _softmax_slope(xp, g, out, dim):
@@ -30,7 +30,7 @@ softmax.jvp(lambda xp, t_input, out, dim: _softmax_slope(xp, t_input, out, dim))
 
 
 @op(node="LogSoftmaxBackward0", refuses=lacks("log_softmax_kernel_impl", "bool", "integer", "complex"),
-    dtype_converts=True, expose=("torch", "method", "special"))
+    expose=("torch", "method", "special"))
 def log_softmax(xp, input, *, dim, dtype=None):
     """log(softmax(input)) along `dim`, computed without overflow.
 
@@ -38,7 +38,7 @@ def log_softmax(xp, input, *, dim, dtype=None):
     >>> torch.log_softmax(torch.tensor([0., 0.]), dim=0)
     tensor([-0.6931, -0.6931])
     """
-    return xp.log_softmax(input, dim)
+    return xp.log_softmax(input, dim, dtype)
 
 
 log_softmax.vjp(input=lambda xp, g, out, dim: xp._log_softmax_slope(g, out, dim=dim))

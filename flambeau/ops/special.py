@@ -141,12 +141,12 @@ digamma.vjp(input=lambda xp, g, input: g * xp._polygamma(input, n=1))
 
 
 @elementwise(promote="float", name="polygamma", key="_polygamma", expose=(), refuses=_real("polygamma"))
-def polygamma(xp, input, *, n):
+def polygamma_of_order(xp, input, *, n):
     """The n-th derivative of digamma(x)."""
     return xp.polygamma(n, input)
 
 
-polygamma.vjp(input=lambda xp, g, input, n: g * xp._polygamma(input, n=n + 1))
+polygamma_of_order.vjp(input=lambda xp, g, input, n: g * xp._polygamma(input, n=n + 1))
 
 
 @elementwise(promote="float", expose=("torch", "method", "inplace"), refuses=_real("arange_cpu"))

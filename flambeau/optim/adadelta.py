@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from .arithmetic import advance, number, run
-from .optimizer import Optimizer, check_lr, check_not_negative, new_step, signed, without_grad, zeros_like
+from .optimizer import FirstOrder, check_lr, check_not_negative, new_step, signed, zeros_like
 
 __all__ = ["Adadelta"]
 
@@ -24,7 +24,7 @@ def rule(xp: Any, param: Any, grad: Any, square: Any, steps: Any, lr: float, rho
     xp.add_(param, delta, alpha=-lr)
 
 
-class Adadelta(Optimizer):
+class Adadelta(FirstOrder):
     """p ← p - lr · Δ with Δ = √(u + eps) / √(v + eps) · g, v and u the running averages of g² and Δ².
 
     Args:
@@ -33,7 +33,7 @@ class Adadelta(Optimizer):
         weight_decay: λ, which adds λ · p to g.
     """
 
-    later_options = (*Optimizer.later_options, ("capturable", False))
+    later_options = (*FirstOrder.later_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6,
                  weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
@@ -46,15 +46,11 @@ class Adadelta(Optimizer):
                                   "maximize": maximize, "capturable": capturable, "foreach": foreach,
                                   "differentiable": differentiable})
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            for param, grad, state in self._with_grad(group):
-                if not state:
-                    state.update(step=new_step(), square_avg=zeros_like(param), acc_delta=zeros_like(param))
-                advance(state["step"])
-                run(rule, param, grad, (state["square_avg"], state["acc_delta"]), number(group["lr"]),
-                    group["rho"], group["eps"], group["weight_decay"], group["maximize"],
-                    differentiable=group["differentiable"])
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        for param, grad, state in self._with_grad(group):
+            if not state:
+                state.update(step=new_step(), square_avg=zeros_like(param), acc_delta=zeros_like(param))
+            advance(state["step"])
+            run(rule, param, grad, (state["square_avg"], state["acc_delta"]), number(group["lr"]),
+                group["rho"], group["eps"], group["weight_decay"], group["maximize"],
+                differentiable=group["differentiable"])

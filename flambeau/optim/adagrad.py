@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import functions as fn
 from .arithmetic import advance, number, run
-from .optimizer import Optimizer, check_fused, check_lr, check_not_negative, new_step, signed, without_grad
+from .optimizer import FirstOrder, check_fused, check_lr, check_not_negative, new_step, signed
 
 __all__ = ["Adagrad"]
 
@@ -22,7 +22,7 @@ def rule(xp: Any, param: Any, grad: Any, total: Any, rate: float, eps: float, we
     xp.addcdiv_(param, grad, xp.add(xp.sqrt(total), eps), value=-rate)
 
 
-class Adagrad(Optimizer):
+class Adagrad(FirstOrder):
     """p ← p - lr · g / (√Σg² + eps).
 
     Args:
@@ -31,7 +31,7 @@ class Adagrad(Optimizer):
         initial_accumulator_value: where the sum starts.
     """
 
-    later_options = (*Optimizer.later_options, ("fused", None))
+    later_options = (*FirstOrder.later_options, ("fused", None))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
                  initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
@@ -56,13 +56,9 @@ class Adagrad(Optimizer):
             for param in group["params"]:
                 self.state[param]["sum"].share_memory_()
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            for param, grad, state in self._with_grad(group):
-                step = advance(state["step"])
-                rate = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
-                run(rule, param, grad, (state["sum"],), rate, group["eps"], group["weight_decay"],
-                    group["maximize"], differentiable=group["differentiable"])
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        for param, grad, state in self._with_grad(group):
+            step = advance(state["step"])
+            rate = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+            run(rule, param, grad, (state["sum"],), rate, group["eps"], group["weight_decay"],
+                group["maximize"], differentiable=group["differentiable"])

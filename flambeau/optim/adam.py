@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import Tensor
 from .arithmetic import advance, number, run
 from .optimizer import (
-    Optimizer,
+    FirstOrder,
     check_betas,
     check_fused,
     check_lr,
     new_step,
     signed,
-    without_grad,
     zeros_like,
 )
 
@@ -42,7 +41,7 @@ def rule(xp: Any, param: Any, grad: Any, average: Any, square: Any, largest: Any
     xp.addcdiv_(param, average, scale, value=-step_size)
 
 
-class Adam(Optimizer):
+class Adam(FirstOrder):
     """p ← p - lr · m̂ / (√v̂ + eps), with m and v the running averages of g and g², freed from their start at 0.
 
     Args:
@@ -63,7 +62,7 @@ class Adam(Optimizer):
     tensor([0.9000], requires_grad=True)
     """
 
-    later_options = (*Optimizer.later_options, ("amsgrad", False), ("capturable", False), ("fused", None),
+    later_options = (*FirstOrder.later_options, ("amsgrad", False), ("capturable", False), ("fused", None),
                      ("decoupled_weight_decay", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
@@ -92,23 +91,19 @@ class Adam(Optimizer):
         super().__init__(params, defaults)
         check_fused(self, fused, foreach, differentiable)
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            differentiable = group["differentiable"]
-            lr = group["lr"] if differentiable else number(group["lr"])
-            beta1, beta2 = group["betas"] if differentiable else map(number, group["betas"])
-            for param, grad, state in self._with_grad(group):
-                if not state:
-                    state["step"] = new_step()
-                    state["exp_avg"] = zeros_like(param)
-                    state["exp_avg_sq"] = zeros_like(param)
-                    if group["amsgrad"]:
-                        state["max_exp_avg_sq"] = zeros_like(param)
-                largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
-                step = advance(state["step"])
-                run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"], largest), lr, beta1, beta2,
-                    group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],
-                    step, differentiable=differentiable)
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        differentiable = group["differentiable"]
+        lr = group["lr"] if differentiable else number(group["lr"])
+        beta1, beta2 = group["betas"] if differentiable else map(number, group["betas"])
+        for param, grad, state in self._with_grad(group):
+            if not state:
+                state["step"] = new_step()
+                state["exp_avg"] = zeros_like(param)
+                state["exp_avg_sq"] = zeros_like(param)
+                if group["amsgrad"]:
+                    state["max_exp_avg_sq"] = zeros_like(param)
+            largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
+            step = advance(state["step"])
+            run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"], largest), lr, beta1, beta2,
+                group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],
+                step, differentiable=differentiable)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from .arithmetic import advance, number, run
 from .optimizer import (
-    Optimizer,
+    FirstOrder,
     check_betas,
     check_lr,
     check_not_negative,
     new_step,
     signed,
-    without_grad,
     zeros_like,
 )
 
@@ -31,7 +30,7 @@ def rule(xp: Any, param: Any, grad: Any, average: Any, largest: Any, lr: float, 
     xp.addcdiv_(param, average, largest, value=-lr / (1 - beta1**step))
 
 
-class Adamax(Optimizer):
+class Adamax(FirstOrder):
     """p ← p - lr · m̂ / u, with m the running average of g and u ← max(beta₂ · u, |g| + eps).
 
     Args:
@@ -39,7 +38,7 @@ class Adamax(Optimizer):
         weight_decay: λ, which adds λ · p to g.
     """
 
-    later_options = (*Optimizer.later_options, ("capturable", False))
+    later_options = (*FirstOrder.later_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
@@ -52,16 +51,12 @@ class Adamax(Optimizer):
                                   "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
                                   "capturable": capturable})
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            beta1, beta2 = group["betas"]
-            for param, grad, state in self._with_grad(group):
-                if not state:
-                    state.update(step=new_step(), exp_avg=zeros_like(param), exp_inf=zeros_like(param))
-                step = advance(state["step"])
-                run(rule, param, grad, (state["exp_avg"], state["exp_inf"]), number(group["lr"]), beta1, beta2,
-                    group["eps"], group["weight_decay"], group["maximize"], step,
-                    differentiable=group["differentiable"])
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        for param, grad, state in self._with_grad(group):
+            if not state:
+                state.update(step=new_step(), exp_avg=zeros_like(param), exp_inf=zeros_like(param))
+            step = advance(state["step"])
+            run(rule, param, grad, (state["exp_avg"], state["exp_inf"]), number(group["lr"]), beta1, beta2,
+                group["eps"], group["weight_decay"], group["maximize"], step,
+                differentiable=group["differentiable"])

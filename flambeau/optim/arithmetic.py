@@ -22,19 +22,38 @@ from ..tensor import functions as fn
 PIECE = 16384
 #: up to which size a float32 result is rounded once where PyTorch's is
 EXACT = 2048
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+SINGLE = np.dtype(np.float32)
+FLOATS = (SINGLE, np.dtype(np.float64))
 
 
 def _fused(x: Any, y: Any, factor: Any, out: Any = None) -> Any:
     """x + factor · y, rounded once, as the fused multiply-add of PyTorch's kernels does.
 
-    In float32 the product is exact in float64. That costs four times as much, which nobody notices where the
-    arrays are small; where they are large, or float64, the product is rounded too.
+    In float32 the product is exact in float64. That costs time which nobody notices where the arrays are small;
+    where they are large, or float64, the product is rounded too.
     """
-    if x.size <= EXACT and x.dtype == np.float32:
-        product = np.multiply(y, np.float32(factor) if isinstance(factor, float) else factor, dtype=np.float64)
-        return np.add(x, product, out=np.empty_like(x) if out is None else out, casting="same_kind")
-    return np.add(x, np.multiply(y, factor), out=out)
+    if x.size > EXACT or x.dtype != SINGLE:
+        return np.add(x, np.multiply(y, factor), out=out)
+    product = y.astype(np.float64)
+    product *= single(factor) if factor.__class__ is float else factor
+    product += x
+    if out is None:
+        return product.astype(SINGLE)
+    out[...] = product
+    return out
+
+
+def single(value: float) -> float:
+    """A number as float32 has it; an optimizer asks for the same few again and again."""
+    found = _singles.get(value)
+    if found is None:
+        if len(_singles) > 1000:
+            _singles.clear()
+        found = _singles[value] = float(np.float32(value))
+    return found
+
+
+_singles: dict[float, float] = {}
 
 
 def _array_add(x: Any, y: Any, alpha: float = 1) -> Any:
@@ -65,10 +84,7 @@ def _array_lerp_(x: Any, y: Any, weight: float) -> Any:
     difference = np.subtract(y, x)
     if weight < 0.5:
         return _fused(x, difference, weight, out=x)
-    back = weight - 1
-    if x.dtype == np.float32:
-        back = float(np.float32(weight) - np.float32(1))
-    return _fused(y, difference, back, out=x)
+    return _fused(y, difference, single(weight) - 1 if x.dtype == SINGLE else weight - 1, out=x)
 
 
 def _array_copy_(x: Any, y: Any) -> Any:
@@ -116,14 +132,15 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
         state: tensors in the parameter's shape, or None.
         differentiable: record what the rule does.
     """
-    values = None if differentiable else _arrays_of(param, grad, state)
+    array = None if differentiable else getattr(param, "_array", None)
+    values = None if array.__class__ is not np.ndarray else _arrays_of(array, grad, state)
     if values is None:
         if param.is_complex():
             # real and imaginary parts are two parameters
             param, grad, *state = (None if t is None else fn.view_as_real(t) for t in (param, grad, *state))
         rule(tensors, param, grad, *state, *scalars)
         return
-    size = values[0].size
+    size = array.size
     if size <= PIECE or not all(a is None or a.flags.c_contiguous for a in values):
         rule(arrays, *values, *scalars)
     else:
@@ -136,18 +153,15 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
             t._bump_version()
 
 
-def _arrays_of(param: Any, grad: Any, state: tuple) -> list[Any] | None:
-    """The arrays of all, if they are plain float arrays of one dtype and shape."""
-    first = getattr(param, "_array", None)
-    if type(first) is not np.ndarray or first.dtype not in FLOATS:
+def _arrays_of(array: np.ndarray, grad: Any, state: tuple) -> list[Any] | None:
+    """The arrays of the parameter, its gradient and its state, if they are plain floats of one dtype and shape."""
+    dtype, shape = array.dtype, array.shape
+    if dtype not in FLOATS:
         return None
-    found: list[Any] = [first]
+    found: list[Any] = [array]
     for t in (grad, *state):
-        if t is None:
-            found.append(None)
-            continue
-        a = t._array
-        if type(a) is not np.ndarray or a.dtype != first.dtype or a.shape != first.shape:
+        a = None if t is None else t._array
+        if a is not None and (a.__class__ is not np.ndarray or a.dtype != dtype or a.shape != shape):
             return None
         found.append(a)
     return found

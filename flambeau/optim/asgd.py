@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import functions as fn
 from .arithmetic import advance, number, run
-from .optimizer import Optimizer, check_lr, check_not_negative, new_step, signed, without_grad, zeros_like
+from .optimizer import FirstOrder, check_lr, check_not_negative, new_step, signed, zeros_like
 
 __all__ = ["ASGD"]
 
@@ -26,7 +26,7 @@ def rule(xp: Any, param: Any, grad: Any, average: Any, eta: float, lambd: float,
         xp.copy_(average, param)
 
 
-class ASGD(Optimizer):
+class ASGD(FirstOrder):
     """Gradient descent with falling steps, keeping in state "ax" the average of the parameters from step t0 on.
 
     Args:
@@ -36,7 +36,7 @@ class ASGD(Optimizer):
         weight_decay: λ, which adds λ · p to g.
     """
 
-    later_options = (*Optimizer.later_options, ("capturable", False))
+    later_options = (*FirstOrder.later_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
                  t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
@@ -47,19 +47,15 @@ class ASGD(Optimizer):
                                   "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
                                   "differentiable": differentiable, "capturable": capturable})
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            lr, lambd = number(group["lr"]), group["lambd"]
-            for param, grad, state in self._with_grad(group):
-                if not state:
-                    dtype = new_step().dtype
-                    state.update(step=new_step(), eta=fn.tensor(lr, dtype=dtype), mu=fn.ones((), dtype=dtype),
-                                 ax=zeros_like(param))
-                step = advance(state["step"])
-                run(rule, param, grad, (state["ax"],), state["eta"].item(), lambd, state["mu"].item(),
-                    group["weight_decay"], group["maximize"], differentiable=group["differentiable"])
-                state["eta"].fill_(lr / ((1 + lambd * lr * step) ** group["alpha"]))
-                state["mu"].fill_(1 / max(1, step - group["t0"]))
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        lr, lambd = number(group["lr"]), group["lambd"]
+        for param, grad, state in self._with_grad(group):
+            if not state:
+                dtype = new_step().dtype
+                state.update(step=new_step(), eta=fn.tensor(lr, dtype=dtype), mu=fn.ones((), dtype=dtype),
+                             ax=zeros_like(param))
+            step = advance(state["step"])
+            run(rule, param, grad, (state["ax"],), state["eta"].item(), lambd, state["mu"].item(),
+                group["weight_decay"], group["maximize"], differentiable=group["differentiable"])
+            state["eta"].fill_(lr / ((1 + lambd * lr * step) ** group["alpha"]))
+            state["mu"].fill_(1 / max(1, step - group["t0"]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..tensor import Tensor, enable_grad
+from ..tensor import Tensor, enable_grad, no_grad
 from ..tensor import functions as fn
 from .arithmetic import number
-from .optimizer import Optimizer, check_lr, without_grad
+from .optimizer import Optimizer, check_lr
 
 __all__ = ["LBFGS"]
 
@@ -73,7 +73,7 @@ class LBFGS(Optimizer):
         for p, values in zip(self._params, saved, strict=True):
             p.copy_(values)
 
-    @without_grad
+    @no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Iterate; returns the first loss."""
         group = self.param_groups[0]

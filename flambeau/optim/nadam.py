@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import functions as fn
 from .arithmetic import advance, number, run
 from .optimizer import (
-    Optimizer,
+    FirstOrder,
     check_betas,
     check_lr,
     check_not_negative,
     new_step,
     signed,
-    without_grad,
     zeros_like,
 )
 
@@ -38,7 +37,7 @@ def rule(xp: Any, param: Any, grad: Any, average: Any, square: Any, lr: float, b
     xp.addcdiv_(param, average, scale, value=(-lr * mu_next) / (1.0 - mu_product * mu_next))
 
 
-class NAdam(Optimizer):
+class NAdam(FirstOrder):
     """Adam that steps along a mixture of m and g, mixed by a momentum that grows with the steps.
 
     Args:
@@ -47,7 +46,7 @@ class NAdam(Optimizer):
         momentum_decay: how fast the momentum grows.
     """
 
-    later_options = (*Optimizer.later_options, ("capturable", False), ("decoupled_weight_decay", False))
+    later_options = (*FirstOrder.later_options, ("capturable", False), ("decoupled_weight_decay", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
@@ -63,22 +62,18 @@ class NAdam(Optimizer):
                                   "foreach": foreach, "capturable": capturable,
                                   "differentiable": differentiable})
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            beta1, beta2 = group["betas"]
-            decay = group["momentum_decay"]
-            for param, grad, state in self._with_grad(group):
-                if not state:
-                    state.update(step=new_step(), mu_product=fn.ones((), dtype=new_step().dtype),
-                                 exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
-                step = advance(state["step"])
-                mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
-                mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
-                state["mu_product"] *= mu
-                run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), number(group["lr"]), beta1,
-                    beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
-                    group["maximize"], step, mu, mu_next, state["mu_product"].item(),
-                    differentiable=group["differentiable"])
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        decay = group["momentum_decay"]
+        for param, grad, state in self._with_grad(group):
+            if not state:
+                state.update(step=new_step(), mu_product=fn.ones((), dtype=new_step().dtype),
+                             exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+            step = advance(state["step"])
+            mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
+            mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
+            state["mu_product"] *= mu
+            run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), number(group["lr"]), beta1,
+                beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
+                group["maximize"], step, mu, mu_next, state["mu_product"].item(),
+                differentiable=group["differentiable"])

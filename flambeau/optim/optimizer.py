@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd.node import RemovableHandle
+from ..backends.errstate import IGNORE, reset_state, set_state
 from ..nn.naming import typename
 from ..tensor import Tensor, enable_grad, no_grad
 from ..tensor import functions as fn
@@ -338,15 +339,27 @@ def _adapted(value: Any, param: Tensor, group: dict[str, Any], key: Any = None) 
     return value
 
 
-def without_grad(step: Callable) -> Callable:
-    """`step` without recording, unless the optimizer is differentiable."""
+class FirstOrder(Optimizer):
+    """Optimizers that update each group once a step; a subclass says how in `_update`."""
 
-    @wraps(step)
-    def call(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        with enable_grad() if self.defaults.get("differentiable") else no_grad():
-            return step(self, *args, **kwargs)
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters once, from their gradients.
 
-    return call
+        Args:
+            closure: computes the loss anew, and its gradients; its result is returned.
+        """
+        loss = self._evaluate(closure)
+        with enable_grad() if self.defaults["differentiable"] else no_grad():
+            token = set_state(IGNORE)
+            try:
+                for group in self.param_groups:
+                    self._update(group)
+            finally:
+                reset_state(token)
+        return loss
+
+    def _update(self, group: dict[str, Any]) -> None:
+        raise NotImplementedError
 
 
 def zeros_like(param: Tensor) -> Tensor:

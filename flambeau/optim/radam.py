@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from .arithmetic import advance, number, run
 from .optimizer import (
-    Optimizer,
+    FirstOrder,
     check_betas,
     check_lr,
     check_not_negative,
     new_step,
     signed,
-    without_grad,
     zeros_like,
 )
 
@@ -43,7 +42,7 @@ def rule(xp: Any, param: Any, grad: Any, average: Any, square: Any, lr: float, b
     xp.add_(param, update, alpha=-1.0)
 
 
-class RAdam(Optimizer):
+class RAdam(FirstOrder):
     """Adam whose steps are rectified by the variance of the second average; while that has none, plain momentum.
 
     Args:
@@ -51,7 +50,7 @@ class RAdam(Optimizer):
         weight_decay: λ, which adds λ · p to g or, if `decoupled_weight_decay`, shrinks p itself.
     """
 
-    later_options = (*Optimizer.later_options, ("capturable", False), ("decoupled_weight_decay", False))
+    later_options = (*FirstOrder.later_options, ("capturable", False), ("decoupled_weight_decay", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
@@ -66,16 +65,12 @@ class RAdam(Optimizer):
                                   "decoupled_weight_decay": decoupled_weight_decay,
                                   "differentiable": differentiable})
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            beta1, beta2 = group["betas"]
-            for param, grad, state in self._with_grad(group):
-                if not state:
-                    state.update(step=new_step(), exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
-                step = advance(state["step"])
-                run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), number(group["lr"]), beta1,
-                    beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
-                    group["maximize"], step, differentiable=group["differentiable"])
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        for param, grad, state in self._with_grad(group):
+            if not state:
+                state.update(step=new_step(), exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+            step = advance(state["step"])
+            run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), number(group["lr"]), beta1,
+                beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
+                group["maximize"], step, differentiable=group["differentiable"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from .arithmetic import advance, number, run
-from .optimizer import Optimizer, check_lr, check_not_negative, new_step, signed, without_grad, zeros_like
+from .optimizer import FirstOrder, check_lr, check_not_negative, new_step, signed, zeros_like
 
 __all__ = ["RMSprop"]
 
@@ -31,7 +31,7 @@ def rule(xp: Any, param: Any, grad: Any, square: Any, average: Any, buffer: Any,
         xp.addcdiv_(param, grad, scale, value=-lr)
 
 
-class RMSprop(Optimizer):
+class RMSprop(FirstOrder):
     """p ← p - lr · g / (√v + eps), with v the running average of g².
 
     Args:
@@ -41,7 +41,7 @@ class RMSprop(Optimizer):
         weight_decay: λ, which adds λ · p to g.
     """
 
-    later_options = (*Optimizer.later_options, ("momentum", 0), ("centered", False), ("capturable", False))
+    later_options = (*FirstOrder.later_options, ("momentum", 0), ("centered", False), ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
                  weight_decay: float = 0, momentum: float = 0, centered: bool = False, capturable: bool = False,
@@ -52,22 +52,18 @@ class RMSprop(Optimizer):
                                   "centered": centered, "weight_decay": weight_decay, "capturable": capturable,
                                   "foreach": foreach, "maximize": maximize, "differentiable": differentiable})
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            momentum, centered = group["momentum"], group["centered"]
-            for param, grad, state in self._with_grad(group):
-                if not state:
-                    state.update(step=new_step(), square_avg=zeros_like(param))
-                    if momentum > 0:
-                        state["momentum_buffer"] = zeros_like(param)
-                    if centered:
-                        state["grad_avg"] = zeros_like(param)
-                advance(state["step"])
-                average = state["grad_avg"] if centered else None
-                buffer = state["momentum_buffer"] if momentum > 0 else None
-                run(rule, param, grad, (state["square_avg"], average, buffer), number(group["lr"]),
-                    group["alpha"], group["eps"], group["weight_decay"], momentum, group["maximize"],
-                    differentiable=group["differentiable"])
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        momentum, centered = group["momentum"], group["centered"]
+        for param, grad, state in self._with_grad(group):
+            if not state:
+                state.update(step=new_step(), square_avg=zeros_like(param))
+                if momentum > 0:
+                    state["momentum_buffer"] = zeros_like(param)
+                if centered:
+                    state["grad_avg"] = zeros_like(param)
+            advance(state["step"])
+            average = state["grad_avg"] if centered else None
+            buffer = state["momentum_buffer"] if momentum > 0 else None
+            run(rule, param, grad, (state["square_avg"], average, buffer), number(group["lr"]),
+                group["alpha"], group["eps"], group["weight_decay"], momentum, group["maximize"],
+                differentiable=group["differentiable"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import functions as fn
 from .arithmetic import advance, number, run
-from .optimizer import Optimizer, check_lr, new_step, signed, without_grad, zeros_like
+from .optimizer import FirstOrder, check_lr, new_step, signed, zeros_like
 
 __all__ = ["Rprop"]
 
@@ -25,7 +25,7 @@ def rule(xp: Any, param: Any, grad: Any, previous: Any, size: Any, smaller: floa
     xp.copy_(previous, grad)
 
 
-class Rprop(Optimizer):
+class Rprop(FirstOrder):
     """p ← p - s · sign(g), with a step s for each element that grows while the sign stays, and shrinks else.
 
     Args:
@@ -34,7 +34,7 @@ class Rprop(Optimizer):
         step_sizes: the least and the largest step.
     """
 
-    later_options = (*Optimizer.later_options, ("capturable", False))
+    later_options = (*FirstOrder.later_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
                  step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
@@ -46,16 +46,12 @@ class Rprop(Optimizer):
                                   "maximize": maximize, "differentiable": differentiable,
                                   "capturable": capturable})
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            for param, grad, state in self._with_grad(group):
-                if not state:
-                    lr = number(group["lr"])
-                    state.update(step=new_step(), prev=zeros_like(param),
-                                 step_size=fn.full_like(grad, complex(lr, lr) if param.is_complex() else lr))
-                advance(state["step"])
-                run(rule, param, grad, (state["prev"], state["step_size"]), *group["etas"],
-                    *group["step_sizes"], group["maximize"], differentiable=group["differentiable"])
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        for param, grad, state in self._with_grad(group):
+            if not state:
+                lr = number(group["lr"])
+                state.update(step=new_step(), prev=zeros_like(param),
+                             step_size=fn.full_like(grad, complex(lr, lr) if param.is_complex() else lr))
+            advance(state["step"])
+            run(rule, param, grad, (state["prev"], state["step_size"]), *group["etas"],
+                *group["step_sizes"], group["maximize"], differentiable=group["differentiable"])

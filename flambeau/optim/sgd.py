@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import functions as fn
 from .arithmetic import number, run
-from .optimizer import Optimizer, check_fused, check_lr, check_not_negative, signed, without_grad
+from .optimizer import FirstOrder, check_fused, check_lr, check_not_negative, signed
 
 __all__ = ["SGD"]
 
@@ -27,7 +27,7 @@ def rule(xp: Any, param: Any, grad: Any, buffer: Any, lr: float, momentum: float
     xp.add_(param, grad, alpha=-lr)
 
 
-class SGD(Optimizer):
+class SGD(FirstOrder):
     """p ← p - lr · b, where b ← momentum · b + (1 - dampening) · g is the gradient's running sum.
 
     Args:
@@ -48,7 +48,7 @@ class SGD(Optimizer):
     tensor([0.7000], requires_grad=True)
     """
 
-    later_options = (*Optimizer.later_options, ("nesterov", False), ("fused", False))
+    later_options = (*FirstOrder.later_options, ("nesterov", False), ("fused", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, momentum: float = 0, dampening: float = 0,
                  weight_decay: Any = 0, nesterov: bool = False, *, maximize: bool = False,
@@ -63,25 +63,21 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
         check_fused(self, fused, foreach, differentiable)
 
-    @without_grad
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = self._evaluate(closure)
-        for group in self.param_groups:
-            momentum = group["momentum"]
-            differentiable = group["differentiable"]
-            lr = group["lr"] if differentiable else number(group["lr"])
-            weight_decay = group["weight_decay"] if differentiable else number(group["weight_decay"])
-            for param in group["params"]:
-                grad = param.grad
-                if grad is None:
-                    continue
-                buffer, first = None, False
-                if momentum != 0:
-                    state = self.state[param]
-                    buffer = state.get("momentum_buffer")
-                    if buffer is None:
-                        buffer, first = fn.empty_like(grad), True
-                        state["momentum_buffer"] = buffer
-                run(rule, param, grad, (buffer,), lr, momentum, group["dampening"], weight_decay,
-                    group["nesterov"], group["maximize"], first, differentiable=differentiable)
-        return loss
+    def _update(self, group: dict[str, Any]) -> None:
+        momentum = group["momentum"]
+        differentiable = group["differentiable"]
+        lr = group["lr"] if differentiable else number(group["lr"])
+        weight_decay = group["weight_decay"] if differentiable else number(group["weight_decay"])
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            buffer, first = None, False
+            if momentum != 0:
+                state = self.state[param]
+                buffer = state.get("momentum_buffer")
+                if buffer is None:
+                    buffer, first = fn.empty_like(grad), True
+                    state["momentum_buffer"] = buffer
+            run(rule, param, grad, (buffer,), lr, momentum, group["dampening"], weight_decay,
+                group["nesterov"], group["maximize"], first, differentiable=differentiable)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import grad_mode, inference
-from ..autograd.node import next_number
+from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..ops.declare import Op
-from .apply import apply, gradient_edge, kernel_of, node_class
+from .apply import apply, gradient_edge, kernel_of
 from .fast import F32, F64, asarray, ndarray, new
 from .interpreting import special
 from .returns import named_result
@@ -51,7 +51,6 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
     kernel = kernel or kernel_of(op)
     if not op.differentiable:
         return _undifferentiated(op, kernel)
-    cls = node_class(op)
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
     constants = _constants(op, plan.consts)
@@ -81,34 +80,36 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             if _inferring():
                 result._inference = True
             return result
-        node = new(cls)
+        node = OpNode()
         edge = input._node
         if edge is None or input._base is not None:
             edge = gradient_edge(input)
-        node.edges = (edge,)
+        node.edge0 = edge
+        node.edge1 = None
+        node.n_edges = 1
         node.edge_outputs = (input._output_nr,) if input._output_nr else None
         node.plan = plan
         node.run = plan.run if r.dtype is dt else None
         node.fix = None if r.dtype is dt else (None, (dt,), False, False)
         node.consts = constants(a.shape, params)
-        node.extra = node.outputs = node.versions = None
+        node.extra = node.outputs = node.versions = node.saved1 = None
         node.seq = next_number()
         if saves_input:
             counter = input._counter
             if saves_out:
                 result._counter = mine = [0]
-                node.saved = (input, (r, mine))
+                node.saved0 = (input, (r, mine))
                 if counter is not None and counter[0]:
                     node.versions = (counter[0], 0)
             else:
-                node.saved = (input,)
+                node.saved0 = input
                 if counter is not None and counter[0]:
                     node.versions = (counter[0],)
         elif saves_out:
             result._counter = mine = [0]
-            node.saved = ((r, mine),)
+            node.saved0, node.saved1 = r, mine
         else:
-            node.saved = ()
+            node.saved0 = None
         result._requires_grad = True
         result._node = node
         return result
@@ -139,21 +140,19 @@ def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:
 
 def pairs_along(op: Op) -> Callable[..., Any]:
     """The function of an operator whose outputs are values and their indices: max, sort, topk along `dim`."""
-    kernel = getattr(kernel_of(op), "short", None) or kernel_of(op)
-    cls = node_class(op)
+    kernel = kernel_of(op)
     plan = plan_of(op, 1, 1)
     constants = _constants(op, plan.consts)
     result_type = named_result(op)
-    long_way = general
 
     def call(input: Any, *params: Any) -> Any:
         try:
             a = input._array
             dt = a.dtype
         except AttributeError:
-            return long_way(op, input, params)
+            return general(op, input, params)
         if special[0] or (dt is not F32 and dt is not F64) or _inferring():
-            return result_type(long_way(op, input, params))
+            return result_type(general(op, input, params))
         token = set_state(IGNORE)
         try:
             r, index = kernel(a, *params)
@@ -165,7 +164,7 @@ def pairs_along(op: Op) -> Callable[..., Any]:
             index = asarray(index)
         values, indices = wrap(r), wrap(index)
         if input._requires_grad and _grad_enabled():
-            node = new(cls)
+            node = OpNode()
             node.edges = (gradient_edge(input),)
             node.edge_outputs = (input._output_nr,) if input._output_nr else None
             node.plan = plan
@@ -174,7 +173,7 @@ def pairs_along(op: Op) -> Callable[..., Any]:
             node.outputs = ((r.shape, dt), (index.shape, _INT64))
             node.seq = next_number()
             indices._counter = mine = [0]
-            node.saved = ((index, mine),)
+            node.saved0, node.saved1 = index, mine
             values._requires_grad = True
             values._node = node
         return result_type((values, indices))

@@ -35,7 +35,7 @@ def kernel_of(op: Op) -> Any:
     kernel = op.__dict__.get("kernel")
     if kernel is None:
         name = op.name
-        if REGISTRY.get(name) is op or name in arrays.__dict__ and op.forward.__name__ == name:
+        if REGISTRY.get(name) is op or (name in arrays.__dict__ and op.forward.__name__ == name):
             kernel = getattr(arrays, name)
         else:
             forward = op.forward

@@ -9,34 +9,52 @@ from typing import Any
 import numpy as np
 
 from .. import devices, dtypes
+from ..autograd.modes import inference
+from ..backends.numpy.memory import copy_as, filled, lying
 from ..dtypes import dtype as dtype_type
+from ..shapes import Size
 from .tensor import Tensor, wrap
 
-__all__ = ["arange", "as_tensor", "empty", "empty_like", "from_numpy", "full", "full_like", "ones", "ones_like",
-           "tensor", "zeros", "zeros_like"]
+__all__ = ["as_tensor", "asarray", "empty", "empty_like", "empty_strided", "from_numpy", "frombuffer", "full",
+           "full_like", "ones", "ones_like", "scalar_tensor", "tensor", "zeros", "zeros_like"]
 
 
 def _finish(array: np.ndarray, device: Any, requires_grad: bool) -> Tensor:
     if device is not None:
         devices.check(device)
-    out = wrap(array)
+    out: Tensor = wrap(array)
     if requires_grad:
+        if array.dtype.kind not in "fcV":
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         out.requires_grad = True
+    if inference.get():
+        out._inference = True
     return out
 
 
 def sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
-    """The shape that positional sizes, or one sequence of them, mean."""
+    """The shape that positional sizes, or one sequence of them, mean.
+
+    Raises:
+        TypeError: a size is no integer.
+        RuntimeError: a size is negative.
+    """
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     found = []
     for i, s in enumerate(size):
         try:
+            if s.__class__ is bool:
+                raise TypeError
             n = s.__index__()
         except (AttributeError, TypeError):
-            raise TypeError(f"{name}(): argument 'size' must be tuple of ints, but found element of type "
-                            f"{type(s).__name__} at pos {i}") from None
+            kind = type(s).__name__
+            where = f"must be tuple of ints, not {kind}" if len(size) == 1 else (
+                f"must be tuple of ints, but found element of type {kind} at pos {i}")
+            raise TypeError(f"{name}(): argument 'size' (position 1) {where}") from None
         if n < 0:
+            if name == "zeros":
+                raise RuntimeError("zeros: Dimension size must be non-negative.")
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
         found.append(n)
     return tuple(found)
@@ -62,99 +80,151 @@ def _array_of(data: Any, dtype: dtype_type | None) -> np.ndarray:
     if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, bytes, dict)):
         return _nested([data[i] for i in range(len(data))], dtype)
     if isinstance(data, str):
-        raise TypeError(f"new(): invalid data type 'str'")
+        raise TypeError("new(): invalid data type 'str'")
     raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+
+
+_OVERFLOW = "value cannot be converted to type {} without overflow"
+
+
+def number_array(value: Any, d: dtype_type) -> np.ndarray:
+    """A 0-d array of that dtype, as a number is written into a tensor: truncated, its range checked.
+
+    Raises:
+        RuntimeError: out of range.
+    """
+    from .copying import _refuse_number
+
+    _refuse_number(value, d)
+    return np.asarray(filled(value, d.numpy)).astype(d.numpy)
 
 
 def _scalar_array(value: Any, d: dtype_type) -> np.ndarray:
     if d is dtypes.bfloat16:
         return dtypes.to_bfloat16(np.asarray(value, np.float32))
     if isinstance(value, complex) and not d.is_complex:
-        raise RuntimeError("value cannot be converted to type " + d.scalar_name.lower() + " without overflow")
+        raise TypeError("must be real number, not complex")
     if d.category == dtypes.INTEGER:
-        limits = np.iinfo(d.numpy)
-        if not limits.min <= (int(value) if value == value and abs(value) != float("inf") else 2**80) <= limits.max:
-            if not isinstance(value, float):
-                raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
-        return np.array(int(value), d.numpy)
+        return np.array(_integers([value], d)[0], d.numpy)
     return np.array(value, d.numpy)
 
 
-def _shape_of(data: Any) -> list[int]:
-    shape = []
-    while isinstance(data, (list, tuple, range)):
-        shape.append(len(data))
-        if not len(data):
-            break
-        data = data[0]
-    if isinstance(data, (Tensor, np.ndarray)):
-        shape += list(data.shape)
-    return shape
+def _integers(values: list[Any], d: dtype_type) -> list[int]:
+    """Numbers as integers of that dtype: truncated; negative ones wrap in unsigned dtypes.
+
+    Raises:
+        ValueError: beyond 64 bits.
+        RuntimeError: beyond the dtype's range.
+    """
+    limits = np.iinfo(d.numpy)
+    low, high = int(limits.min), int(limits.max)
+    found = []
+    for v in values:
+        if isinstance(v, float) and (v != v or v in (float("inf"), -float("inf"))):
+            raise RuntimeError(_OVERFLOW.format(d.name))
+        n = int(v)
+        if not low <= n <= high:
+            if d is not dtypes.uint64 and not -2**63 <= n < 2**63:
+                raise ValueError("Overflow when unpacking long long")
+            if low or not -high - 1 <= n < 0:
+                raise RuntimeError(_OVERFLOW.format(d.name))
+            n += high + 1
+        found.append(n)
+    return found
 
 
-def _leaves(data: Any, shape: Sequence[int], depth: int, found: list[Any]) -> None:
-    if depth == len(shape):
-        if isinstance(data, (list, tuple)):
-            raise ValueError(f"only one element tensors can be converted to Python scalars" if False else
-                             f"expected sequence of length {shape[depth - 1] if depth else 0} at dim {depth}")
-        found.append(data.item() if isinstance(data, (Tensor, np.ndarray, np.generic)) else data)
-        return
-    try:
-        length = len(data)
-    except TypeError:
-        raise TypeError(f"not a sequence") from None
-    if length != shape[depth]:
-        raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {length})")
-    for item in data:
-        _leaves(item, shape, depth + 1, found)
+def _levels(data: Any) -> tuple[list[int], list[Any]]:
+    """The shape of nested sequences and their elements in order.
+
+    Raises:
+        ValueError, TypeError: the sequences are not of equal lengths or depths.
+    """
+    shape = [len(data)]
+    level = list(data)
+    while level and isinstance(level[0], (list, tuple, range)):
+        length = len(level[0])
+        for row in level:
+            if not isinstance(row, (list, tuple, range)):
+                if isinstance(row, (Tensor, np.ndarray)) and row.ndim:
+                    continue
+                raise TypeError("not a sequence")
+            if len(row) != length:
+                raise ValueError(f"expected sequence of length {length} at dim {len(shape)} (got {len(row)})")
+        shape.append(length)
+        level = [x for row in level for x in row]
+    return shape, level
 
 
 def _nested(data: Any, dtype: dtype_type | None) -> np.ndarray:
-    if isinstance(data, range):
-        data = list(data)
-    shape = _shape_of(data)
-    found: list[Any] = []
-    _leaves(data, shape, 0, found)
+    shape, found = _levels(data)
+    kinds = set(map(type, found))
+    if not kinds <= _PLAIN:
+        found, shape, dtype = _unwrapped(found, shape, dtype)
+        kinds = set(map(type, found))
     if dtype is None:
-        dtype = _inferred(data, found)
+        result = None
+        for kind in kinds:
+            d = dtypes.of_scalar(kind(0))
+            result = d if result is None else dtypes.promote_types(result, d)
+        dtype = result or dtypes.get_default_dtype()
     if dtype is dtypes.bfloat16:
         return dtypes.to_bfloat16(np.array(found, np.float32)).reshape(shape)
-    kinds = {type(v) for v in found}
-    bad = next((k for k in kinds if not issubclass(k, (bool, int, float, complex))), None)
-    if bad is not None:
-        if issubclass(bad, str):
-            raise ValueError("too many dimensions 'str'")
-        raise RuntimeError(f"Could not infer dtype of {bad.__name__}")
-    if dtype.category == dtypes.INTEGER and any(issubclass(k, float) for k in kinds):
-        found = [int(v) for v in found]
+    if complex in kinds and not dtype.is_complex:
+        raise TypeError("must be real number, not complex")
     try:
+        if dtype.category == dtypes.INTEGER and (float in kinds or not dtype.is_signed):
+            found = _integers(found, dtype)
         return np.array(found, dtype.numpy).reshape(shape)
     except OverflowError:
-        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow") from None
+        _integers(found, dtype)
+        raise
 
 
-def _inferred(data: Any, found: list[Any]) -> dtype_type:
-    first = data
-    while isinstance(first, (list, tuple)) and len(first):
-        first = first[0]
-    if isinstance(first, (Tensor, np.ndarray, np.generic)):
-        result = None
-        stack = [data]
-        while stack:
-            x = stack.pop()
-            if isinstance(x, (list, tuple)):
-                stack.extend(x)
-                continue
-            d = x.dtype if isinstance(x, Tensor) else dtypes.of(x.dtype) if hasattr(x, "dtype") else dtypes.of_scalar(x)
-            result = d if result is None else dtypes.promote_types(result, d)
-        assert result is not None
-        return result
+_PLAIN = {bool, int, float, complex}
+
+
+def _unwrapped(found: list[Any], shape: list[int], dtype: dtype_type | None) -> tuple[list[Any], list[int], Any]:
+    """Elements that are tensors, arrays or NumPy's numbers as Python numbers, and the dtype they make."""
+    first = found[0]
+    if isinstance(first, np.ndarray) and first.ndim:
+        warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+                      "list to a single numpy.ndarray with numpy.array() before converting to a tensor.", UserWarning,
+                      stacklevel=5)
     result = None
-    for kind in {type(v) for v in found}:
-        d = dtypes.of_scalar(kind(0)) if issubclass(kind, (bool, int, float, complex)) else None
-        if d is not None:
-            result = d if result is None else dtypes.promote_types(result, d)
-    return result or dtypes.get_default_dtype()
+    numbers: list[Any] = []
+    for x in found:
+        if isinstance(x, Tensor):
+            if x._array.size != 1:
+                raise ValueError("only one element tensors can be converted to Python scalars")
+            d = x.dtype
+            numbers.append(x.item())
+        elif isinstance(x, (np.ndarray, np.generic)):
+            d = dtypes.of(x.dtype)
+            if x.ndim:
+                if x.shape != first.shape:
+                    raise ValueError(f"expected sequence of length {first.shape[0]} at dim {len(shape)} (got "
+                                     f"{x.shape[0]})")
+                numbers.extend(x.reshape(-1).tolist())
+            else:
+                numbers.append(x.item())
+        elif isinstance(x, (bool, int, float, complex)):
+            d = dtypes.of_scalar(x)
+            numbers.append(x if type(x) in _PLAIN else next(k for k in (bool, int, float, complex) if isinstance(x, k))(x))
+        elif isinstance(x, str):
+            raise ValueError("too many dimensions 'str'")
+        elif isinstance(x, (list, tuple)):
+            raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as an integer")
+        elif hasattr(x, "__index__"):
+            d = dtypes.int64
+            numbers.append(x.__index__())
+        else:
+            raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
+        result = d if result is None else dtypes.promote_types(result, d)
+    if isinstance(first, np.ndarray):
+        shape = [*shape, *first.shape]
+    elif isinstance(first, Tensor):
+        shape = [*shape, *first._array.shape]
+    return numbers, shape, dtype or result
 
 
 def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, requires_grad: bool = False,
@@ -211,21 +281,49 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
                          "are not currently supported. (You can probably work around this by making a copy of your "
                          "array  with array.copy().) ")
-    return wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
+    if not ndarray.flags.writeable:
+        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+                      "writing to this tensor will result in undefined behavior. You may want to copy the array to protect "
+                      "its data or make it writable before converting it to a tensor. This type of warning will be "
+                      "suppressed for the rest of this program.", UserWarning, stacklevel=2)
+    if ndarray.dtype.byteorder == ">":
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte "
+                         "orders is currently not supported.")
+    return wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))  # type: ignore[no-any-return]
+
+
+def put_out(array: np.ndarray, out: Tensor) -> Tensor:
+    """Put a made array into the tensor given as `out=`, resizing it where its shape differs."""
+    if out._array.shape == array.shape:
+        out._array[...] = dtypes.cast(array, out._array.dtype)
+    else:
+        if out._array.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does "
+                f"not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a future "
+                "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse "
+                "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning,
+                stacklevel=4)
+        out._array = dtypes.cast(array, out._array.dtype)
+    out._bump_version()
+    return out
 
 
 def _made(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | None, device: Any, requires_grad: bool,
           out: Any = None) -> Tensor:
+    if not size:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    if len(size) > 1 and isinstance(size[0], (tuple, list)):
+        raise TypeError(f"{name}() takes 1 positional argument but {len(size)} were given")
     shape = sizes(size, name)
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
-    if fill is None or fill == 0:
+    if fill is None or (fill == 0 and not isinstance(fill, complex)):
         array = np.zeros(shape, d.numpy)
     else:
         array = np.empty(shape, d.numpy)
-        array[...] = _scalar_array(fill, d)
+        array[...] = number_array(fill, d)
     if out is not None:
-        out._array = array
-        return out  # type: ignore[no-any-return]
+        return put_out(array, out)
     return _finish(array, device, requires_grad)
 
 
@@ -260,8 +358,111 @@ def empty(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: 
     >>> torch.empty(2, 3).shape
     flambeau.Size([2, 3])
     """
+    if not size:
+        raise TypeError('empty() missing 1 required positional arguments: "size"')
     shape = sizes(size, "empty")
-    return _finish(np.empty(shape, (dtype or dtypes.get_default_dtype()).numpy), device, requires_grad)
+    if out is not None:
+        return put_out(np.empty(shape, (dtype or out.dtype).numpy), out)
+    array = np.empty(shape, (dtype or dtypes.get_default_dtype()).numpy)
+    return _finish(_laid_out(array, memory_format), device, requires_grad)
+
+
+def _laid_out(array: np.ndarray, memory_format: Any) -> np.ndarray:
+    if memory_format is None or memory_format.name in ("contiguous_format", "preserve_format"):
+        return array
+    return copy_as(array, memory_format)  # type: ignore[no-any-return]
+
+
+def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A tensor with the given strides whose elements are not set to anything.
+
+    >>> import flambeau as torch
+    >>> torch.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(size)} and {len(stride)}")
+    d = dtype or dtypes.get_default_dtype()
+    count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    memory = np.empty(count, d.numpy)
+    array = lying(memory, size, tuple(s * d.itemsize for s in stride)) if count else np.empty(size, d.numpy)
+    return _finish(array, device, requires_grad)
+
+
+def scalar_tensor(s: Any, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A 0-d tensor of one number, in the default dtype unless another is named.
+
+    >>> import flambeau as torch
+    >>> torch.scalar_tensor(2)
+    tensor(2.)
+    """
+    return _finish(number_array(s, dtype or dtypes.get_default_dtype()), device, requires_grad)
+
+
+def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int = 0,
+               requires_grad: bool = False) -> Tensor:
+    """A vector in the memory of any object with a buffer.
+
+    >>> import flambeau as torch
+    >>> torch.frombuffer(bytearray(b"ab"), dtype=torch.uint8)
+    tensor([97, 98], dtype=flambeau.uint8)
+
+    Raises:
+        ValueError: the buffer does not hold that many elements.
+    """
+    memory = memoryview(buffer).cast("B")
+    length = len(memory)
+    if not length or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if offset < 0 or offset >= length:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) "
+                         "minus 1")
+    if count < 0 and (length - offset) % dtype.itemsize:
+        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
+                         f"element size ({dtype.itemsize})")
+    if count > 0 and offset + count * dtype.itemsize > length:
+        raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not "
+                         f"be greater than actual buffer length ({length} bytes)")
+    if memory.readonly:
+        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you "
+                      "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy "
+                      "the buffer to protect its data or make it writable before converting it to a tensor. This type of "
+                      "warning will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
+    found = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * dtype.itemsize, offset).view(dtype.numpy)
+    return _finish(found, None, requires_grad)
+
+
+def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool = False) -> Tensor:
+    """`obj` as a tensor: itself or its memory where that is possible and `copy` allows.
+
+    >>> import flambeau as torch
+    >>> torch.asarray([1, 2])
+    tensor([1, 2])
+    """
+    source: Tensor
+    if isinstance(obj, Tensor):
+        source = obj
+    elif isinstance(obj, np.ndarray) and not copy:
+        source = from_numpy(obj)
+    elif isinstance(obj, (bytes, bytearray, memoryview)):
+        source = frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
+    else:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return _finish(_array_of(obj, dtype), device, requires_grad)
+    converted = dtype is not None and source.dtype is not dtype
+    if converted and copy is False:
+        raise ValueError(f"can't alias tensor with dtype '{source.dtype.legacy}' into dtype '{dtype.legacy}'.")
+    found = source.to(dtype) if converted else source.clone() if copy else source
+    if not requires_grad:
+        return found.detach() if found._requires_grad and not isinstance(obj, Tensor) else found
+    found = found.detach() if found._node is not None else found
+    found.requires_grad = True
+    return found
 
 
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
@@ -281,14 +482,14 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
           memory_format: Any = None) -> Tensor:
     a = input._array
     d = a.dtype if dtype is None else dtype.numpy
-    order: Any = "C" if memory_format is not None and memory_format.name == "contiguous_format" else "K"
-    if fill is None:
-        array = np.empty_like(a, d, order)
-    elif fill == 0:
-        array = np.zeros_like(a, d, order)
+    if memory_format is None or memory_format.name == "preserve_format":
+        array = np.empty_like(a, d, "K", subok=False)
+        if 0 in a.strides and a.size > 1 and 0 in array.strides:
+            array = np.empty(a.shape, d)
     else:
-        array = np.empty_like(a, d, order)
-        array[...] = _scalar_array(fill, dtype or input.dtype)
+        array = _laid_out(np.empty(a.shape, d), memory_format)
+    if fill is not None:
+        array[...] = number_array(fill, dtype or input.dtype)
     return _finish(array, device, requires_grad)
 
 
@@ -314,54 +515,92 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None
               device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
               memory_format: Any = None) -> Tensor:
     """One value, shaped as `input`."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
     return _like(input, fill_value, dtype, device, requires_grad, memory_format)
-
-
-def arange(start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
-           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """Numbers from `start` up to, not including, `end`.
-
-    >>> import flambeau as torch
-    >>> torch.arange(1, 7, 2)
-    tensor([1, 3, 5])
-    """
-    if end is None:
-        start, end = 0, start
-    start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if (step > 0 and start > end) or (step < 0 and start < end):
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dtype is None:
-        whole = all(isinstance(x, int) for x in (start, end, step))
-        dtype = dtypes.int64 if whole else dtypes.get_default_dtype()
-    import math
-
-    if dtype.category == dtypes.INTEGER:
-        array = np.arange(int(start), int(end), int(step), dtype=np.int64)
-        count = len(array) if all(isinstance(x, int) for x in (start, end, step)) else math.ceil((end - start) / step)
-        array = int(start) + np.arange(count) * int(step)
-    else:
-        count = math.ceil((end - start) / step)
-        array = start + np.arange(count, dtype=np.float64) * step
-    return _finish(dtypes.cast(array, dtype.numpy), device, requires_grad)
 
 
 def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) -> Tensor:
     """`torch.FloatTensor(...)` and `torch.Tensor(...)`: sizes, a sequence, an array or a tensor."""
     device = kwargs.pop("device", None)
     if kwargs:
-        raise TypeError(f"new() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        args = (*args, *kwargs.values())
     if not args:
         array = np.zeros(0, dtype.numpy)
     elif len(args) == 1 and isinstance(args[0], Tensor):
         if args[0].dtype is not dtype:
-            raise TypeError(f"expected {dtype.legacy} (got {args[0].dtype.legacy})")
+            options = ("TensorOptions(dtype={}, device=cpu, layout=Strided, requires_grad=false (default), "
+                       "pinned_memory=false (default), memory_format=(nullopt))")
+            raise TypeError(f"expected {options.format(_OPTION_NAMES.get(dtype.name, dtype.name))} (got "
+                            f"{options.format(_OPTION_NAMES.get(args[0].dtype.name, args[0].dtype.name))})")
         array = args[0]._array
-    elif len(args) == 1 and not isinstance(args[0], int) and not (type(args[0]).__name__ == "Size"):
+    elif len(args) == 1 and isinstance(args[0], str):
+        raise TypeError("new(): invalid data type 'str'")
+    elif len(args) == 1 and isinstance(args[0], (float, complex)):
+        raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+    elif len(args) == 1 and not isinstance(args[0], (int, Size)):
         array = _array_of(args[0], dtype)
     else:
         array = np.zeros(sizes(args, "new"), dtype.numpy)
     if device is not None:
         devices.check(device)
     return wrap(array, cls)  # type: ignore[no-any-return]
+
+
+_OPTION_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int", "int32": "int",
+                 "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
+
+
+# ----- like another tensor, as methods -------------------------------------------------------
+
+
+def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, fill: Any) -> Tensor:
+    if "size" in named:
+        size = (named.pop("size"),)
+    dtype = named.pop("dtype", None) or self.dtype
+    return _made(fill, size, name, dtype, named.pop("device", None), named.pop("requires_grad", False))
+
+
+def new_zeros(self: Tensor, *size: Any, **named: Any) -> Tensor:
+    """Zeros, of this tensor's dtype unless another is named."""
+    return _new(self, size, named, "new_zeros", 0)
+
+
+def new_ones(self: Tensor, *size: Any, **named: Any) -> Tensor:
+    """Ones, of this tensor's dtype unless another is named."""
+    return _new(self, size, named, "new_ones", 1)
+
+
+def new_empty(self: Tensor, *size: Any, **named: Any) -> Tensor:
+    """Elements not set, of this tensor's dtype unless another is named."""
+    return _new(self, size, named, "new_empty", None)
+
+
+def new_empty_strided(self: Tensor, size: Any, stride: Any, **named: Any) -> Tensor:
+    """Elements not set, with the given strides."""
+    named["dtype"] = named.get("dtype") or self.dtype
+    return empty_strided(size, stride, **named)
+
+
+def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | None = None, device: Any = None,
+             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+    """One value, of this tensor's dtype unless another is named."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    return _made(fill_value, (size,), "new_full", dtype or self.dtype, device, requires_grad)
+
+
+def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, device: Any = None,
+               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+    """A tensor with a copy of `data`, of this tensor's dtype unless another is named."""
+    return _finish(_array_of(data, dtype or self.dtype), device, requires_grad)
+
+
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The legacy constructor, with this tensor's dtype."""
+    return legacy_constructor(Tensor, self.dtype, *args, **kwargs)
+
+
+METHODS: dict[str, Any] = {"new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_empty,
+                           "new_empty_strided": new_empty_strided, "new_full": new_full, "new_tensor": new_tensor,
+                           "new": new}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..autograd.modes import enable_grad, grad_mode
-from ..autograd.node import layer
+from ..autograd.node import OpNode, layer
 from ..ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
 from .apply import apply
 from .interpreting import special
@@ -54,9 +54,22 @@ def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: 
     values = [primal_of(x) if t is not None else x for x, t in zip(inputs, tangents, strict=True)]
     clean = [primal_of(o) for o in outs]
     found = tangents_of(op, values, tangents, clean, params)
-    for out, t in zip(outs, found, strict=True):
+    for k, (out, t) in enumerate(zip(outs, found, strict=True)):
         if t is not None and out._array.dtype.kind in "fcV":
             set_tangent(out, _fitted(t, out))
+            node = out._node
+            if isinstance(node, OpNode) and k in node.plan.outs:
+                # the node keeps its output's memory only; forward over reverse needs the tangent too
+                more = node._more()
+                more.tangents = {**(more.tangents or {}), k: out._tangent}
+
+
+def ungraphed(x: Tensor) -> Tensor:
+    """`x` without its history, but with its tangent (`detach` drops both)."""
+    out: Tensor = x.detach()  # type: ignore[attr-defined]
+    if x._tangent is not None:
+        set_tangent(out, x._tangent)
+    return out
 
 
 def _fitted(t: Tensor, out: Tensor) -> Tensor:

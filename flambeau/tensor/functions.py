@@ -25,14 +25,21 @@ from .activation import *  # noqa: E402, F403
 from .arithmetic import *  # noqa: E402, F403
 from .comparison import *  # noqa: E402, F403
 from .complex import *  # noqa: E402, F403
+from .copying import *  # noqa: E402, F403
+from .contraction import *  # noqa: E402, F403
 from .creation import *  # noqa: E402, F403
 from .indexing import *  # noqa: E402, F403
+from .joining import *  # noqa: E402, F403
+from .legacy import *  # noqa: E402, F403
 from .memory import *  # noqa: E402, F403
 from .neural import *  # noqa: E402, F403
+from .norms import *  # noqa: E402, F403
+from .ordering import *  # noqa: E402, F403
 from .products import *  # noqa: E402, F403
 from .random import *  # noqa: E402, F403
 from .reducing import *  # noqa: E402, F403
 from .selection import *  # noqa: E402, F403
+from .sequences import *  # noqa: E402, F403
 from .shaping import *  # noqa: E402, F403
 
 layer.functions = sys.modules[__name__]

@@ -15,9 +15,9 @@ import numpy as np
 from .. import dtypes
 from ..autograd.modes import grad_mode
 from ..backends.numpy.indexing import put_at
-from ..ops.declare import REGISTRY
-from .apply import apply
-from .binding import functions_of, in_place
+from ..ops.declare import REGISTRY, Op
+from .apply import apply, kernel_of
+from .binding import bind, functions_of, in_place
 from .inplace import overwrite, write
 from .interpreting import special
 from .copying import copy_, fill_
@@ -292,6 +292,10 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if key is Ellipsis:
         _assign(self, value)
         return
+    if key is True or key is False:
+        if key:
+            _assign(unsqueeze(self, 0), value)
+        return
     if key.__class__ is int:
         found: Tensor = __getitem__(self, key)
         indices: list[Tensor | None] = []
@@ -322,7 +326,8 @@ def _assign(target: Tensor, value: Tensor) -> None:
     elif not value._array.ndim:
         fill_(target, value)
     else:
-        copy_(target, expand(view(value, _without_leading_ones(value._array.shape)), shape))
+        found = view(value, _without_leading_ones(value._array.shape))
+        copy_(target, found if found._array.shape == shape else expand(found, shape))
 
 
 def _put(target: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool) -> Tensor:
@@ -493,6 +498,7 @@ def _filling(inplace: bool) -> Any:
             return apply(REGISTRY[key], inputs, params)  # type: ignore[no-any-return]
         if _is_expanded(input._array):
             warnings.warn(_ON_EXPANDED.format("index_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+            return _over(REGISTRY[key], inputs, params)
         return write(REGISTRY[key], inputs, params)
 
     return call
@@ -514,9 +520,23 @@ def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if shape != self._array.shape:
             raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
                                f"{list(shape)}")
-    if _is_expanded(self._array):
-        warnings.warn(_ON_EXPANDED.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
-    return in_place(op)(self, *args, **kwargs)  # type: ignore[no-any-return]
+    if not _is_expanded(self._array):
+        return in_place(op)(self, *args, **kwargs)  # type: ignore[no-any-return]
+    warnings.warn(_ON_EXPANDED.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+    inputs, params = bind(op, (self, *args), kwargs)
+    if not isinstance(inputs[2], Tensor):
+        op, params = REGISTRY["_masked_fill_number"], {"value": inputs.pop()}
+    return _over(op, inputs, params)
+
+
+def _over(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
+    """Write an operator's result into an expanded tensor, where the last of what meets in one place stays."""
+    a = inputs[0]._array
+
+    def compute() -> None:
+        a[...] = kernel_of(op)(*[x._array if isinstance(x, Tensor) else x for x in inputs], **params)
+
+    return overwrite(op, inputs, params, compute)
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
@@ -546,8 +566,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     if a:
         into = (*shape[:axis], a[axis], *shape[axis + 1:])
         index = (*shape[:axis], b[axis], *shape[axis + 1:])
-        input = input if into == a else expand(input, into)
-        indices = indices if index == b else expand(indices, index)
+        input, indices = expand(input, into), expand(indices, index)
     return gather(input, axis, indices, out=out)  # type: ignore[no-any-return]
 
 

@@ -191,9 +191,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     grids = [expand(view(x, (1,) * i + (-1 if x._array.size else 0,) + (1,) * (n - 1 - i)), shape)
              for i, x in enumerate(given)]
     if swapped:
-        from .shaping import transpose
-
-        grids = [transpose(x, 0, 1) for x in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

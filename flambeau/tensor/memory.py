@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.node import layer
+from ..backends.numpy.memory import address, lying, owner
 from .tensor import Tensor, wrap
 
-__all__ = ["is_complex", "is_floating_point", "is_tensor"]
+__all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_signed", "is_tensor"]
 
 
 def is_tensor(obj: Any) -> bool:
@@ -62,7 +64,9 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         RuntimeError: the tensor requires grad.
         TypeError: NumPy has no such dtype (bfloat16).
     """
-    if self._requires_grad and not force:
+    if force:
+        return self._array if self._array.dtype != dtypes.BFLOAT16 else dtypes.widen(self._array)
+    if self._requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._array.dtype == dtypes.BFLOAT16:
         raise TypeError("Got unsupported ScalarType BFloat16")
@@ -81,7 +85,234 @@ def tolist(self: Tensor) -> Any:
     return dtypes.widen(self._array).tolist()
 
 
+
+
+# ----- what other libraries see -------------------------------------------------------------
+
+
+def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    if array.dtype.kind == "b":
+        array = array.astype(np.uint8)
+    return wrap(np.asarray(array))
+
+
+def __dlpack__(self: Tensor, *, stream: Any = None, **protocol: Any) -> Any:
+    """A capsule that other libraries take this tensor's memory from.
+
+    Raises:
+        BufferError: the tensor requires grad.
+    """
+    if self._requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self._array.dtype == dtypes.BFLOAT16:
+        raise BufferError("bfloat16 arrays cannot be exported: NumPy has no such dtype")
+    a = self._array
+    if not a.flags.writeable:
+        a = a.copy()
+    return a.__dlpack__(**{k: v for k, v in protocol.items() if v is not None})
+
+
+def __dlpack_device__(self: Tensor) -> tuple[int, int]:
+    return self._array.__dlpack_device__()
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor in another library's memory.
+
+    >>> import flambeau as torch
+    >>> import numpy as np
+    >>> torch.from_dlpack(np.ones(2, np.float32))
+    tensor([1., 1.])
+    """
+    if isinstance(ext_tensor, Tensor):
+        return detach(ext_tensor) if not copy else wrap(ext_tensor._array.copy())  # type: ignore[no-any-return]
+    if isinstance(ext_tensor, np.ndarray):
+        array = ext_tensor
+    else:
+        array = np.from_dlpack(ext_tensor)
+    return wrap(array.copy() if copy or not array.flags.writeable else array)  # type: ignore[no-any-return]
+
+
+def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
+    import sys
+
+    return sys.modules[__name__.partition(".")[0]]
+
+
+# ----- Python numbers ------------------------------------------------------------------------
+
+
+def _number(self: Tensor) -> Any:
+    if self._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return item(self)
+
+
+def __float__(self: Tensor) -> float:
+    return float(_number(self))
+
+
+def __int__(self: Tensor) -> int:
+    return int(_number(self))
+
+
+def __complex__(self: Tensor) -> complex:
+    return complex(_number(self))
+
+
+def __index__(self: Tensor) -> int:
+    if self._array.size != 1 or self._array.dtype.kind not in "iub":
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(self._array.item())
+
+
+def __bool__(self: Tensor) -> bool:
+    a = self._array
+    if a.size != 1:
+        if not a.size:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(a.item()) if a.dtype != dtypes.BFLOAT16 else bool(item(self))
+
+
+def __contains__(self: Tensor, element: Any) -> bool:
+    if isinstance(element, Tensor):
+        return bool(np.any(dtypes.widen(self._array) == dtypes.widen(element._array)))
+    if isinstance(element, (bool, int, float, complex, np.generic)):
+        return bool(np.any(dtypes.widen(self._array) == element))
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+
+# ----- copies of the whole object ------------------------------------------------------------
+
+
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy with the same strides and gradient; views of one memory stay views of one memory.
+
+    Raises:
+        RuntimeError: the tensor has a history.
+    """
+    found = memo.get(id(self))
+    if found is not None:
+        return found  # type: ignore[no-any-return]
+    if self._node is not None:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                           "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+                           "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+    import copy
+
+    a = self._array
+    whole = owner(a)
+    if whole is a:
+        array = memo.get(id(whole))
+        if array is None:
+            array = np.array(a, order="K", copy=True)
+            memo[id(whole)] = array
+            memo.setdefault(id(memo), []).append(whole)
+    else:
+        copied = memo.get(id(whole))
+        if copied is None:
+            copied = np.array(whole, order="K", copy=True)
+            memo[id(whole)] = copied
+            memo.setdefault(id(memo), []).append(whole)
+        array = lying(copied, a.shape, a.strides, address(a) - address(whole)) if a.size else a.copy()
+    out: Tensor = wrap(array, type(self))
+    memo[id(self)] = out
+    out._requires_grad = self._requires_grad
+    if self._grad is not None:
+        out._grad = copy.deepcopy(self._grad, memo)
+    for name, value in self.__dict__.items():
+        if name not in _TRANSIENT:
+            out.__dict__[name] = copy.deepcopy(value, memo)
+    return out
+
+
+#: attributes that belong to a graph, not to the values
+_TRANSIENT = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangent", "_inference",
+                        "_retains"))
+
+
+def __copy__(self: Tensor) -> Tensor:
+    out: Tensor = wrap(self._array, type(self))
+    out._requires_grad = self._requires_grad
+    out._node, out._output_nr, out._counter, out._base = self._node, self._output_nr, self._counter, self._base
+    out.__dict__.update(self.__dict__)
+    return out
+
+
+def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
+    if self._node is not None:
+        import warnings
+
+        warnings.warn("Serializing a Tensor with a history keeps its values only.", UserWarning, stacklevel=2)
+    a = self._array
+    whole = owner(a)
+    extra = {k: v for k, v in self.__dict__.items() if k not in _TRANSIENT}
+    if whole.dtype != a.dtype or not (whole.flags.c_contiguous or whole.flags.f_contiguous):
+        whole = np.array(a, order="K", copy=True)
+        a = whole
+    offset = address(a) - address(whole) if a.size else 0
+    return rebuild, (type(self), whole, a.shape, a.strides, offset, self._requires_grad, extra or None)
+
+
+def rebuild(cls: type, whole: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int,
+            requires_grad: bool, extra: dict[str, Any] | None) -> Tensor:
+    """A tensor from its memory and where it lies in that: what pickles name."""
+    array = whole if whole.shape == shape and whole.strides == strides else (
+        lying(whole, shape, strides, offset) if whole.size else np.empty(shape, whole.dtype))
+    out: Tensor = wrap(array, cls)
+    out._requires_grad = requires_grad
+    if extra:
+        out.__dict__.update(extra)
+    return out
+
+
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """The same memory and history as an instance of a subclass of `Tensor`."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise RuntimeError("cls must be a type that inherits from Tensor")
+    found = layer.functions._alias(self)
+    out = wrap(found._array, cls)
+    out._requires_grad, out._node, out._base, out._counter = found._requires_grad, found._node, found._base, found._counter
+    out.__dict__.update(found.__dict__)
+    return out
+
+
+def _made_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+    """An instance of a subclass with the same memory and no history."""
+    out = wrap(data._array, cls)
+    out._requires_grad = require_grad
+    return out
+
+
+def _false(self: Tensor) -> bool:
+    return False
+
+
+def _element_size(self: Tensor) -> int:
+    return self._array.dtype.itemsize
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input._array.dtype.kind not in "bu"
+
+
+def __dir__(self: Tensor) -> list[str]:
+    names = {*dir(type(self)), *self.__dict__}
+    names.discard("volatile")
+    names.discard("__cuda_array_interface__")
+    return sorted(name for name in names if not name[0].isdigit())
+
+
 METHODS: dict[str, Any] = {
     "detach": detach, "item": item, "numpy": numpy, "tolist": tolist, "__array__": __array__,
-    "is_complex": is_complex, "is_floating_point": is_floating_point,
+    "is_complex": is_complex, "is_floating_point": is_floating_point, "is_signed": is_signed,
+    "__array_wrap__": __array_wrap__, "__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__,
+    "__array_namespace__": __array_namespace__, "__float__": __float__, "__int__": __int__,
+    "__complex__": __complex__, "__index__": __index__, "__bool__": __bool__, "__contains__": __contains__,
+    "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__reduce_ex__": __reduce_ex__, "__dir__": __dir__,
+    "as_subclass": as_subclass, "_make_subclass": staticmethod(_made_subclass), "is_pinned": _false,
+    "is_shared": _false, "element_size": _element_size, "get_device": lambda self: -1,
+    "is_coalesced": _false, "is_distributed": _false,
 }

@@ -14,22 +14,26 @@ from . import (
     arithmetic,
     comparison,
     complex,
+    copying,
     creation,
     functions,
     indexing,
+    joining,
     memory,
     neural,
+    ordering,
     products,
     random,
     reducing,
     selection,
     shaping,
+    storage,
 )
 from .binding import functions_of, in_place
 from .tensor import Tensor
 
-_FAMILIES = (activation, arithmetic, comparison, complex, creation, indexing, memory, neural, products, random,
-             reducing, selection, shaping)
+_FAMILIES = (activation, arithmetic, comparison, complex, copying, creation, indexing, joining, memory,
+             neural, ordering, products, random, reducing, selection, shaping, storage)
 
 
 def _install() -> None:

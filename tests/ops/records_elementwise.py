@@ -75,7 +75,8 @@ record("pow", lambda make: [
     sample(make(3, low=0.5), 2), sample(make(3, low=0.5), 3), sample(make(3, low=0.5), 0.5),
     sample(make(3, low=0.5), -1.5), sample(make(3, low=0.5), 0), sample(2.5, make(3))],
     reference=np.power, complex=True)
-record("float_power", pairs(low=0.5, number=2.5), reference=np.float_power, complex=True)
+record("float_power", pairs(low=0.5, number=2.5), reference=np.float_power, complex=True,
+       keeps_dtype=False)
 record("square", over(-2, 2), reference=np.square, **both)
 record("addcmul", lambda make: [sample(make(3, 4), make(3, 4), make(4)), sample(make(3), make(3), make(3), value=0.7)],
        reference=lambda x, a, b, value=1: x + value * a * b, complex=True)
@@ -226,8 +227,8 @@ record("lerp", lambda make: [sample(make(3, 4), make(3, 4), 0.3), sample(make(3,
 record("copysign", pairs_apart(number=-1.0), reference=np.copysign)
 record("nextafter", pairs_apart(), reference=np.nextafter, differentiable=False)
 record("heaviside", pairs_apart(), reference=np.heaviside, differentiable=False)
-record("nan_to_num", lambda make: [sample(make(3, 4)), *(sample(*s.args, nan=1.0, posinf=2.0) for s in specials(make))],
-       reference=lambda x, nan=0.0, posinf=None: np.nan_to_num(x, nan=nan, posinf=posinf))
+record("nan_to_num", lambda make: [sample(make(3, 4)), *(sample(*s.args, nan=1.0, posinf=2.0, neginf=-3.0) for s in specials(make))],
+       reference=np.nan_to_num)
 
 # ----- complex numbers -----
 
@@ -250,7 +251,7 @@ def complexes(make: Make) -> Iterable[Sample]:
 record("imag", complexes, reference=np.imag, floats=False)
 record("view_as_real", complexes, reference=lambda x: np.stack([x.real, x.imag], -1), floats=False)
 record("view_as_complex", lambda make: [sample(make(3, 2)), sample(make(2))],
-       reference=lambda x: x[..., 0] + 1j * x[..., 1])
+       reference=lambda x: x[..., 0] + 1j * x[..., 1], any_layout=False)
 
 # ----- activations -----
 

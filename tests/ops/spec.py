@@ -48,7 +48,7 @@ class Make:
         For functions with kinks: where elements are compared, a finite difference must not change the order.
         """
         count = int(np.prod(shape, dtype=int))
-        values = np.linspace(low, high, count + 1)[:-1] + (high - low) / (4 * max(count, 1))
+        values = np.linspace(low, high, count + 1)[:-1] + 0.2718 * (high - low) / max(count, 1)
         values = np.where(np.abs(values) < gap, gap, values)
         x = self.module.tensor(self.random.permutation(values).reshape(shape), dtype=self.dtype)
         return x.requires_grad_() if self.requires_grad and self.dtype.is_floating_point else x
@@ -75,6 +75,8 @@ class Record:
     inplace: str | None = None  # the in-place method's name, where it is not `name_`
     integers: bool = False  # also for integer tensors
     floats: bool = True  # takes floating point tensors at all
+    keeps_dtype: bool = True  # floating point results have the input's dtype
+    any_layout: bool = True  # takes tensors of any strides
     covers: tuple[str, ...] = ()  # declared operators (keys) that these samples reach besides the one of this name
 
 

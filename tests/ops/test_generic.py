@@ -249,13 +249,13 @@ def spread(t: Any) -> Any:
     if a.dtype.kind == "V":
         return t
     room = np.zeros([2 * s for s in a.shape[::-1]], a.dtype)
-    strided = room[tuple(slice(None, None, 2) for _ in a.shape)].T
+    strided = room[(*(slice(None, None, 2) for _ in a.shape), ...)].T
     strided[...] = a
     out = torch.from_numpy(strided)
     return out.requires_grad_() if t.requires_grad else out
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [n for n in ALL if RECORDS[n].any_layout])
 def test_layout_does_not_matter(name: str) -> None:
     call = public(torch, name)
     record = RECORDS[name]
@@ -297,12 +297,13 @@ def test_narrower_floats(name: str) -> None:
                 assert narrow_name != "float32"  # some of PyTorch's kernels lack the narrow types
                 continue
             except RuntimeError as error:
-                if narrow_name == "float32" or "Expected both inputs" not in str(error):
+                lacking = "Expected both inputs" in str(error) or "only supported for" in str(error)
+                if narrow_name == "float32" or not lacking:
                     raise
                 continue
             expected = call(*exact.args, **exact.kwargs)
             for have, want in zip(tensors_in(found), tensors_in(expected), strict=True):
-                if want.dtype == torch.float64:
+                if want.dtype == torch.float64 and record.keeps_dtype:
                     assert have.dtype == narrow, f"{name} of {narrow} gave {have.dtype}"
                 elif not want.is_complex():
                     assert have.dtype == want.dtype
@@ -353,7 +354,7 @@ def test_integers(name: str) -> None:
 
             integers = with_tensors(sample, whole)
             found = public(torch, name)(*integers.args, **integers.kwargs)
-            arrays = with_tensors(integers, lambda t: t.numpy())
+            arrays = with_tensors(integers, lambda t: t.numpy().astype(np.int64))
             expected = np.asarray(record.reference(*arrays.args, **arrays.kwargs))
             have = found.numpy() if isinstance(found, Tensor) else np.asarray(found)
             assert have.dtype in (np.bool_, np.float32, *(t.numpy().dtype for t in tensors_in(integers.args)))

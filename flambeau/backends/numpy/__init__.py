@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import elementwise, indexing, joining, linalg, memory, neural, reduction
+from . import elementwise, indexing, joining, linalg, memory, neural, ordering, reduction, scan, softmax
 
-FAMILIES = (elementwise, reduction, memory, joining, indexing, linalg, neural)
+FAMILIES = (elementwise, reduction, scan, softmax, ordering, memory, joining, indexing, linalg, neural)
 
 
 class ArrayNamespace:

@@ -238,7 +238,7 @@ def _index(x: Any, *indices: Any) -> Any:
 def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
     """The indices as NumPy's key, checked against PyTorch's bounds."""
     key: list[Any] = []
-    axis = 0
+    axis = place = 0  # PyTorch counts the indexed dimensions alone
     for index in indices:
         if index is None:
             key.append(slice(None))
@@ -248,10 +248,11 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
         if index.size:
             low, high = index.min(), index.max()
             if low < -size or high >= size:
-                raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {axis} with size "
+                raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {place} with size "
                                  f"{size}")
         key.append(index)
         axis += 1
+        place += 1
     return tuple(key)
 
 

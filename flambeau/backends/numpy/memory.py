@@ -529,7 +529,7 @@ def _ones_like(x: Any) -> Any:
 
 
 PRIMITIVES = {
-    "view": _view, "reshape": _reshape, "reshaped": _reshape, "view_dtype": _view_dtype, "as_strided": strided, "t": _t,
+    "view": _view, "reshape": _reshape, "reshaped": _reshape, "view_dtype": _view_dtype, "strided_view": strided, "t": _t,
     "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to,
     "squeeze": _squeeze, "unsqueeze": _unsqueeze, "select": _select, "slice": _slice, "diagonal": _diagonal,
     "unfold": _unfold, "clone": _clone, "contiguous": _contiguous, "to": _to, "flip": _flip, "roll": _roll,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...shapes import wrap_dim
 from .reduction import add_up
 
@@ -27,7 +28,9 @@ def _total(x: Any, axis: int) -> Any:
     return _add(x, axis, None, None, True) if x.shape[axis] <= 128 else add_up(x, axis, True)
 
 
-def _softmax(x: Any, dim: int) -> Any:
+def _softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    if dtype is not None:
+        x = dtypes.cast(x, dtype.numpy)
     axis = _axis(x, dim)
     if not x.ndim:
         return np.exp(x - x)
@@ -38,7 +41,9 @@ def _softmax(x: Any, dim: int) -> Any:
     return _divide(e, _total(e, axis), e)
 
 
-def _log_softmax(x: Any, dim: int) -> Any:
+def _log_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    if dtype is not None:
+        x = dtypes.cast(x, dtype.numpy)
     axis = _axis(x, dim)
     if not x.ndim:
         return x - x

@@ -1,0 +1,162 @@
+"""Storages: the memory behind tensors, as bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.numpy.memory import address, owner
+from ..devices import CPU, device
+from .tensor import Tensor
+
+
+class UntypedStorage:
+    """The bytes that a tensor and its views share.
+
+    >>> import flambeau as torch
+    >>> x = torch.zeros(2, 3)
+    >>> x.untyped_storage().nbytes(), x[1].untyped_storage().data_ptr() == x.data_ptr()
+    (24, True)
+    """
+
+    def __init__(self, size: int = 0) -> None:
+        self._memory = np.zeros(size, np.uint8)
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> UntypedStorage:
+        """The storage that an array lies in."""
+        whole = owner(array)
+        out = object.__new__(cls)
+        flat = whole.reshape(-1, order="A") if whole.flags.forc else np.ascontiguousarray(whole).reshape(-1)
+        out._memory = flat.view(np.uint8)
+        return out
+
+    @property
+    def device(self) -> device:
+        """Where the bytes lie."""
+        return CPU
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self._memory.size
+
+    def size(self) -> int:
+        """The number of bytes."""
+        return self._memory.size
+
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return address(self._memory) if self._memory.size else 0
+
+    def element_size(self) -> int:
+        """The size of an element: a byte."""
+        return 1
+
+    def __len__(self) -> int:
+        return self._memory.size
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._memory[index]
+        return found.tolist() if isinstance(found, np.ndarray) else int(found)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._memory[index] = value
+
+    def tolist(self) -> list[int]:
+        """The bytes, as integers."""
+        return self._memory.tolist()
+
+    def clone(self) -> UntypedStorage:
+        """A copy."""
+        return UntypedStorage.of(self._memory.copy())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and self.data_ptr() == other.data_ptr() and len(self) == len(other)
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+    def __repr__(self) -> str:
+        from .. import config
+
+        lines = "\n".join(f" {b}" for b in self._memory.tolist())
+        return f"{lines}\n[{config.module_name}.storage.UntypedStorage(device=cpu) of size {len(self)}]"
+
+
+class TypedStorage:
+    """The elements that a tensor and its views share; deprecated in favour of `UntypedStorage`."""
+
+    def __init__(self, untyped: UntypedStorage, dtype: dtypes.dtype) -> None:
+        self._untyped, self.dtype = untyped, dtype
+
+    def untyped(self) -> UntypedStorage:
+        """The same memory as bytes."""
+        return self._untyped
+
+    def _elements(self) -> np.ndarray:
+        return self._untyped._memory.view(self.dtype.numpy)
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._elements().size
+
+    __len__ = size
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self._untyped.nbytes()
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self._untyped.data_ptr()
+
+    def element_size(self) -> int:
+        """The size of an element in bytes."""
+        return self.dtype.itemsize
+
+    def tolist(self) -> list[Any]:
+        """The elements as Python numbers."""
+        return dtypes.widen(self._elements()).tolist()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.tolist()[index]
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The memory of this tensor and of all that share it."""
+    return UntypedStorage.of(self._array)
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """The memory of this tensor as elements of its dtype."""
+    import warnings
+
+    warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+                  "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
+                  "directly, use tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=2)
+    return TypedStorage(UntypedStorage.of(self._array), self.dtype)
+
+
+def storage_offset(self: Tensor) -> int:
+    """Where the first element lies in the storage, in elements."""
+    a = self._array
+    if a.base is None:
+        return 0
+    return (address(a) - address(owner(a))) // a.itemsize
+
+
+def data_ptr(self: Tensor) -> int:
+    """The address of the first element; 0 if there is none."""
+    return address(self._array) if self._array.size else 0
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both show the same memory in the same way."""
+    a, b = self._array, tensor._array
+    return owner(a) is owner(b) and address(a) == address(b) and a.shape == b.shape and a.strides == b.strides
+
+
+METHODS: dict[str, Any] = {"untyped_storage": untyped_storage, "storage": storage, "storage_offset": storage_offset,
+                           "data_ptr": data_ptr, "is_set_to": is_set_to}

@@ -1,0 +1,130 @@
+"""Hooks on tensors and nodes: when they run, what they see, what they may return."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+
+
+def test_a_tensor_hook_replaces_the_gradient():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: g * 10)
+    y.sum().backward()
+    assert x.grad.tolist() == [20.0, 20.0]
+
+
+def test_a_hook_that_returns_nothing_leaves_it():
+    seen = []
+    x = torch.tensor(2.0, requires_grad=True)
+    x.register_hook(lambda g: seen.append(g.item()))
+    (x * x).backward()
+    assert seen == [4.0] and x.grad.item() == 4.0
+
+
+def test_hooks_run_in_order_and_see_each_others_result():
+    x = torch.tensor(1.0, requires_grad=True)
+    y = x * 1
+    y.register_hook(lambda g: g + 1)
+    y.register_hook(lambda g: g * 10)
+    y.backward()
+    assert x.grad.item() == 20.0
+
+
+def test_a_leaf_hook_sees_the_sum_once():
+    calls = []
+    w = torch.tensor(1.0, requires_grad=True)
+    w.register_hook(lambda g: calls.append(g.item()))
+    (w * 2 + w * 3).backward()
+    assert calls == [5.0]
+
+
+def test_a_removed_hook_is_silent():
+    calls = []
+    x = torch.tensor(1.0, requires_grad=True)
+    handle = x.register_hook(lambda g: calls.append(1))
+    (x * 2).backward()
+    handle.remove()
+    handle.remove()
+    (x * 2).backward()
+    assert calls == [1]
+
+
+def test_node_hooks_before_and_after():
+    order = []
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    y.grad_fn.register_prehook(lambda outs: order.append(("before", len(outs))))
+    y.grad_fn.register_hook(lambda ins, outs: order.append(("after", len(ins), len(outs))))
+    y.sum().backward()
+    assert order == [("before", 1), ("after", 2, 1)]
+
+
+def test_node_hooks_may_replace():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    y.grad_fn.register_prehook(lambda outs: (outs[0] * 2,))
+    y.grad_fn.register_hook(lambda ins, outs: (ins[0] + 1, None))
+    y.sum().backward()
+    assert x.grad.tolist() == [7.0, 7.0]
+
+
+def test_the_leafs_turn_comes_as_soon_as_it_is_ready():
+    order = []
+    early = torch.tensor(1.0, requires_grad=True)
+    late = torch.tensor(1.0, requires_grad=True)
+    a = late * 2
+    b = a * early
+    early.register_hook(lambda g: order.append("early"))
+    a.register_hook(lambda g: order.append("a"))
+    late.register_hook(lambda g: order.append("late"))
+    b.backward()
+    assert order == ["early", "a", "late"]
+
+
+def test_retain_grad_sees_what_the_hooks_left():
+    x = torch.tensor(1.0, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 5)
+    y.backward()
+    assert y.grad.item() == 5.0 and y.retains_grad
+
+
+def test_post_accumulate_hooks_see_the_tensor():
+    seen = []
+    x = torch.tensor(1.0, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.item()))
+    (x * 4).backward()
+    (x * 4).backward()
+    assert seen == [4.0, 8.0]
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (x * 1).register_post_accumulate_grad_hook(print)
+
+
+@pytest.mark.parametrize(("returned", "error"), [
+    (lambda: 5, TypeError),
+    (lambda: torch.ones(3), RuntimeError),
+    (lambda: torch.ones(2, dtype=torch.float64), RuntimeError),
+])
+def test_a_hook_may_not_change_what_the_gradient_is(returned, error):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: returned())
+    with pytest.raises(error):
+        y.sum().backward()
+
+
+def test_no_hook_without_grad():
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        torch.ones(1).register_hook(print)
+
+
+def test_hooks_see_gradients_with_history_under_create_graph():
+    x = torch.tensor(3.0, requires_grad=True)
+    y = x * x
+    y.register_hook(lambda g: g * x)
+    first, = torch.autograd.grad(y, x, create_graph=True)  # 2 x^2
+    second, = torch.autograd.grad(first, x)
+    assert (first.item(), second.item()) == (18.0, 12.0)
