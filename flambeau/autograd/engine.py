@@ -62,7 +62,8 @@ def _wanted(order: list[Node], targets: set[Node]) -> set[Node]:
 class _Run:
     """One backward pass."""
 
-    __slots__ = ("captured", "create", "found_heap", "found_leaves", "owned", "pending", "retain", "targets", "waiting", "wanted")
+    __slots__ = ("captured", "create", "found_heap", "found_leaves", "owned", "pending", "retain", "targets", "waiting",
+                 "wanted")
 
     def __init__(self, retain: bool, create: bool) -> None:
         self.retain = retain

@@ -17,8 +17,8 @@ def _tuple(x: Any, what: str) -> tuple[bool, tuple[Any, ...]]:
     for i, v in enumerate(values):
         if not isinstance(v, Tensor):
             if single:
-                raise TypeError(f"The {what} must be either a Tensor or a tuple of Tensors but the given {what} has type "
-                                f"{type(v)}.")
+                raise TypeError(f"The {what} must be either a Tensor or a tuple of Tensors but the given {what} has "
+                                f"type {type(v)}.")
             raise TypeError(f"The {what} must be either a Tensor or a tuple of Tensors but the value at index {i} has "
                             f"type {type(v)}.")
     return not single, tuple(values)
@@ -77,8 +77,8 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
             _check_strict(outputs)
         if v is None:
             if len(outputs) != 1 or outputs[0]._array.size != 1:
-                raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor "
-                                   "with a single element.")
+                raise RuntimeError("The vector v can only be None if the user-provided function returns a single "
+                                   "Tensor with a single element.")
             cotangents: tuple[Any, ...] = (fn.ones_like(outputs[0]),)  # type: ignore[attr-defined]
         else:
             _, cotangents = _tuple(v, "v given to vjp")
@@ -106,12 +106,12 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     (tensor([1., 1.]), tensor([1., 1.]))
     """
     with enable_grad():
-        is_tuple, given = _tuple(inputs, "inputs given to jvp")
+        _, given = _tuple(inputs, "inputs given to jvp")
         fresh = _inputs(given, create_graph)
         if v is None:
             if len(given) != 1 or given[0]._array.size != 1:
-                raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
-                                   "Tensor with a single element.")
+                raise RuntimeError("The vector v can only be None if the input to the user-provided function is a "
+                                   "single Tensor with a single element.")
             directions: tuple[Any, ...] = (fn.ones_like(given[0]),)  # type: ignore[attr-defined]
         else:
             _, directions = _tuple(v, "v given to jvp")
@@ -186,7 +186,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    is_tuple, given = _tuple(inputs, "inputs given to hessian")
+    is_tuple, _ = _tuple(inputs, "inputs given to hessian")
 
     def scalar(*x: Tensor) -> Tensor:
         out = func(*x)
@@ -219,8 +219,8 @@ def _hessian_product(func: Callable[..., Any], inputs: Any, v: Any, create_graph
         fresh = _inputs(given, create_graph)
         if v is None:
             if len(given) != 1 or given[0]._array.size != 1:
-                raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
-                                   "Tensor with a single element.")
+                raise RuntimeError("The vector v can only be None if the input to the user-provided function is a "
+                                   "single Tensor with a single element.")
             directions: tuple[Any, ...] = (fn.ones_like(given[0]),)  # type: ignore[attr-defined]
         else:
             _, directions = _tuple(v, f"v given to {name}")

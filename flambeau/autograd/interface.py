@@ -136,7 +136,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     targets = None
     if inputs is not None:
         targets = []
-        for i, x in enumerate(inputs):
+        for x in inputs:
             if not x._requires_grad:
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
             targets.append(edge(x))

@@ -393,10 +393,10 @@ class OpNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_") or name.startswith("_raw_saved_"):
-            return self._saved_value(name.removeprefix("_raw").removeprefix("_saved_"), name)
+            return self._kept_value(name.removeprefix("_raw").removeprefix("_saved_"), name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def _saved_names(self) -> list[str]:
+    def _kept_names(self) -> list[str]:
         op, plan = self.op, self.plan
         names = op.input_names(len(self.edges))
         found = [names[i] for i in plan.tensors]
@@ -406,8 +406,8 @@ class OpNode(Node):
             found += [op.outputs[k] for k in plan.outs]
         return ["self" if name == "input" else name for name in found]
 
-    def _saved_value(self, wanted: str, attribute: str) -> Any:
-        names = self._saved_names()
+    def _kept_value(self, wanted: str, attribute: str) -> Any:
+        names = self._kept_names()
         if wanted in names:
             if self.saved is None:
                 raise RuntimeError(FREED_MESSAGE)
@@ -423,7 +423,7 @@ class OpNode(Node):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute}'")
 
     def __dir__(self) -> list[str]:
-        names = ["_saved_" + name for name in self._saved_names()]
+        names = ["_saved_" + name for name in self._kept_names()]
         names += ["_raw" + name for name in names]
         for what, which in self.plan.consts:
             if what == "param":
