@@ -107,7 +107,8 @@ class Node(metaclass=_NodeType):
     ('MulBackward0', (tensor(2., grad_fn=<MulBackward0>), tensor(2., grad_fn=<MulBackward0>)))
     """
 
-    __slots__ = ("__weakref__", "edge0", "edge1", "edge_outputs", "extra", "more_edges", "n_edges", "outputs", "run", "seq")
+    __slots__ = ("__weakref__", "edge0", "edge1", "edge_outputs", "extra", "more_edges", "n_edges", "outputs", "run",
+                 "seq")
 
     # The node each input came from (None where no gradient is wanted). The first two stand by themselves: a tuple
     # would be one more object for the garbage collector to walk, three times a node's own share in a long graph.
@@ -295,7 +296,8 @@ class OpNode(Node):
         if not op.edgeless:
             return None
         star = len(op.inputs) - 1 if op.variadic and op.inputs[-1] in op.edgeless else len(self.edges)
-        return [i for i in range(len(self.edges)) if i < star and op.inputs[min(i, len(op.inputs) - 1)] not in op.edgeless]
+        last = len(op.inputs) - 1
+        return [i for i in range(len(self.edges)) if i < star and op.inputs[min(i, last)] not in op.edgeless]
 
     def unpack(self, tensors: bool) -> list[Any]:
         """The saved values, versions checked."""
@@ -392,7 +394,7 @@ class OpNode(Node):
     # ----- what was saved, under PyTorch's names -----
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_") or name.startswith("_raw_saved_"):
+        if name.startswith(("_saved_", "_raw_saved_")):
             return self._kept_value(name.removeprefix("_raw").removeprefix("_saved_"), name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 

@@ -63,8 +63,8 @@ def grad_and_value(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0,
             aux = None
             if has_aux:
                 if not (isinstance(output, tuple) and len(output) == 2):
-                    raise RuntimeError("grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) "
-                                       "if has_aux is True")
+                    raise RuntimeError("grad_and_value(f)(*args): output of function f should be a tuple: (output, "
+                                       "aux) if has_aux is True")
                 output, aux = output
             if not isinstance(output, Tensor):
                 raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a tensor, got "

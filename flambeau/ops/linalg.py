@@ -421,7 +421,7 @@ def _rows_by_maps(xp, rows, weight, dims):
 @linear("input1", "weight", "input2", name="_trilinear", node="TrilinearBackward0", expose=())
 def _trilinear(xp, input1, weight, input2):
     """out[b, o] = Σ input1[b, i] · weight[o, i, j] · input2[b, j]."""
-    return xp.sum(xp.unsqueeze(input1, 1) * _rows_by_maps(xp, input2, weight, (2, 0, 1)), 2)
+    return xp.trilinear(input1, weight, input2)
 
 
 def _by_weight(xp, g, input1, input2):

@@ -182,7 +182,8 @@ class FunctionMeta(type):
     """Gives each Function the class of its nodes, `<name>Backward`."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
-        node = type(FunctionNode)(name + "Backward", (FunctionNode,), {"_forward_cls": cls, "__module__": cls.__module__})
+        members = {"_forward_cls": cls, "__module__": cls.__module__}
+        node = type(FunctionNode)(name + "Backward", (FunctionNode,), members)
         cls._backward_cls = node  # type: ignore[attr-defined]
         super().__init__(name, bases, namespace)
 

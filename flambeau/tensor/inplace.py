@@ -200,7 +200,7 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place form of an elementwise operator of two inputs, quick where nothing is recorded."""
     kernel = kernel_of(op)
     f32, f64 = np.dtype(np.float32), np.dtype(np.float64)
-    enabled, inferring = grad_mode.get, inference.get
+    enabled = grad_mode.get
 
     def call(input: Any, other: Any) -> Any:
         try:

@@ -14,6 +14,7 @@ from . import (
     arithmetic,
     comparison,
     complex,
+    contraction,
     copying,
     creation,
     functions,
@@ -32,7 +33,7 @@ from . import (
 from .binding import functions_of, in_place
 from .tensor import Tensor
 
-_FAMILIES = (activation, arithmetic, comparison, complex, copying, creation, indexing, joining, memory,
+_FAMILIES = (activation, arithmetic, comparison, complex, contraction, copying, creation, indexing, joining, memory,
              neural, ordering, products, random, reducing, selection, shaping, storage)
 
 

@@ -42,8 +42,8 @@ class Generator:
     def __init__(self, device: Any = "cpu") -> None:
         d = devices.device(device)
         if d.type == "cuda":
-            raise RuntimeError("Cannot get CUDA generator without ATen_cuda library: flambeau was asked for a generator "
-                               "on a GPU, and there is none. Use device='cpu'.")
+            raise RuntimeError("Cannot get CUDA generator without ATen_cuda library: flambeau was asked for a "
+                               "generator on a GPU, and there is none. Use device='cpu'.")
         self.device = devices.check(d)
         self._engine: Any = None
 

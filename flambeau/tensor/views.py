@@ -101,7 +101,8 @@ def regenerate(view: Tensor) -> None:
     """Give a stale view its history again: its positions, taken from its base as that now is."""
     base = view._base
     counter = view._counter
-    assert base is not None and counter is not None
+    assert base is not None
+    assert counter is not None
     retained = view._retains
     view._view_version = counter[0]
     if not base._requires_grad:

@@ -94,5 +94,11 @@ def _cross_product(x: Any, y: Any, dim: int) -> Any:
     return out
 
 
-PRIMITIVES = {"mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "add_product": _add_product,
+def _trilinear(x: Any, w: Any, y: Any) -> Any:
+    o, i, j = w.shape
+    maps = np.matmul(y, w.transpose(2, 0, 1).reshape(j, o * i)).reshape(y.shape[0], o, i)
+    return np.matmul(maps, x[:, :, None])[..., 0]
+
+
+PRIMITIVES = {"trilinear": _trilinear, "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "add_product": _add_product,
               "add_batch_product": _add_batch_product, "add_outer": _add_outer, "cross_product": _cross_product}
