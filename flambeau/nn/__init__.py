@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from . import modules
 
 if TYPE_CHECKING:
-    from . import functional, init, parameter, utils
-    from .modules import *
-    from .parameter import Buffer, Parameter
+    from . import functional, init, parameter, utils  # noqa: F401
+    from .modules import *  # noqa: F403
+    from .parameter import Buffer, Parameter  # noqa: F401
 
 _ROOMS = ("functional", "init", "modules", "parameter", "utils")
 

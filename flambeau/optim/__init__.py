@@ -6,20 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import lr_scheduler
-    from .adadelta import Adadelta
-    from .adagrad import Adagrad
-    from .adam import Adam
-    from .adamax import Adamax
-    from .adamw import AdamW
-    from .asgd import ASGD
-    from .lbfgs import LBFGS
-    from .nadam import NAdam
-    from .optimizer import Optimizer
-    from .radam import RAdam
-    from .rmsprop import RMSprop
-    from .rprop import Rprop
-    from .sgd import SGD
+    from . import lr_scheduler  # noqa: F401
+    from .adadelta import Adadelta  # noqa: F401
+    from .adagrad import Adagrad  # noqa: F401
+    from .adam import Adam  # noqa: F401
+    from .adamax import Adamax  # noqa: F401
+    from .adamw import AdamW  # noqa: F401
+    from .asgd import ASGD  # noqa: F401
+    from .lbfgs import LBFGS  # noqa: F401
+    from .nadam import NAdam  # noqa: F401
+    from .optimizer import Optimizer  # noqa: F401
+    from .radam import RAdam  # noqa: F401
+    from .rmsprop import RMSprop  # noqa: F401
+    from .rprop import Rprop  # noqa: F401
+    from .sgd import SGD  # noqa: F401
 
 _HOME = {
     "Adadelta": "adadelta",

@@ -6,25 +6,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .activation import *
-    from .batchnorm import *
-    from .channelshuffle import *
-    from .container import *
-    from .conv import *
-    from .distance import *
-    from .dropout import *
-    from .flatten import *
-    from .instancenorm import *
-    from .linear import *
-    from .loss import *
-    from .module import *
-    from .normalization import *
-    from .padding import *
-    from .pixelshuffle import *
-    from .pooling import *
-    from .rnn import *
-    from .sparse import *
-    from .upsampling import *
+    from .activation import *  # noqa: F403
+    from .batchnorm import *  # noqa: F403
+    from .channelshuffle import *  # noqa: F403
+    from .container import *  # noqa: F403
+    from .conv import *  # noqa: F403
+    from .distance import *  # noqa: F403
+    from .dropout import *  # noqa: F403
+    from .flatten import *  # noqa: F403
+    from .instancenorm import *  # noqa: F403
+    from .linear import *  # noqa: F403
+    from .loss import *  # noqa: F403
+    from .module import *  # noqa: F403
+    from .normalization import *  # noqa: F403
+    from .padding import *  # noqa: F403
+    from .pixelshuffle import *  # noqa: F403
+    from .pooling import *  # noqa: F403
+    from .rnn import *  # noqa: F403
+    from .sparse import *  # noqa: F403
+    from .upsampling import *  # noqa: F403
 
 #: file -> the layers in it
 FAMILIES = {
