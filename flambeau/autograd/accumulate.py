@@ -26,9 +26,10 @@ _ALONE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", lambda: T
 
 def add_arrays(a: Any, b: Any) -> Any:
     """a + b, in the dtype of `a`, also where NumPy cannot add (bfloat16)."""
-    if a.dtype == dtypes.BFLOAT16:
+    try:
+        return a + b
+    except TypeError:
         return dtypes.to_bfloat16(dtypes.widen(a) + dtypes.widen(b))
-    return a + b
 
 
 def accumulate(variable: Any, box: list[Any], tensors: bool) -> None:

@@ -62,18 +62,16 @@ def _wanted(order: list[Node], targets: set[Node]) -> set[Node]:
 class _Run:
     """One backward pass."""
 
-    __slots__ = ("captured", "create", "found_heap", "found_leaves", "owned", "pending", "retain", "targets", "waiting",
-                 "wanted")
+    waiting: dict[Node, int]  # edges that have yet to deliver to a leaf
+    targets: dict[Node, list[int]] | None = None  # node -> its outputs to capture
+    wanted: set[Node] | None = None  # the nodes that lead to a target
+    captured: dict[Edge, Any]
 
     def __init__(self, retain: bool, create: bool) -> None:
         self.retain = retain
         self.create = create
         self.pending: dict[Node, Any] = {}
         self.owned: set[Node] = set()  # nodes whose pending array was made here and may be added to in place
-        self.waiting: dict[Node, int] = {}
-        self.targets: dict[Node, list[int]] | None = None  # node -> its outputs to capture
-        self.wanted: set[Node] | None = None
-        self.captured: dict[Edge, Any] = {}
         self.found_heap: list[tuple[int, Node]] = []
         self.found_leaves: list[Node] = []
 
@@ -97,7 +95,7 @@ class _Run:
         else:
             total = add_arrays(held, g)
             pending[node] = total
-            if total.__class__ is np.ndarray and total.dtype != dtypes.BFLOAT16:
+            if total.__class__ is np.ndarray and total.dtype.kind != "V":
                 self.owned.add(node)
 
     def discover(self, node: Node, output: int, g: Any) -> None:
@@ -301,19 +299,20 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     still, hence done. So no node is visited beforehand. Leaves accumulate at the end.
     """
     run = _Run(retain, False)
-    pending, owned = run.pending, run.owned
-    heap: list[tuple[int, Node]] = []
-    leaves: list[Node] = []
-    run.found_heap, run.found_leaves = heap, leaves
-    for (node, output), g in zip(roots, cotangents, strict=True):
-        run.discover(node, output, g._array)
+    pending, owned, heap, leaves = run.pending, run.owned, run.found_heap, run.found_leaves
     deliver, discover = run.deliver, run.discover
+    get, pop, add = pending.get, pending.pop, np.add
+    node, output = roots[0]
+    if len(roots) == 1 and node.outputs is None and not node.is_leaf:
+        g = cotangents[0]._array
+    else:
+        for (node, output), g in zip(roots, cotangents, strict=True):
+            discover(node, output, g._array)
+        node = heappop(heap)[1] if heap else None
+        g = pop(node, None)
+    last = held = None
     token = set_state(IGNORE)
     grad = grad_mode.set(False)
-    get, pop, add = pending.get, pending.pop, np.add
-    node = heappop(heap)[1] if heap else None
-    g = pop(node, None)
-    last = held = None
     try:
         while node is not None:
             newest = None
@@ -403,6 +402,7 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         _run_plainly(roots, cotangents, retain)
         return {}
     run = _Run(retain, create)
+    run.captured = {}
     order, run.waiting = _reachable(roots)
     if targets is not None:
         run.targets = {}

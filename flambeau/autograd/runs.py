@@ -21,7 +21,19 @@ def plan_of(op: Op, mask: int, inputs: int) -> Plan:
     plan = op.plan(mask, inputs)
     if plan.run is None:
         plan.run = _choose(op, plan) or _in_full
+        plan.wide_run = _in_full if plan.run is _in_full else _unbroadcasting(plan.run)
     return plan
+
+
+def _unbroadcasting(run: Run) -> Run:
+    """`run`, with each gradient summed over the dimensions its input was broadcast along."""
+    sum_to_size = layer.arrays.sum_to_size
+
+    def wide(node: Any, g: Any) -> Any:
+        return [x if x is None or x.shape == shape else sum_to_size(x, shape)
+                for x, shape in zip(run(node, g), node.fix[0], strict=True)]
+
+    return wide
 
 
 def _in_full(node: Any, g: Any) -> Any:
@@ -75,15 +87,14 @@ def _is_identity(rule: Rule) -> bool:
 
 def _value(node: Any) -> Any:
     """The only saved input's array; a number as it is."""
-    if node.versions is None:
-        x = node.saved0
-        try:
-            counter = x._counter
-            if counter is None or not counter[0]:
-                return x._array
-        except AttributeError:
-            if x is not FREED:
-                return x
+    x = node.saved0
+    try:
+        counter, versions = x._counter, node.versions
+        if counter is None or counter[0] == (versions[0] if versions is not None else 0):
+            return x._array
+    except AttributeError:
+        if x is not FREED:
+            return x
     return node.unpack(False)[0]
 
 
@@ -110,6 +121,8 @@ def _of_plan(plan: Plan) -> Run:
             return (rule(*pick((g, xp, needs, node.saved0, *node.consts))),)
 
         return run
+    if len(plan.tensors) == 1 and not plan.outs:
+        return lambda node, g: (rule(*pick((g, xp, needs, _value(node), *node.consts))),)
     return lambda node, g: (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
 
 
@@ -131,9 +144,12 @@ def _of_output(rule: Rule) -> Run:
 def _product(first: Rule, second: Rule) -> Run:
     def run(node: Any, g: Any) -> Any:
         x, y = node.saved0, node.saved1
-        if node.versions is None and x is not FREED:
-            c, d = x._counter, y._counter
-            if (c is None or not c[0]) and (d is None or not d[0]):
+        if x is not FREED:
+            c, d, versions = x._counter, y._counter, node.versions
+            if versions is None:
+                if (c is None or not c[0]) and (d is None or not d[0]):
+                    return first(g, y._array), second(g, x._array)
+            elif (c is None or c[0] == versions[0]) and (d is None or d[0] == versions[1]):
                 return first(g, y._array), second(g, x._array)
         a, b = node.unpack(False)
         return first(g, b), second(g, a)

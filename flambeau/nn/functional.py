@@ -23,7 +23,7 @@ _OPERATORS = (
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "gelu", "hardshrink", "hardtanh_",
     "linear", "logsigmoid", "native_channel_shuffle", "pdist", "prelu", "relu_", "rrelu_",
-    "scaled_dot_product_attention", "selu_", "softplus", "softshrink",
+    "selu_", "softplus", "softshrink",
 )
 globals().update({name: getattr(_fn, name) for name in _OPERATORS if hasattr(_fn, name)})
 

@@ -12,8 +12,9 @@ def typename(obj: object) -> str:
     functions) or of its class, without the prefix of the builtins.
 
     >>> import flambeau as torch
-    >>> torch.typename(torch.ones(2)), torch.typename(3)
-    ('torch.FloatTensor', 'int')
+    >>> from flambeau.nn.naming import typename
+    >>> typename(torch.ones(2)), typename(3), typename(torch.nn.ReLU())
+    ('flambeau.FloatTensor', 'int', 'flambeau.nn.modules.activation.ReLU')
     """
     if isinstance(obj, Tensor):
         return obj.type()

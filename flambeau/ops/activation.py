@@ -10,6 +10,72 @@ _LIKE_LEAKY = ("bool", "integer", "complex")
 _F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
 
 
+# ----- gates: cotangents let through, or not, by where the input lies -----
+#
+# Each is an operator of its own, flat in the input: so a gradient through a relu is still a function of
+# what went into the relu, and its derivative there is 0, not undefined.
+
+@elementwise(node="ThresholdBackwardBackward0", expose=(), numbers=())
+def _threshold_backward(xp, grad, input, *, threshold):
+    """The gradient where input > threshold."""
+    return xp.where(input <= threshold, 0, grad)
+
+
+_threshold_backward.vjp(
+    grad=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold),
+    input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(node="LeakyReluBackwardBackward0", expose=(), numbers=())
+def _leaky_relu_backward(xp, grad, input, *, negative_slope):
+    """The gradient where input > 0, else negative_slope of it."""
+    return xp.where(input > 0, grad, grad * negative_slope)
+
+
+_leaky_relu_backward.vjp(
+    grad=lambda xp, g, input, negative_slope: xp._leaky_relu_backward(g, input, negative_slope=negative_slope),
+    input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(node="HardtanhBackwardBackward0", expose=(), numbers=())
+def _hardtanh_backward(xp, grad, input, *, min_val, max_val):
+    """The gradient where input lies between the two."""
+    return xp.where(xp.logical_or(input <= min_val, input >= max_val), 0, grad)
+
+
+_hardtanh_backward.vjp(
+    grad=lambda xp, g, input, min_val, max_val: xp._hardtanh_backward(g, input, min_val=min_val, max_val=max_val),
+    input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(node="HardshrinkBackwardBackward0", expose=(), numbers=())
+def _shrink_backward(xp, grad, input, *, lambd):
+    """The gradient where |input| > lambd."""
+    return xp.where(xp.logical_and(input >= -lambd, input <= lambd), 0, grad)
+
+
+_shrink_backward.vjp(
+    grad=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd),
+    input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(expose=(), numbers=(), node="torch::autograd::NotImplemented")
+def _hardsigmoid_backward(xp, grad, input):
+    """A sixth of the gradient where -3 < input < 3."""
+    # the sixth is float32's, whatever the dtype: PyTorch's constant
+    return xp.where(xp.logical_and(input > -3, input < 3), grad * 0.1666666716337204, 0)
+
+
+def _hardsigmoid_twice(g):
+    raise RuntimeError("derivative for aten::hardsigmoid_backward is not implemented")
+
+
+_hardsigmoid_backward.vjp(grad=_hardsigmoid_twice,
+                          input=_hardsigmoid_twice)
+
+
+# ----- activations -----
+
 @elementwise(refuses={"bool": RuntimeError("Boolean inputs not supported for relu"),
                       "complex": NotImplementedError("clamp is not supported for complex types")})
 def relu(xp, input):
@@ -22,7 +88,7 @@ def relu(xp, input):
     return xp.maximum(input, 0)
 
 
-relu.vjp(input=lambda xp, g, out: xp.where(out <= 0, 0, g))
+relu.vjp(input=lambda xp, g, out: xp._threshold_backward(g, out, threshold=0))
 
 
 @elementwise(expose=_F_IN_PLACE, refuses=lacks("leaky_relu_cpu", *_LIKE_LEAKY))
@@ -36,7 +102,8 @@ def leaky_relu(xp, input, *, negative_slope=0.01):
     return xp.where(input > 0, input, input * negative_slope)
 
 
-leaky_relu.vjp(input=lambda xp, g, input, negative_slope: xp.where(input > 0, g, g * negative_slope))
+leaky_relu.vjp(input=lambda xp, g, input, negative_slope: xp._leaky_relu_backward(
+    g, input, negative_slope=negative_slope))
 
 
 @elementwise(expose=_F_IN_PLACE, refuses=lacks("elu_cpu", *_LIKE_LEAKY))
@@ -207,8 +274,8 @@ def hardtanh(xp, input, *, min_val=-1.0, max_val=1.0):
     return xp.minimum(xp.maximum(input, min_val), max_val)
 
 
-hardtanh.vjp(input=lambda xp, g, input, min_val, max_val: xp.where(
-    xp.logical_or(input <= min_val, input >= max_val), 0, g))
+hardtanh.vjp(input=lambda xp, g, input, min_val, max_val: xp._hardtanh_backward(
+    g, input, min_val=min_val, max_val=max_val))
 
 
 @elementwise(expose=_F_IN_PLACE, refuses=lacks("hardswish_cpu", *_LIKE_LEAKY))
@@ -237,7 +304,7 @@ def hardsigmoid(xp, input):
     return xp.minimum(xp.maximum(input + 3, 0), 6) / 6
 
 
-hardsigmoid.vjp(input=lambda xp, g, input: xp.where(xp.logical_and(input > -3, input < 3), g * (1 / 6), 0))
+hardsigmoid.vjp(input=lambda xp, g, input: xp._hardsigmoid_backward(g, input))
 
 
 @elementwise(expose=("torch", "method", "nn.functional"), refuses=lacks("hardshrink_cpu", *_LIKE_LEAKY))
@@ -248,14 +315,10 @@ def hardshrink(xp, input, *, lambd=0.5):
     >>> torch.hardshrink(torch.tensor([-1., 0.3]))
     tensor([-1.,  0.])
     """
-    return xp.where(_within(xp, input, lambd), 0, input)
+    return xp.where(xp.logical_and(input >= -lambd, input <= lambd), 0, input)
 
 
-def _within(xp, x, limit):
-    return xp.logical_and(x >= -limit, x <= limit)
-
-
-hardshrink.vjp(input=lambda xp, g, input, lambd: xp.where(_within(xp, input, lambd), 0, g))
+hardshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
 
 
 @elementwise(expose=_F, refuses=lacks("softshrink_check", *_LIKE_LEAKY))
@@ -271,7 +334,7 @@ def softshrink(xp, input, *, lambd=0.5):
     return xp.where(input > lambd, input - lambd, xp.where(input < -lambd, input + lambd, input * 0))
 
 
-softshrink.vjp(input=lambda xp, g, input, lambd: xp.where(_within(xp, input, lambd), 0, g))
+softshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
 
 
 @elementwise(expose=("torch", "nn.functional", "inplace_function"), refuses=lacks("threshold_cpu", "bool", "complex"))
@@ -285,7 +348,7 @@ def threshold(xp, input, *, threshold, value):
     return xp.where(input <= threshold, value, input)
 
 
-threshold.vjp(input=lambda xp, g, input, threshold: xp.where(input <= threshold, 0, g))
+threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))
 
 
 @elementwise(key="_prelu_kernel", name="prelu", node="PreluKernelBackward0", expose=(), numbers=(),
@@ -295,7 +358,16 @@ def prelu_kernel(xp, input, weight):
     return xp.where(input > 0, input, weight * input)
 
 
-prelu_kernel.vjp(input=lambda xp, g, input, weight: xp.where(input > 0, g, weight * g),
+@elementwise(node="PreluKernelBackwardBackward0", expose=(), numbers=())
+def _prelu_backward(xp, grad, input, slope):
+    """The gradient where input > 0, else the slope's part of it."""
+    return xp.where(input > 0, grad, slope * grad)
+
+
+_prelu_backward.vjp(grad=lambda xp, g, input, slope: xp._prelu_backward(g, input, slope),
+                    input=lambda xp, g: xp.zeros_like(g),
+                    slope=lambda xp, g, grad, input: xp.where(input > 0, 0, grad * g))
+prelu_kernel.vjp(input=lambda xp, g, input, weight: xp._prelu_backward(g, input, weight),
                  weight=lambda xp, g, input: xp.where(input > 0, 0, input * g))
 
 
@@ -307,7 +379,7 @@ def rrelu_with_noise(xp, input, noise, *, lower, upper, training):
 
 
 def _rrelu_vjp(xp, g, input, noise, lower, upper, training):
-    return xp.where(input > 0, g, g * (noise if training else (lower + upper) / 2))
+    return xp._prelu_backward(g, input, noise if training else xp.full_like(input, (lower + upper) / 2))
 
 
 rrelu_with_noise.vjp(input=_rrelu_vjp)

@@ -87,11 +87,8 @@ def view_as_complex(xp, input):
 
 view_as_complex.vjp(input=lambda xp, g: xp.view_as_real(g))
 
-_PARTS = RuntimeError("Expected both inputs to be Half, Float or Double tensors but got {} and {}")
-_REFUSES = dict.fromkeys(("bool", "integer", "narrow", "complex"), _PARTS)
 
-
-@elementwise(numbers=(), promote="none", holomorphic=False, expose=("torch",))
+@elementwise(numbers=(), promote="none", widens=False, holomorphic=False, expose=("torch",))
 def complex(xp, real, imag):
     """Complex numbers from their parts.
 
@@ -114,7 +111,7 @@ def _complex_jvp(xp, t_real, t_imag, real, imag):
 complex.jvp(_complex_jvp)
 
 
-@elementwise(numbers=(), promote="none", holomorphic=False, expose=("torch",))
+@elementwise(numbers=(), promote="none", widens=False, holomorphic=False, expose=("torch",))
 def polar(xp, abs, angle):
     """Complex numbers from lengths and angles.
 

@@ -75,12 +75,14 @@ class Plan:
     step picks its own from it.
     """
 
-    __slots__ = ("consts", "joint", "layout", "needs", "op", "outs", "run", "saves_tensors", "steps", "tensors")
+    __slots__ = ("consts", "joint", "layout", "needs", "op", "outs", "run", "saves_tensors", "steps", "tensors",
+                 "wide_run")
 
     def __init__(self, op: Op, mask: int, inputs: int) -> None:
         self.op = op
         names = op.input_names(inputs)
         self.needs = tuple(bool(mask >> i & 1) for i in range(inputs))
+        self.wide_run: Any = None  # the same where inputs were broadcast
         self.run: Any = None  # the short way to run the rules on arrays, chosen when first recorded
         rules = op.joint_rule, {}
         if op.joint_rule is not None:

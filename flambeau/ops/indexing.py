@@ -22,7 +22,7 @@ def index_(xp, input, *indices):
     return xp.index_at(input, *indices)
 
 
-index_.joint_vjp(lambda xp, g, input_shape, indices: (xp._add_at_indices(g, *indices, size=input_shape),))
+index_.joint_vjp(lambda xp, g, input_shape, indices: (xp._add_at_indices(g, indices, size=input_shape),))
 
 
 @linear("input", name="_add_at_indices", expose=(), edgeless=("indices",), **_MOVES)
@@ -31,7 +31,7 @@ def _add_at_indices(xp, input, *indices, size):
     return xp.add_at_indices(input, *indices, size=size)
 
 
-_add_at_indices.joint_vjp(lambda xp, g, indices: (xp._index(g, *indices),))
+_add_at_indices.joint_vjp(lambda xp, g, indices: (xp._index(g, indices),))
 
 
 @linear(name="index_put", key="_index_put", expose=(), edgeless=("indices",), **_MOVES)
@@ -44,16 +44,16 @@ def _index_put_vjp(xp, g, values_shape, indices, accumulate, needs):
     into = values = None
     if needs[0]:
         into = g if accumulate else xp._index_put(
-            g, xp.zeros((), dtype=g.dtype), *indices, accumulate=False)
+            g, xp.zeros((), dtype=g.dtype), indices, accumulate=False)
     if needs[1]:
-        values = xp.sum_to_size(xp._index(g, *indices), values_shape)
+        values = xp.sum_to_size(xp._index(g, indices), values_shape)
     return into, values
 
 
 index_put.joint_vjp(_index_put_vjp)
 index_put.jvp(lambda xp, input, values, indices, t_input, t_values, accumulate: xp._index_put(
     xp.zeros_like(input) if t_input is None else t_input,
-    xp.zeros_like(values) if t_values is None else t_values, *indices, accumulate=accumulate))
+    xp.zeros_like(values) if t_values is None else t_values, indices, accumulate=accumulate))
 
 
 # ----- along a dimension -------------------------------------------------------------------
@@ -264,7 +264,9 @@ def index_fill_tensor(xp, input, index, value, *, dim):
 
 
 index_fill_tensor.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0),
-                      value=lambda xp, g, index, dim: xp.sum(xp.index_select(g, index=index, dim=dim)))
+                      value=lambda xp, g, index, dim: xp.sum(xp.where(
+                          xp._index_fill_number(xp.zeros_like(g), index=index, dim=dim, value=1) == 1, g,
+                          xp.zeros_like(g))))
 index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp._index_fill_tensor(
     xp.zeros_like(input) if t_input is None else t_input, index=index,
     value=xp.zeros_like(value) if t_value is None else t_value, dim=dim))
@@ -289,8 +291,11 @@ def _rows_reduced_vjp(xp, g, input, index, source, out, dim, reduce, include_sel
     from ..shapes import wrap_dim
 
     axis = wrap_dim(dim, len(input.shape))
-    spread = xp.reshape(index, (-1,) + (1,) * (max(len(source.shape), 1) - 1 - axis))
-    spread = xp.broadcast_to(spread, source.shape)
+    if len(source.shape) == 0:
+        spread = xp.reshape(index, ())
+    else:
+        spread = xp.reshape(index, (-1,) + (1,) * (len(source.shape) - 1 - axis))
+        spread = xp.broadcast_to(spread, source.shape)
     return _reduced_vjp(xp, g, input, spread, source, out, dim, reduce, include_self, needs)
 
 

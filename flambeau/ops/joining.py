@@ -208,6 +208,32 @@ constant_pad_nd.vjp(input=lambda xp, g, pad: xp.constant_pad_nd(g, pad=tuple(-p 
 constant_pad_nd.jvp(lambda xp, t_input, pad: xp.constant_pad_nd(t_input, pad=pad))
 
 
+def _padding(name: str, dims: int, mode: str) -> None:
+    """Declare a padding whose border continues the input, and its gradient."""
+    def forward(xp, input, *, padding):
+        return xp.bordered(input, padding, mode)
+
+    forward.__doc__ = f"The last {dims} dimensions continued ({mode})."
+    forward.__name__ = f"_{name}_pad{dims}d"
+    node = f"{name.capitalize()}Pad{dims}DBackward0"
+    pad = linear(forward, key=f"_{name}_pad{dims}d", name=f"{name}_pad{dims}d", node=node, expose=())
+
+    def backward(xp, input, like, *, padding):
+        return xp.gather_border(input, tuple(like.shape), padding, mode)
+
+    backward.__doc__ = f"What `{name}_pad{dims}d` sends back."
+    key = f"_{name}_pad{dims}d_backward"
+    back = linear("input", key=key, name=key, node=node.replace("Backward0", "BackwardBackward0"), expose=())(backward)
+    pad.vjp(input=lambda xp, g, input, padding: getattr(xp, key)(g, input, padding=padding))
+    back.vjp(input=lambda xp, g, padding: getattr(xp, f"_{name}_pad{dims}d")(g, padding=padding),
+             like=lambda xp, like: xp.zeros_like(like))
+
+
+for _dims in (1, 2, 3):
+    _padding("reflection", _dims, "reflect")
+    _padding("replication", _dims, "edge")
+
+
 @composite
 def fliplr(xp, input):
     """Columns in reverse order.

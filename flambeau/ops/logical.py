@@ -49,10 +49,22 @@ def logical_not(xp, input):
     return xp.logical_not(input)
 
 
+def _a_tensor(name):
+    """Numbers on either side, not on both."""
+    def check(input, other):
+        if not hasattr(input, "shape") and not hasattr(other, "shape"):
+            raise TypeError(f"{name}() received an invalid combination of arguments - got ({type(input).__name__}, "
+                            f"{type(other).__name__}), but expected one of:\n * (Tensor input, Tensor other, *, Tensor "
+                            "out = None)\n * (Number self, Tensor other)\n * (Tensor input, Number other, *, Tensor "
+                            "out = None)\n")
+    return check
+
+
 _BOTH = ("input", "other")
 
 
-@elementwise(differentiable=False, numbers=_BOTH, refuses=lacks("bitwise_and_cpu", "float", "complex"))
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_and"),
+             refuses=lacks("bitwise_and_cpu", "float", "complex"))
 def bitwise_and(xp, input, other):
     """The bits set in both.
 
@@ -63,7 +75,8 @@ def bitwise_and(xp, input, other):
     return xp.bitwise_and(input, other)
 
 
-@elementwise(differentiable=False, numbers=_BOTH, refuses=lacks("bitwise_or_cpu", "float", "complex"))
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_or"),
+             refuses=lacks("bitwise_or_cpu", "float", "complex"))
 def bitwise_or(xp, input, other):
     """The bits set in either.
 
@@ -74,7 +87,8 @@ def bitwise_or(xp, input, other):
     return xp.bitwise_or(input, other)
 
 
-@elementwise(differentiable=False, numbers=_BOTH, refuses=lacks("bitwise_xor_cpu", "float", "complex"))
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_xor"),
+             refuses=lacks("bitwise_xor_cpu", "float", "complex"))
 def bitwise_xor(xp, input, other):
     """The bits set in just one.
 
@@ -96,7 +110,8 @@ def bitwise_not(xp, input):
     return xp.bitwise_not(input)
 
 
-@elementwise(differentiable=False, numbers=_BOTH, refuses=lacks("lshift_cpu", "bool", "float", "complex"))
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_left_shift"),
+             refuses=lacks("lshift_cpu", "bool", "float", "complex"))
 def bitwise_left_shift(xp, input, other):
     """The bits moved up, input · 2ʸ.
 
@@ -107,7 +122,8 @@ def bitwise_left_shift(xp, input, other):
     return xp.bitwise_left_shift(input, other)
 
 
-@elementwise(differentiable=False, numbers=_BOTH, refuses=lacks("rshift_cpu", "bool", "float", "complex"))
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_right_shift"),
+             refuses=lacks("rshift_cpu", "bool", "float", "complex"))
 def bitwise_right_shift(xp, input, other):
     """The bits moved down, ⌊input / 2ʸ⌋.
 

@@ -17,7 +17,7 @@ def gradient(xp, g, input, out, ord, dim, keepdim):
     if ord == 1:
         return g * xp.sgn(input)
     if ord == 2:
-        return input * xp.where(norm == 0, 0, g / norm)
+        return g * xp.where(norm == 0, 0, input / norm)
     size = xp.abs(input)
     if ord in (float("inf"), -float("inf")):
         return xp.sgn(input) * (g * xp._share(size, out, dim=dim, keepdim=keepdim, nan=True))

@@ -22,7 +22,7 @@ def sort(xp, input, *, dim=-1, descending=False):
 @op(name="sort", key="_sort_stable", node="SortBackward1", outputs=_PAIR, expose=(), widens=False, refuses=_NO_SORT)
 def sort_stable(xp, input, *, stable, dim=-1, descending=False):
     """`sort`; equal elements keep their order if `stable`."""
-    return xp._sort(input, dim, descending, bool(stable))
+    return xp._sort_stable(input, stable, dim, descending)
 
 
 selecting(sort)

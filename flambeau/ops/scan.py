@@ -93,7 +93,9 @@ def cumprod(xp, input, *, dim, dtype=None):
 @composite(name="_cumprod_slope", expose=())
 def _cumprod_slope(xp, g, input, out, *, dim):
     """The vjp of cumprod: the products before each element times the sum of what depends on it."""
-    if not input.shape:
+    from math import prod
+
+    if prod(input.shape) <= 1:
         return g
     total = xp._recurrence(g, xp._shifted(input, dim=dim, by=-1), dim=dim, reverse=True)
     return xp._exclusive_cumprod(input, dim=dim) * total

@@ -301,8 +301,8 @@ def _declare_times_log(name, log_name, shift, node, **where):
     op = elementwise(numbers=(), node=node + "0", key=name, **common, **where)(both)
     op.vjp(input=by_input,
            other=lambda g, input, other: g * (input / (other + shift)))
-    first = elementwise(node=node + "1", key=f"_{name}_first_number", expose=(), promoting=("input",), order=("input", "other"),
-                        **common)(first_number)
+    first = elementwise(node=node + "1", key=f"_{name}_first_number", expose=(), promoting=("input",),
+                        order=("input", "other"), **common)(first_number)
     first.vjp(other=lambda g, input, other: g * (input / (other + shift)))
     second = elementwise(node=node + "2", key=f"_{name}_second_number", expose=(), promoting=("other",),
                          **common)(second_number)

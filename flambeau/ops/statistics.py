@@ -28,7 +28,6 @@ def _check_quantile(name, input, q, interpolation):
 
 
 def _quantile(xp, name, input, q, dim, keepdim, interpolation):
-    from ..autograd.modes import no_grad
     from ..shapes import wrap_dim
 
     shape = tuple(input.shape)
@@ -44,19 +43,18 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
         last = axis == len(shape) - 1
         ordered = xp.sort(input if last else xp.transpose(xp.unsqueeze(input, -1), axis, -1), -1)[0]
     rows = xp.reshape(ordered, (-1, ordered.shape[-1]))
-    with no_grad():
-        n = rows.shape[-1]
-        nan = rows != rows
-        if name == "nanquantile":
-            numbers = xp.sum(xp.logical_not(nan), -1, True)
-            ranks = xp.clamp(q * (numbers - 1), min=0)
-        else:
-            ranks = xp.where(xp.any(nan, -1, True), xp.tensor(n - 1, dtype=q.dtype), q * (n - 1))
-        round_ = {"lower": xp.floor, "higher": xp.ceil, "nearest": xp.round}.get(interpolation)
-        if round_ is not None:
-            ranks = round_(ranks)
-        below, above = ranks.long(), xp.ceil(ranks).long()
-        weights = xp.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
+    n = rows.shape[-1]
+    nan = rows != rows
+    if name == "nanquantile":
+        numbers = xp.sum(xp.logical_not(nan), -1, True)
+        ranks = xp.clamp(q * (numbers - 1), min=0)
+    else:
+        ranks = xp.where(xp.any(nan, -1, True), xp.tensor(n - 1, dtype=q.dtype), q * (n - 1))
+    round_ = {"lower": xp.floor, "higher": xp.ceil, "nearest": xp.round}.get(interpolation)
+    if round_ is not None:
+        ranks = round_(ranks)
+    below, above = ranks.long(), xp.ceil(ranks).long()
+    weights = xp.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
     values = xp.gather(rows, -1, below)
     if interpolation in ("linear", "midpoint"):
         values = xp.lerp(values, xp.gather(rows, -1, above), weights)

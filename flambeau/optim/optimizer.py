@@ -91,7 +91,7 @@ class Optimizer:
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._prepare()
+        _prepare(self)
         if isinstance(params, Tensor):
             raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, "
                             "but got " + typename(params))
@@ -105,23 +105,12 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    def _prepare(self) -> None:
-        """What is not pickled: the hooks."""
-        own = self.__dict__
-        for name in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
-                     "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
-                     "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks"):
-            own.setdefault(name, OrderedDict())
-        cls = type(self)
-        if not getattr(cls.step, "hooked", False):
-            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
-
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._prepare()
+        _prepare(self)
         self.defaults.setdefault("differentiable", False)
         for group in self.param_groups:
             for name, value in self.later_options:
@@ -156,7 +145,7 @@ class Optimizer:
                             "the ordering of tensors in sets will change between runs. Please use a list instead.")
         else:
             param_group["params"] = list(params)
-        self._split_names(param_group)
+        _split_names(param_group)
         for param in param_group["params"]:
             if not isinstance(param, Tensor):
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + typename(param))
@@ -180,16 +169,6 @@ class Optimizer:
         if not present.isdisjoint(params):
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
-
-    def _split_names(self, param_group: dict[str, Any]) -> None:
-        """Take the names, if the parameters have any, into a list of their own."""
-        named = [isinstance(param, tuple) for param in param_group["params"]]
-        if any(named):
-            if not all(named):
-                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
-            pairs = param_group["params"]
-            param_group["params"] = [param for _, param in pairs]
-            param_group["param_names"] = [name for name, _ in pairs]
 
     # -- state ---------------------------------------------------------------------------------------
 
@@ -282,19 +261,6 @@ class Optimizer:
         """
         raise NotImplementedError
 
-    def _with_grad(self, group: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
-        """The parameters of a group that have a gradient, with it and with their state."""
-        for param in group["params"]:
-            grad = param.grad
-            if grad is not None:
-                yield param, grad, self.state[param]
-
-    def _evaluate(self, closure: Callable[[], Any] | None) -> Any:
-        if closure is None:
-            return None
-        with enable_grad():
-            return closure()
-
     # -- hooks ---------------------------------------------------------------------------------------
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
@@ -320,6 +286,29 @@ class Optimizer:
     def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Run `hook(optimizer)` after a state was loaded."""
         return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+
+def _prepare(optimizer: Optimizer) -> None:
+    """What is not pickled: the hooks."""
+    own = optimizer.__dict__
+    for name in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
+                 "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
+                 "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks"):
+        own.setdefault(name, OrderedDict())
+    cls = type(optimizer)
+    if not getattr(cls.step, "hooked", False):
+        cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+
+
+def _split_names(param_group: dict[str, Any]) -> None:
+    """Take the names, if the parameters have any, into a list of their own."""
+    named = [isinstance(param, tuple) for param in param_group["params"]]
+    if any(named):
+        if not all(named):
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+        pairs = param_group["params"]
+        param_group["params"] = [param for _, param in pairs]
+        param_group["param_names"] = [name for name, _ in pairs]
 
 
 def _adapted(value: Any, param: Tensor, group: dict[str, Any], key: Any = None) -> Any:
@@ -348,7 +337,10 @@ class FirstOrder(Optimizer):
         Args:
             closure: computes the loss anew, and its gradients; its result is returned.
         """
-        loss = self._evaluate(closure)
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
         with enable_grad() if self.defaults["differentiable"] else no_grad():
             token = set_state(IGNORE)
             try:
@@ -360,6 +352,13 @@ class FirstOrder(Optimizer):
 
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError
+
+    def _with_grad(self, group: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
+        """The parameters of a group that have a gradient, with it and with their state."""
+        for param in group["params"]:
+            grad = param.grad
+            if grad is not None:
+                yield param, grad, self.state[param]
 
 
 def zeros_like(param: Tensor) -> Tensor:

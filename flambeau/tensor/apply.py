@@ -123,14 +123,18 @@ def _operands(op: Op, inputs: Sequence[Any],
             found.append(a)
         return found, narrow
     common: np.dtype | None = None
-    for x in inputs:
-        if x is None:
+    unpromoted = op.unpromoted
+    for i, x in enumerate(inputs):
+        if x is None or (unpromoted and op.inputs[i] in unpromoted):
             continue
         if not isinstance(x, Tensor) or (common is not None and x._array.dtype != common):
             common = None
             break
         common = x._array.dtype
-    if common is None or op.promoting or op.unpromoted:
+    if common is not None and op.promoting and (
+            common.kind not in "fV" or any([params.get(name).__class__ is complex for name in op.promoting])):
+        common = None  # beside floats, only a complex number changes anything
+    if common is None:
         common = promoted_type(op, inputs, params).numpy
     if op.refuses:
         refuse(op, dtypes.of(common))
@@ -144,7 +148,7 @@ def _operands(op: Op, inputs: Sequence[Any],
             found.append(None)
         elif isinstance(x, Tensor):
             a = x._array
-            if op.unpromoted and op.inputs[i] in op.unpromoted:
+            if unpromoted and op.inputs[i] in unpromoted:
                 found.append(a)
                 continue
             found.append(a if a.dtype == compute else dtypes.cast(a, compute))

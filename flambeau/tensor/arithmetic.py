@@ -8,7 +8,8 @@ import numpy as np
 
 from .. import dtypes
 from ..ops.declare import REGISTRY
-from .apply import apply, result_type
+from .along import along
+from .apply import apply, arrays, result_type
 from .binding import functions_of, in_place
 from .tensor import Tensor
 
@@ -37,6 +38,8 @@ def _checked_alpha(input: Any, other: Any, alpha: Any) -> Any:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if d.category < dtypes.COMPLEX and isinstance(alpha, complex):
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if d.category == dtypes.INTEGER:  # wraps around as the elements do
+        return np.asarray(alpha, np.int64).astype(d.numpy).item()
     return bool(alpha) if d is dtypes.bool_ else alpha
 
 
@@ -90,6 +93,8 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> torch.rsub(torch.ones(2), 3)
     tensor([2., 2.])
     """
+    if not isinstance(input, Tensor):
+        return _call("_rsub", input, other)  # type: ignore[no-any-return]  # says what is wrong
     if isinstance(other, np.generic):
         other = other.item()
     if alpha != 1:
@@ -170,6 +175,9 @@ def _check_integer_power(input: Tensor, exponent: Any) -> None:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
+_float_to_number = along(REGISTRY["_pow_number"], arrays.pow_number)
+
+
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """input ** exponent, for tensors or a number on either side.
 
@@ -177,6 +185,13 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     >>> torch.pow(2, torch.tensor([1., 2.]))
     tensor([2., 4.])
     """
+    kind = type(exponent)
+    if out is None and (kind is int or kind is float):
+        try:
+            if input._array.dtype.kind == "f":
+                return _float_to_number(input, exponent)
+        except AttributeError:
+            pass
     if isinstance(input, Tensor):
         if isinstance(exponent, Tensor) or not _is_number(exponent):
             return _pow(input, exponent, out=out)
@@ -190,6 +205,8 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
         input = input.item()
     if not _is_number(input) or not isinstance(exponent, Tensor):
         return _pow(input, exponent, out=out)
+    if out is None:
+        return apply(REGISTRY["_number_pow"], [exponent], {"base": input})
     return _call("_number_pow", exponent, base=input, out=out)
 
 

@@ -95,7 +95,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             raise TypeError(f"{op.name}(): argument '{names[-1]}' (position {n}) must be tuple of Tensors, not "
                             f"{_type_name(listed)}")
         for i, x in enumerate(listed):
-            if not isinstance(x, Tensor):
+            if not isinstance(x, Tensor) and not (x is None and names[-1] in op.edgeless):
                 raise TypeError(f"expected Tensor as element {i} in argument {n - 1}, but got {type(x).__name__}")
         inputs.extend(listed)
     else:

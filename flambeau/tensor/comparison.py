@@ -8,10 +8,38 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from .binding import _type_name
+from ..ops.declare import REGISTRY
+from .binding import _type_name, functions_of
 from .tensor import Tensor
 
-__all__ = ["allclose", "equal", "isclose"]
+__all__ = ["allclose", "equal", "isclose", "isneginf", "isposinf", "signbit"]
+
+
+def _with_boolean_out(name: str) -> Any:
+    """A classification, which writes to bool tensors only."""
+    op = REGISTRY[name]
+    call = functions_of(op)
+
+    def classify(input: Tensor, *, out: Any = None) -> Tensor:
+        if out is None:
+            return call(input)  # type: ignore[no-any-return]
+        if out.dtype is not dtypes.bool_:
+            raise RuntimeError(f"{name} does not support non-boolean outputs.")
+        return call(input, out=out)  # type: ignore[no-any-return]
+
+    classify.__name__ = classify.__qualname__ = name
+    classify.__doc__ = op.doc
+    return classify
+
+
+isposinf, isneginf, signbit = (_with_boolean_out(name) for name in ("isposinf", "isneginf", "signbit"))
+
+
+def _check_tensors(name: str, input: Any, other: Any) -> None:
+    for position, (argument, x) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
+                            f"{_type_name(x)}")
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
@@ -21,9 +49,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
     True
     """
-    for position, (name, x) in enumerate((("input", input), ("other", other)), 1):
-        if not isinstance(x, Tensor):
-            raise TypeError(f"equal(): argument '{name}' (position {position}) must be Tensor, not {_type_name(x)}")
+    _check_tensors("equal", input, other)
     a, b = dtypes.widen(input._array), dtypes.widen(other._array)
     return a.shape == b.shape and bool(np.all(a == b))
 
@@ -40,6 +66,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     """
     from . import functions as fn
 
+    _check_tensors("isclose", input, other)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
     for name, value in (("rtol", rtol), ("atol", atol)):
@@ -71,4 +98,5 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
 
 
-METHODS: dict[str, Any] = {"equal": equal, "isclose": isclose, "allclose": allclose}
+METHODS: dict[str, Any] = {"equal": equal, "isclose": isclose, "allclose": allclose, "isposinf": isposinf,
+                           "isneginf": isneginf, "signbit": signbit}

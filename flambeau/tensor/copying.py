@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import config, devices, dtypes
-from ..backends.numpy.memory import filled, is_contiguous, strided
+from ..backends.numpy.memory import filled, is_contiguous, refuse_number, strided
 from ..dtypes import dtype as dtype_type
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .inplace import check_overlap, overwrite
+from .interpreting import special
 from .shaping import expand
 from .tensor import Tensor, wrap
 
@@ -175,29 +176,6 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return overwrite(REGISTRY["_copy"], [self, src], {}, compute)
 
 
-def _refuse_number(value: Any, dtype: dtype_type) -> None:
-    """What cannot become an element of that dtype.
-
-    Raises:
-        RuntimeError: a complex number for a real tensor, or one too large (PyTorch's texts).
-    """
-    if isinstance(value, complex) and value.imag and not dtype.is_complex and dtype is not dtypes.bool_:
-        raise RuntimeError(f"value cannot be converted to type {_SCALAR_NAMES.get(dtype.name, dtype.name)} without "
-                           "overflow")
-    if dtype.category == dtypes.INTEGER and isinstance(value, (int, float)) and not isinstance(value, bool):
-        limits = np.iinfo(dtype.numpy)
-        low = limits.min if limits.min else -limits.max - 1
-        if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))) or not (
-                low <= int(value) <= limits.max):
-            raise RuntimeError(f"value cannot be converted to type {_SCALAR_NAMES.get(dtype.name, dtype.name)} without "
-                               "overflow")
-
-
-_SCALAR_NAMES = {"int64": "int64_t", "int32": "int32_t", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t",
-                 "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
-                 "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
-
-
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Set every element to `value`, a number or a 0-d tensor.
 
@@ -222,7 +200,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
                         f"(Tensor value)\n      didn't match because some of the arguments have invalid types: (!{name}!)"
                         f"\n * (Number value)\n      didn't match because some of the arguments have invalid types: "
                         f"(!{name}!)\n")
-    _refuse_number(value, self.dtype)
+    refuse_number(value, self.dtype)
 
     def compute_number() -> None:
         a[...] = filled(value, a.dtype)
@@ -242,13 +220,28 @@ def fill(input: Tensor, value: Any) -> Tensor:
             raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")
         return apply(REGISTRY["_fill_tensor"], [input, value])  # type: ignore[no-any-return]
-    _refuse_number(value, input.dtype)
+    refuse_number(value, input.dtype)
     return apply(REGISTRY["_fill_number"], [input], {"value": value})  # type: ignore[no-any-return]
+
+
+class _Nothing(dict):
+    """Zero, by dtype."""
+
+    def __missing__(self, dtype: np.dtype) -> Any:
+        made = self[dtype] = np.zeros((), dtype)[()]
+        return made
+
+
+_nothing = _Nothing()
 
 
 def zero_(input: Tensor) -> Tensor:
     """Set every element to zero."""
     a = input._array
+    if not (input._requires_grad or input._base is not None or special[0] or input._inference) and a.flags.owndata:
+        a.fill(_nothing[a.dtype])  # nothing to record, as for a gradient between two steps
+        input._bump_version()
+        return input
 
     def compute() -> None:
         a[...] = np.zeros((), a.dtype)
@@ -295,6 +288,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, "resize_")
     a = self._array
+    self._bump_version()
     if a.shape == shape and memory_format is None:
         return self
     whole = owner(a)

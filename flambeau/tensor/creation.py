@@ -10,12 +10,12 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..autograd.modes import inference
-from ..backends.numpy.memory import copy_as, filled, lying
+from ..backends.numpy.memory import copy_as, filled, lying, refuse_number
 from ..dtypes import dtype as dtype_type
 from ..shapes import Size
 from .tensor import Tensor, wrap
 
-__all__ = ["as_tensor", "asarray", "empty", "empty_like", "empty_strided", "from_numpy", "frombuffer", "full",
+__all__ = ["as_tensor", "asarray", "empty", "empty_like", "empty_permuted", "empty_strided", "from_numpy", "frombuffer", "full",
            "full_like", "ones", "ones_like", "scalar_tensor", "tensor", "zeros", "zeros_like"]
 
 
@@ -93,9 +93,7 @@ def number_array(value: Any, d: dtype_type) -> np.ndarray:
     Raises:
         RuntimeError: out of range.
     """
-    from .copying import _refuse_number
-
-    _refuse_number(value, d)
+    refuse_number(value, d)
     return np.asarray(filled(value, d.numpy)).astype(d.numpy)
 
 
@@ -292,8 +290,14 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))  # type: ignore[no-any-return]
 
 
-def put_out(array: np.ndarray, out: Tensor) -> Tensor:
-    """Put a made array into the tensor given as `out=`, resizing it where its shape differs."""
+def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> Tensor:
+    """Put a made array into the tensor given as `out=`, resizing it where its shape differs.
+
+    Raises:
+        RuntimeError: another dtype was asked for than `out` has.
+    """
+    if dtype is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
@@ -323,7 +327,7 @@ def _made(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | None,
         array = np.empty(shape, d.numpy)
         array[...] = number_array(fill, d)
     if out is not None:
-        return put_out(array, out)
+        return put_out(array, out, dtype)
     return _finish(array, device, requires_grad)
 
 
@@ -362,7 +366,7 @@ def empty(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: 
         raise TypeError('empty() missing 1 required positional arguments: "size"')
     shape = sizes(size, "empty")
     if out is not None:
-        return put_out(np.empty(shape, (dtype or out.dtype).numpy), out)
+        return put_out(np.empty(shape, out.dtype.numpy), out, dtype)
     array = np.empty(shape, (dtype or dtypes.get_default_dtype()).numpy)
     return _finish(_laid_out(array, memory_format), device, requires_grad)
 
@@ -389,6 +393,26 @@ def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, la
     memory = np.empty(count, d.numpy)
     array = lying(memory, size, tuple(s * d.itemsize for s in stride)) if count else np.empty(size, d.numpy)
     return _finish(array, device, requires_grad)
+
+
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None = None, layout: Any = None,
+                   device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A dense tensor whose dimensions lie in memory in the order `physical_layout`, outermost first.
+
+    >>> import flambeau as torch
+    >>> torch.empty_permuted((2, 3), (1, 0)).stride()
+    (1, 2)
+    """
+    size, order = tuple(size), tuple(physical_layout)
+    if len(size) != len(order):
+        raise RuntimeError(f"Number of dimensions in the tensor input does not match the length of the physical layout; "
+                           f"i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}")
+    if sorted(order) != list(range(len(size))):
+        raise RuntimeError("Duplicate dim not allowed" if len(set(order)) != len(order) else
+                           "Dimension out of range in physical layout")
+    array = np.empty([size[d] for d in order], (dtype or dtypes.get_default_dtype()).numpy)
+    back = [order.index(d) for d in range(len(order))]
+    return _finish(array.transpose(back), device, requires_grad)
 
 
 def scalar_tensor(s: Any, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,

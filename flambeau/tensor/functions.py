@@ -18,8 +18,8 @@ FAMILIES = ops.FAMILIES
 _namespace = globals()
 for _key, _op in REGISTRY.items():
     _call = _namespace[_key] = functions_of(_op)
-    for _alias in _op.aliases:
-        _namespace[_alias] = _call
+    for _other_name in _op.aliases:
+        _namespace[_other_name] = _call
 
 from .activation import *  # noqa: E402, F403
 from .arithmetic import *  # noqa: E402, F403

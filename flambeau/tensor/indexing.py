@@ -17,15 +17,16 @@ from ..autograd.modes import grad_mode
 from ..backends.numpy.indexing import put_at
 from ..ops.declare import REGISTRY, Op
 from .apply import apply, kernel_of
-from .binding import bind, functions_of, in_place
-from .inplace import overwrite, write
+from .binding import bind, functions_of, in_place, write_out
+from .inplace import check_overlap, overwrite, write
 from .interpreting import special
 from .copying import copy_, fill_
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 from .viewing import viewing
 
-__all__ = ["index_fill", "index_put", "nonzero", "scatter", "select", "take_along_dim", "where"]
+__all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim", "unravel_index",
+           "where"]
 
 _select = viewing("select", "input_shape", "dim", "index")
 _slice = viewing("slice", "input_shape", "dim", "start", "end", "step")
@@ -434,8 +435,6 @@ def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool) 
         return write(REGISTRY[key], inputs, params)
     found = apply(REGISTRY[key], inputs, params)
     if out is not None:
-        from .binding import write_out
-
         return write_out(REGISTRY[key], found, out)  # type: ignore[no-any-return]
     return found  # type: ignore[no-any-return]
 
@@ -455,12 +454,14 @@ def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: A
     """A result that PyTorch records without being able to differentiate it."""
     wants = grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in (input, source))
     if inplace or out is not None:
-        target = input if inplace else out
         if wants:
             raise RuntimeError("the derivative for 'scatter' with 'reduce' is not implemented.")
-        target._array[...] = found._array
-        target._bump_version()
-        return target  # type: ignore[no-any-return]
+        if not inplace:
+            return write_out(REGISTRY["_scatter"], found, out)  # type: ignore[no-any-return]
+        check_overlap(input._array)
+        input._array[...] = found._array
+        input._bump_version()
+        return input
     if wants:
         return apply(REGISTRY["_not_differentiable"], [input, source] if isinstance(source, Tensor) else [input],
                      {"value": found._array, "of": "scatter"})  # type: ignore[no-any-return]
@@ -567,6 +568,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
         into = (*shape[:axis], a[axis], *shape[axis + 1:])
         index = (*shape[:axis], b[axis], *shape[axis + 1:])
         input, indices = expand(input, into), expand(indices, index)
+        if indices._array.size and indices._array.min() < 0:
+            indices = wrap(np.where(indices._array < 0, indices._array + a[axis], indices._array))
     return gather(input, axis, indices, out=out)  # type: ignore[no-any-return]
 
 
@@ -577,10 +580,48 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     >>> torch.nonzero(torch.tensor([0, 3]), as_tuple=True)
     (tensor([1]),)
     """
+    if out is not None and not isinstance(out, Tensor):
+        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
     if as_tuple:
         source = input if input._array.ndim else unsqueeze(input, 0)
         return functions_of(REGISTRY["unbind"])(apply(REGISTRY["_nonzero"], [source]), dim=1)
     return functions_of(REGISTRY["_nonzero"])(input, out=out)
+
+
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
+    """The first `size` rows of `nonzero`, filled up with rows of `fill_value`.
+
+    >>> import flambeau as torch
+    >>> torch.nonzero_static(torch.tensor([0, 3]), size=2)
+    tensor([[ 1],
+            [-1]])
+    """
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    rows = apply(REGISTRY["_nonzero"], [input])._array[:size]
+    full = np.full((size, rows.shape[1]), fill_value, np.int64)
+    full[: len(rows)] = rows
+    return wrap(full) if out is None else write_out(REGISTRY["_nonzero"], wrap(full), out)  # type: ignore[no-any-return]
+
+
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of that shape, of positions in it flattened.
+
+    >>> import flambeau as torch
+    >>> torch.unravel_index(torch.tensor([5]), (2, 3))
+    (tensor([1]), tensor([2]))
+    """
+    if not isinstance(indices, Tensor) or indices._array.dtype.kind not in "iu":
+        name = f"{indices.dtype!r}" if isinstance(indices, Tensor) else type(indices).__name__
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {name}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(s) for s in shape)
+    if any(s < 0 for s in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    found, step = [], 1
+    for s in reversed(sizes):
+        found.append(wrap(indices._array // step % max(s, 1)))
+        step *= s
+    return tuple(reversed(found))
 
 
 def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -608,5 +649,5 @@ METHODS: dict[str, Any] = {
     "__getitem__": __getitem__, "__setitem__": __setitem__, "__delitem__": __delitem__, "__iter__": __iter__,
     "__len__": __len__, "select": select, "index_put": index_put, "index_put_": index_put_, "scatter": scatter,
     "scatter_": scatter_, "index_fill": index_fill, "index_fill_": index_fill_, "masked_fill_": _masked_fill_,
-    "take_along_dim": take_along_dim, "nonzero": nonzero, "where": _where_method,
+    "take_along_dim": take_along_dim, "nonzero": nonzero, "nonzero_static": nonzero_static, "where": _where_method,
 }

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
-from ..backends.errstate import IGNORE, reset_state, set_state
+from ..backends.errstate import IGNORE, quietly, reset_state, set_state
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
 from .apply import _operands, gradient_edge, kernel_of, promoted_type, record
@@ -131,6 +131,9 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         found = kernel_of(op)(*values, **params)
         if found.__class__ is np.ndarray and np.may_share_memory(found, a):
             found = found.copy()
+        if op.kind != ELEMENTWISE and np.shape(found) != a.shape:
+            raise RuntimeError(f"Bad in-place call: input tensor size {list(a.shape)} and output tensor size "
+                               f"{list(found.shape)} should match")
         a[...] = found if found.dtype == a.dtype else dtypes.cast(np.asarray(found), a.dtype)
 
     return _run_over(op, inputs, params, compute, recording)
@@ -214,9 +217,10 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
             return general(input, other)
         if (input._requires_grad or input._base is not None or (b is not other and other._requires_grad)) and enabled():
             return general(input, other)
-        token = set_state(IGNORE)
-        kernel(a, b, a)
-        reset_state(token)
+        try:
+            quietly(kernel, a, b, a)
+        except RuntimeError:  # another thread is in there
+            return general(input, other)
         counter = input._counter
         if counter is None:
             input._counter = [1]

@@ -18,8 +18,8 @@ from .shaping import as_ints, expand, reshape, unsqueeze, view
 from .tensor import Tensor, wrap
 
 __all__ = ["block_diag", "cartesian_prod", "chunk", "combinations", "diag", "diagflat", "dsplit", "hsplit", "meshgrid",
-           "repeat_interleave", "slice_copy", "split", "split_copy", "tensor_split", "tile", "tril_indices",
-           "triu_indices", "unsafe_chunk", "vsplit"]
+           "repeat_interleave", "slice_copy", "split", "split_copy", "split_with_sizes_copy", "tensor_split", "tile", "tril_indices",
+           "triu_indices", "unbind_copy", "unsafe_chunk", "vsplit"]
 
 
 # ----- apart -------------------------------------------------------------------------------
@@ -38,9 +38,21 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, s
     return functions_of(REGISTRY["_split"])(tensor, split_size=sizes.__index__(), dim=dim)
 
 
-def split_copy(input: Tensor, split_size: Any, dim: int = 0) -> Any:
-    """Copies of what `split` shows."""
-    return functions_of(REGISTRY["split_copy"])(input, split_size=split_size, dim=dim)
+def _copies(key: str, doc: str) -> Any:
+    listed = functions_of(REGISTRY[key])
+
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        found = listed(*args, out=out, **kwargs)
+        return found if out is None else None  # PyTorch's gives nothing back
+
+    call.__name__ = call.__qualname__ = key
+    call.__doc__ = doc
+    return call
+
+
+split_copy = _copies("split_copy", "Copies of what `split` shows.")
+split_with_sizes_copy = _copies("split_with_sizes_copy", "Copies of what `split_with_sizes` shows.")
+unbind_copy = _copies("unbind_copy", "Copies of what `unbind` shows.")
 
 
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
@@ -115,10 +127,13 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
 def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
     def call(input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> Any:
         where = next(x for x in (indices_or_sections, indices, sections) if x is not None)
+        if not isinstance(where, (int, tuple, list)):
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, "
+                            f"{type(where).__name__}), but expected one of:\n * (Tensor input, int sections)\n * (Tensor "
+                            "input, tuple of ints indices)\n")
         n = input._array.ndim
         if n < at_least:
             raise RuntimeError(f"torch.{name} requires a tensor with at least {at_least} dimension"
-                               f"{'' if at_least == 1 and name == 'hsplit' else ''}"
                                f"{'s' if at_least > 1 else ''}, but got a tensor with {n} dimensions!")
         dim = dim_of(n)
         if isinstance(where, int):

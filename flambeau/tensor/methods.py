@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator as python
 from typing import Any
 
@@ -30,6 +31,7 @@ from . import (
     shaping,
     storage,
 )
+from .apply import apply
 from .binding import functions_of, in_place
 from .tensor import Tensor
 
@@ -58,25 +60,14 @@ def _operand(x: Any) -> bool:
     return isinstance(x, (Tensor, bool, int, float, _Complex, np.generic))
 
 
-_Complex = type(1j)
+_Complex = builtins.complex
 
 
 def operator(name: str) -> Any:
     """The operator form of a binary function: it declines what is neither tensor nor number."""
-    op = REGISTRY[name]
-    call = functions_of(op)
-    short = getattr(op, "short", None)
-    if short is None:
-        return declining(getattr(functions, name))
-
-    def method(self: Any, other: Any) -> Any:
-        result = short(self, other)
-        if result is not NotImplemented:
-            return result
-        return call(self, other) if _operand(other) else NotImplemented
-
-    method.__name__ = method.__qualname__ = name
-    return method
+    functions_of(REGISTRY[name])
+    short = getattr(REGISTRY[name], "short", None)
+    return declining(getattr(functions, name)) if short is None else short
 
 
 def declining(call: Any) -> Any:
@@ -123,6 +114,8 @@ def assigning(name: str) -> Any:
 
 
 def _rsub(self: Tensor, other: Any) -> Any:
+    if type(other) is float or type(other) is int and self._array.dtype.kind != "b":
+        return apply(_rsub_number, [self], {"other": other, "alpha": 1})
     return functions.rsub(self, other) if _operand(other) else NotImplemented
 
 
@@ -211,6 +204,7 @@ def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bo
 
 
 _install()
+_rsub_number = REGISTRY["_rsub_number"]
 _add, _sub, _mul, _div = (operator(name) for name in ("add", "sub", "mul", "div"))
 _pow, _rpow = declining(functions.pow), reflected(functions.pow)
 _floordiv, _mod = operator("floor_divide"), declining(functions.remainder)

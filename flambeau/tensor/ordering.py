@@ -15,10 +15,10 @@ from .reducing import _no_graph, one_dim
 from .returns import named_result
 from .tensor import Tensor, wrap
 
-__all__ = ["bucketize", "histogram", "isin", "median", "nanmedian", "searchsorted", "sort", "unique",
+__all__ = ["bucketize", "histogram", "isin", "kthvalue", "median", "nanmedian", "searchsorted", "sort", "unique",
            "unique_consecutive"]
 
-for _key in ("_sort", "_median_all", "_nanmedian_all", "_median_along", "_nanmedian_along", "_unique_all", "_unique_dim",
+for _key in ("_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_along", "_nanmedian_along", "_unique_all", "_unique_dim",
              "_unique_consecutive", "_searchsorted", "_isin", "_histogram"):
     REGISTRY[_key].kernel = getattr(arrays, _key)  # type: ignore[attr-defined]
 
@@ -49,6 +49,22 @@ def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = No
     if stable is None:
         return _delivered(REGISTRY["_sort"], _sort(input, dim, descending), out, input)
     return _delivered(REGISTRY["_sort_stable"], _sort_stable(input, stable, dim, descending), out, input)
+
+
+_kthvalue = pairs_along(REGISTRY["kthvalue"])
+
+
+def kthvalue(input: Any, k: Any, dim: Any = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    if out is not None:
+        for x in out:
+            if np.may_share_memory(x._array, input._array):
+                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
+                                   "refer to a single memory location. Please clone() the tensor before performing the "
+                                   "operation.")
+    return _delivered(REGISTRY["kthvalue"], _kthvalue(input, k, one_dim("kthvalue", dim, 2), keepdim), out, input)
+
+
+kthvalue.__doc__ = REGISTRY["kthvalue"].doc
 
 
 def _median(name: str) -> Any:
@@ -201,6 +217,8 @@ def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = Fals
                         " * (Tensor elements, Tensor test_elements, *, bool assume_unique = False, bool invert = False)\n"
                         " * (Number element, Tensor test_elements, *, bool assume_unique = False, bool invert = False)\n"
                         " * (Tensor elements, Number test_element, *, bool assume_unique = False, bool invert = False)\n")
+    if out is not None and out.dtype.name != "bool":
+        raise RuntimeError(f"Expected out tensor to have dtype bool, but got {_c_name(out)} instead")
     found = apply(REGISTRY["_isin"], [elements, test_elements], {"assume_unique": assume_unique, "invert": invert})
     return found if out is None else write_out(REGISTRY["_isin"], found, out)
 

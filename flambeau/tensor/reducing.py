@@ -14,7 +14,7 @@ from .binding import functions_of, write_out
 from .fast import unary
 from .tensor import Tensor
 
-__all__ = ["all", "amax", "amin", "any", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logsumexp", "max",
+__all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logsumexp", "max",
            "mean", "min", "nansum", "norm", "prod", "softmax", "std", "std_mean", "sum", "var", "var_mean"]
 
 _INT = (int, np.integer)
@@ -100,7 +100,11 @@ def _keepdim(name: str, keepdim: Any) -> bool:
 
 def _converted(input: Tensor, dtype: Any) -> tuple[Tensor, Any]:
     """`input`, and the dtype its kernel has to convert it to: float32 and float64 convert there, others before."""
-    if dtype is None or input.dtype is dtype:
+    if dtype is None:
+        return input, None
+    if dtype.numpy.kind in "biu":
+        return input, dtype  # the result has it, too
+    if input.dtype is dtype:
         return input, None
     if input._array.dtype.kind == "f" and input._array.dtype.itemsize > 2 and dtype.numpy.kind == "f" and dtype.itemsize > 2:
         return input, dtype
@@ -168,6 +172,8 @@ _nansum = along(REGISTRY["nansum"])
 
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     input, dtype = _converted(input, dtype)
+    if out is not None and out._array.dtype.kind in "iu" and input._array.dtype.kind == "f":
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{out.dtype.scalar_name}'")
     found = _nansum(input, dims("nansum", dim), keepdim, dtype)
     return found if out is None else write_out(REGISTRY["nansum"], found, out)
 
@@ -218,6 +224,18 @@ max = _extremum("max", "maximum")
 min = _extremum("min", "minimum")
 
 
+_aminmax = functions_of(REGISTRY["aminmax"])
+
+
+def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False, out: Any = None) -> Any:
+    for x in out or ():
+        if x._array.dtype != input._array.dtype:
+            c = {"float32": "float", "float64": "double", "int64": "long int"}
+            raise RuntimeError(f"Expected out tensor to have dtype {c.get(input.dtype.name, input.dtype.name)}, but got "
+                               f"{c.get(x.dtype.name, x.dtype.name)} instead")
+    return _aminmax(input, dim=dim, keepdim=keepdim, out=out)
+
+
 def _over_dims(name: str, default: Any) -> Any:
     """A reduction over any dimensions: `name(input, dim, keepdim)`."""
     op = REGISTRY[name]
@@ -247,6 +265,8 @@ _logsumexp = _over_dims("logsumexp", None)
 
 def _truth(name: str, reduce: Any) -> Any:
     def call(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, **numpy_names: Any) -> Any:
+        if out is not None and out.dtype.name not in ("bool", "uint8"):
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {out.dtype.scalar_name}")
         if out is not None and out.dtype.name == "uint8":
             found = reduce(input, dim, keepdim, **numpy_names)
             return write_out(REGISTRY[name], found.to(out.dtype), out)
@@ -373,6 +393,8 @@ def _scan(name: str, converts_before: bool) -> Any:
             if dim is _MISSING:
                 raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
             dim = one_dim(name, dim)
+        if dtype is None and out is not None and not converts_before:
+            dtype = out.dtype
         if dtype is not None:
             if converts_before:
                 if input.dtype is not dtype:
@@ -436,5 +458,5 @@ def _norm_method(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = Fal
 
 METHODS: dict[str, Any] = {name: globals()[name] for name in __all__ if name not in ("var_mean", "std_mean")}
 METHODS["norm"] = _norm_method
-for _name in ("nansum", "logsumexp"):
+for _name in ("nansum", "logsumexp", "aminmax"):
     globals()[_name].__doc__ = REGISTRY[_name].doc

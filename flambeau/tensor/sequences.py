@@ -20,9 +20,9 @@ def _number(x: Any) -> Any:
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 
-def _placed(array: np.ndarray, out: Any, device: Any, requires_grad: bool) -> Tensor:
+def _placed(array: np.ndarray, out: Any, device: Any, requires_grad: bool, dtype: dtype_type | None = None) -> Tensor:
     if out is not None:
-        return put_out(array, out)
+        return put_out(array, out, dtype)
     return _finish(array, device, requires_grad)
 
 
@@ -60,13 +60,15 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
     if dtype is None:
         dtype = out.dtype if out is not None else dtypes.int64 if whole else dtypes.get_default_dtype()
     if dtype.category == dtypes.INTEGER:
+        if int(step) == 0:
+            raise ValueError("step must be nonzero")
         if whole or dtype is dtypes.int64:
             array = np.arange(int(start), int(end), int(step), dtype=np.int64)
         else:
             array = int(start) + np.arange(math.ceil((end - start) / step)) * int(step)
     else:
         array = start + np.arange(math.ceil((end - start) / step), dtype=np.float64) * step
-    return _placed(dtypes.cast(array, dtype.numpy), out, device, requires_grad)
+    return _placed(dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype)
 
 
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
@@ -81,7 +83,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     _steps(start, end, step)
     count = math.floor((end - start) / step) + 1
     array = start + np.arange(count, dtype=np.float64) * step
-    return _placed(dtypes.cast(array, (dtype or dtypes.get_default_dtype()).numpy), out, device, requires_grad)
+    return _placed(dtypes.cast(array, (dtype or dtypes.get_default_dtype()).numpy), out, device, requires_grad, dtype)
 
 
 def _points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
@@ -118,7 +120,7 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_
     start, end, steps = _number(start), _number(end), _number(steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _default_for(start, end)
-    return _placed(dtypes.cast(_points(start, end, steps, dtype), dtype.numpy), out, device, requires_grad)
+    return _placed(dtypes.cast(_points(start, end, steps, dtype), dtype.numpy), out, device, requires_grad, dtype)
 
 
 def _default_for(start: Any, end: Any) -> dtype_type:
@@ -139,7 +141,7 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     if dtype is None:
         dtype = out.dtype if out is not None else _default_for(start, end)
     points = _points(start, end, steps, dtype)
-    return _placed(dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy), out, device, requires_grad)
+    return _placed(dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy), out, device, requires_grad, dtype)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
@@ -156,4 +158,4 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | No
     if m is not None and m < 0:
         raise RuntimeError(f"m must be greater or equal to 0, got {m}")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
-    return _placed(dtypes.cast(np.eye(n, m), d.numpy), out, device, requires_grad)
+    return _placed(dtypes.cast(np.eye(n, m), d.numpy), out, device, requires_grad, dtype)

@@ -19,7 +19,7 @@ from .views import Geometry
 
 __all__ = ["adjoint", "as_strided", "as_strided_copy", "as_strided_scatter", "atleast_1d", "atleast_2d", "atleast_3d",
            "broadcast_shapes", "broadcast_tensors", "broadcast_to", "flatten", "is_same_size", "moveaxis", "movedim",
-           "narrow", "numel", "permute", "ravel", "reshape", "reshaped", "squeeze", "squeeze_copy", "sum_to_size",
+           "narrow", "narrow_copy", "numel", "permute", "ravel", "reshape", "reshaped", "squeeze", "squeeze_copy", "sum_to_size",
            "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
 
 _view = viewing("view", "input_shape")
@@ -449,6 +449,8 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """
     shape = _listed(size, "sum_to_size", "size")
     have = input._array.shape
+    if not shape:
+        return apply(REGISTRY["_sum_all"], [input])  # type: ignore[no-any-return]
     if have == shape:
         return input
     lead = len(have) - len(shape)
@@ -469,14 +471,35 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     >>> torch.narrow(torch.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
-    shape = input._array.shape
-    if not shape:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    axis = wrap_dim(dim, len(shape))
     if isinstance(start, Tensor):
         if start._array.ndim or start._array.dtype.kind not in "iu":
             raise RuntimeError("start must be an 0-dim integral Tensor.")
         start = start.item()
+    axis, start = _narrowed(input, dim, start, length)
+    return apply(REGISTRY["slice"], [input], {"dim": axis, "start": start, "end": start + length, "step": 1})  # type: ignore[no-any-return]
+
+
+def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
+    """A copy of `length` elements from `start` on, of dimension `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
+    tensor([1, 2])
+    """
+    axis, start = _narrowed(input, dim, start, length)
+    return functions_of(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)  # type: ignore[no-any-return]
+
+
+def _narrowed(input: Tensor, dim: int, start: int, length: int) -> tuple[int, int]:
+    """Dimension and start, counted from the front.
+
+    Raises:
+        RuntimeError, IndexError: they lie outside the tensor.
+    """
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    axis = wrap_dim(dim, len(shape))
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     size = shape[axis]
@@ -486,7 +509,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         start += size
     if start > size - length:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return apply(REGISTRY["slice"], [input], {"dim": axis, "start": start, "end": start + length, "step": 1})  # type: ignore[no-any-return]
+    return axis, start
 
 
 def _strided_params(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
@@ -509,9 +532,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     return apply(REGISTRY["_as_strided"], [input], _strided_params(input, size, stride, storage_offset))  # type: ignore[no-any-return]
 
 
-def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *,
+                    out: Any = None) -> Tensor:
     """A copy of what `as_strided` shows."""
-    return apply(REGISTRY["_as_strided_copy"], [input], _strided_params(input, size, stride, storage_offset))  # type: ignore[no-any-return]
+    params = _strided_params(input, size, stride, storage_offset)
+    return functions_of(REGISTRY["_as_strided_copy"])(input, **params, out=out)  # type: ignore[no-any-return]
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
@@ -524,11 +549,11 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
     return apply(REGISTRY["_as_strided_scatter"], [input, src], params)  # type: ignore[no-any-return]
 
 
-def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze_copy(input: Tensor, dim: Any = None, *, out: Any = None) -> Tensor:
     """A copy of what `squeeze` shows."""
     key = ("_squeeze_all_copy" if dim is None else
            "_squeeze_dims_copy" if isinstance(dim, (tuple, list)) else "_squeeze_dim_copy")
-    return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})  # type: ignore[no-any-return]
+    return functions_of(REGISTRY[key])(input, **({} if dim is None else {"dim": dim}), out=out)  # type: ignore[no-any-return]
 
 
 def _at_least(n: int) -> Any:
@@ -654,7 +679,7 @@ METHODS = {
     "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": unflatten,
     "ravel": ravel, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose, "swapaxes": transpose,
     "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim, "adjoint": adjoint,
-    "expand": expand, "broadcast_to": broadcast_to, "narrow": narrow, "as_strided": as_strided,
+    "expand": expand, "broadcast_to": broadcast_to, "narrow": narrow, "narrow_copy": narrow_copy, "as_strided": as_strided,
     "as_strided_scatter": as_strided_scatter, "size": size, "stride": stride, "dim": _dimensions,
     "ndimension": _dimensions, "numel": _numel, "nelement": _numel, "is_same_size": is_same_size,
     "squeeze_": squeeze_, "unsqueeze_": unsqueeze_, "transpose_": transpose_, "swapaxes_": transpose_,

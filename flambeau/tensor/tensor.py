@@ -291,8 +291,10 @@ class Tensor:
                 and self._array.size == 1 and self._array.dtype.kind == "f"):
             node = self._node if self._base is None else self.grad_fn
             if node is not None:
-                run_backward(((node, self._output_nr),), (wrap(np.ones_like(self._array)),),
-                             retain=bool(retain_graph), create=False)
+                seed = _ONES.get(self._array.dtype) if not self._array.ndim else None
+                if seed is None:
+                    seed = wrap(np.ones_like(self._array))
+                run_backward(((node, self._output_nr),), (seed,), retain=bool(retain_graph), create=False)
                 return
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
@@ -411,11 +413,19 @@ def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) 
     """A tensor for a value that its own node saved: the same memory, version and history."""
     out: Tensor = wrap(array)
     out._counter = counter
-    out._requires_grad = True
-    out._node = node
-    out._output_nr = number
+    if array.dtype.kind in "fcV":
+        out._requires_grad = True
+        out._node = node
+        out._output_nr = number
     return out
 
+
+#: the cotangents that scalars begin backward with; nobody can write to them
+_ONES = {}
+for _type in (np.dtype(np.float32), np.dtype(np.float64)):
+    _one = np.ones((), _type)
+    _one.setflags(write=False)
+    _ONES[_type] = wrap(_one)
 
 layer.wrap = wrap
 layer.wrap_output = wrap_output

@@ -118,7 +118,7 @@ def test_errors(act, error, text):
     m.register_buffer("buf", torch.zeros(1))
     with pytest.raises(error) as caught:
         act(m)
-    assert caught.value.args == (text,)
+    assert caught.value.args[0].replace("flambeau.", "torch.") == text
 
 
 def test_computed_parameter_is_refused():
@@ -273,7 +273,7 @@ def test_load_errors():
     m = nn.Linear(2, 3)
     with pytest.raises(RuntimeError) as caught:
         m.load_state_dict({"weight": torch.zeros(3, 3), "x": 1})
-    assert str(caught.value) == (
+    assert str(caught.value).replace("flambeau.", "torch.") == (
         'Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: "bias". \n\t'
         'Unexpected key(s) in state_dict: "x". \n\tsize mismatch for weight: copying a param with shape '
         "torch.Size([3, 3]) from checkpoint, the shape in current model is torch.Size([3, 2]).")
@@ -408,6 +408,28 @@ def test_always_call():
     with pytest.warns(UserWarning, match="module forward hook with ``always_call=True`` raised an exception"), \
             pytest.raises(ValueError, match="no"):
         m(1)
+
+
+def test_hooks_on_a_module_with_busy_names():
+    class Busy(nn.Module):
+        # names that a careless base class might use for itself
+        def _run(self, x):
+            return x + 1
+
+        _forget = _registered = _check_name = _load_tree = _load_one = _cast = _set_buffer = None
+
+        def forward(self, x):
+            return self._run(x)
+
+    m = Busy()
+    m.register_forward_hook(lambda module, args, out: out * 10)
+    m.register_buffer("b", torch.ones(1))
+    m.b = torch.zeros(1)
+    m.double().load_state_dict(m.state_dict())
+    assert m(1) == 20
+    rnn = nn.GRU(2, 3)
+    rnn.register_forward_hook(lambda module, args, out: out[0])
+    assert rnn(torch.zeros(4, 1, 2)).shape == (4, 1, 3)
 
 
 def test_global_hooks():

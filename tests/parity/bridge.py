@@ -64,6 +64,8 @@ class Side:
     def __init__(self, module: ModuleType):
         self.module = module
         self.name = module.__name__
+        if every := getattr(module, "set_warn_always", None):
+            every(True)  # a warning said once a process would be compared by chance
 
     @classmethod
     @functools.cache
@@ -90,6 +92,8 @@ class Side:
         shape, stride = tuple(source.shape), tuple(source.stride())
         array = np.lib.stride_tricks.as_strided(memory, shape, tuple(s * memory.itemsize for s in stride))
         made = self.module.from_numpy(array)
+        if array.flags.c_contiguous:
+            made = made.clone()  # memory of the library's own, which it may resize
         if source.dtype in WIDENED:
             narrow = self.dtype(dtype_name(source.dtype))
             made = made.to(narrow)

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import compare, opdb
 from .bridge import Missing, Side, Unsupported, dtype_name
-from .outcome import Outcome, attempt, raised
+from .outcome import Outcome, attempt, first_line, raised
 from .runs import Call, Run, both, call, check, compare_samples, describe, verdict
 
 # ---- values
@@ -190,7 +190,7 @@ def messages(run: Run) -> Iterator[Outcome]:
         errors_ = want.result.error, have.result.error
         if None in errors_:
             continue
-        text, other = (str(e).strip().partition("\n")[0] for e in errors_)
+        text, other = map(first_line, errors_)
         reason = None if text == other else f"message {other[:200]!r}, expected {text[:200]!r}"
         yield run.outcome("messages", "-", index, reason, describe(expected.sample_input))
 
@@ -228,7 +228,6 @@ def warnings(run: Run) -> Iterator[Outcome]:
     pair = function(run)
     for outcome, want, have in compare_samples(run, "warnings", run.dtypes(run.usual), pair):
         if want.result.error is None and have.result.error is None:
-            # PyTorch says many of them once a process: an absent one proves nothing.
             extra = set(have.result.warnings) - set(want.result.warnings)
             lost = set(want.result.warnings) - set(have.result.warnings)
             outcome.reason = f"warnings {sorted(extra)}, expected {sorted(lost)}" if extra or lost else ""

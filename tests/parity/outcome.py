@@ -98,7 +98,8 @@ def attempt(function: Callable[[], Any]) -> Attempt:
 
 
 def first_line(value: Any) -> str:
-    return (str(value).strip().splitlines() or [""])[0]
+    line = (str(value).strip().splitlines() or [""])[0]
+    return re.sub(r" \(Triggered internally at .*\)$", "", line)  # PyTorch's own source position
 
 
 def raised(error: BaseException) -> str:

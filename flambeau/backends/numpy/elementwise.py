@@ -53,13 +53,15 @@ def _view_as_complex(x: Any) -> Any:
 def _complex(real: Any, imag: Any) -> Any:
     _like_parts("imag", real, imag)
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape),
-                   np.complex64 if real.dtype == np.float32 else np.complex128)
+                   np.complex128 if real.dtype == np.float64 else np.complex64)
     out.real, out.imag = real, imag
     return out
 
 
 def _polar(length: Any, angle: Any) -> Any:
     _like_parts("angle", length, angle)
+    if length.dtype == np.float16:
+        raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
     return _complex(length * np.cos(angle), length * np.sin(angle))
 
 
@@ -136,10 +138,11 @@ def _trunc_divide(x: Any, y: Any) -> Any:
 def _remainder(x: Any, y: Any, out: Any = None) -> Any:
     if _is_integer(x, y):
         return np.remainder(x, y, out)
-    # NumPy's gives +0 where PyTorch's keeps the dividend's sign
-    left = np.fmod(x, y)
-    unlike = np.logical_and(left != 0, (left < 0) != (np.asarray(y) < 0))
-    return np.add(left, np.where(unlike, y, left.dtype.type(0)), out=out) if unlike.any() else _into(left, out)
+    left = np.remainder(x, y, out)
+    exact = left == 0
+    if np.any(exact):  # PyTorch's zero has the dividend's sign, NumPy's the divisor's
+        return np.copysign(left, np.where(exact, x, left), out)
+    return left
 
 
 def _into(result: Any, out: Any) -> Any:
@@ -268,9 +271,9 @@ def _lerp(input: Any, end: Any, weight: Any) -> Any:
             raise RuntimeError(f"expected dtype {_C_NAMES[input.dtype.name]} for `{what}` but got dtype "
                                f"{_C_NAMES[a.dtype.name]}")
     span = end - input
-    small = np.abs(weight) < 0.5
+    small = abs(weight) < 0.5
     # from the nearer end, so that both ends are hit exactly
-    if np.ndim(small) == 0:
+    if small.__class__ is bool:
         return input + weight * span if small else end - span * (1 - weight)
     return np.where(small, input + weight * span, end - span * (1 - weight))
 
@@ -289,7 +292,7 @@ def _nextafter(x: Any, y: Any) -> Any:
     moved = np.where(wide_x == 0, tiny, bits + away)
     found = np.where(wide_x == wide_y, np.ascontiguousarray(dtypes.to_bfloat16(wide_y)).view(np.int16), moved)
     found = np.where(np.isnan(wide_x) | np.isnan(wide_y), 0x7FC0, found).astype(np.int16)
-    return found.view(dtypes.BFLOAT16)
+    return found.reshape(-1).view(dtypes.BFLOAT16).reshape(wide_x.shape)
 
 
 def _nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
@@ -329,14 +332,14 @@ def _special(name: str) -> Any:
     return call
 
 
-_SAME = ("sqrt", "square", "maximum", "minimum", "where", "isnan", "isfinite", "isinf", "isreal", "logical_not", "logical_and",
-         "logical_or", "logical_xor", "signbit", "hypot", "fmax", "fmin", "copysign", "logaddexp2", "gcd", "lcm",
-         "bitwise_and", "bitwise_or", "bitwise_xor")
+_SAME = ("sqrt", "square", "maximum", "minimum", "where", "isnan", "isfinite", "isinf", "isreal", "logical_not",
+         "logical_and", "logical_or", "logical_xor", "signbit", "hypot", "fmax", "fmin", "copysign", "logaddexp2",
+         "gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor")
 _RENAMED = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide", "neg": "negative", "abs": "absolute",
-    "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
-    "ge": "greater_equal", "bitwise_not": "invert", "bitwise_left_shift": "left_shift",
-    "bitwise_right_shift": "right_shift",
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide", "neg": "negative",
+    "abs": "absolute", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh", "eq": "equal",
+    "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+    "bitwise_not": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
 }
 _SPECIAL = ("erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtri", "lgamma", "digamma", "polygamma", "zeta", "i0",
             "i0e", "i1", "i1e")

@@ -9,15 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim
-from .memory import filled
-
-
-def _places(index: Any, what: str, types: str = "int64/int32") -> Any:
-    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
-        if types == "int64":
-            raise RuntimeError(f"{what}(): Expected dtype int64 for index")
-        raise RuntimeError(f"{what}(): Expected dtype int32 or int64 for index")
-    return index
+from .memory import filled, refuse_number
 
 
 def _grid(shape: Sequence[int], axis: int, index: Any) -> tuple[Any, ...]:
@@ -47,10 +39,10 @@ def _fits(index: Any, x: Any, axis: int, what: str) -> None:
 
 def _gather(x: Any, index: Any, dim: int) -> Any:
     axis = wrap_dim(dim, x.ndim)
-    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
-        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if not index.size:
         return np.empty(index.shape, x.dtype)
+    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     _fits(index, x, axis, "gather")
     if not x.ndim or not index.ndim:
         flat = np.reshape(index, -1)
@@ -165,9 +157,7 @@ def _index_into(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
         if what == "index_copy":
             raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
                              f"({count})")
-        raise RuntimeError(f"Number of indices ({index.size}) should be equal to number of "
-                           f"elements to be added in source at `dim` {axis} ({count})" if False else
-                           f"{what}(): Number of indices ({index.size}) should be equal to source.size(dim): ({count}), "
+        raise RuntimeError(f"{what}(): Number of indices ({index.size}) should be equal to source.size(dim): ({count}), "
                            f"for dim: {axis}")
     rest = [n for a, n in enumerate(x.shape) if a != axis]
     if [n for a, n in enumerate(source.shape) if a != axis] != rest:
@@ -186,7 +176,8 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
     axis = _index_into(x, index, source, dim, "index_add")
     _in_self(index, x.shape[axis] if x.ndim else 1)
     if alpha != 1:
-        source = dtypes.cast(dtypes.widen(source) * alpha, x.dtype)
+        wide = source.astype(np.int64) if source.dtype.kind in "iub" else dtypes.widen(source)
+        source = dtypes.cast(wide * alpha, x.dtype)
     if x.dtype.kind == "b":
         return index_add(x.astype(np.int64), axis, index, source.astype(np.int64)) != 0
     return index_add(np.array(x, order="C", copy=True), axis, index, source)
@@ -196,26 +187,27 @@ def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
     axis = _index_into(x, index, source, dim, "index_copy")
     size = x.shape[axis] if x.ndim else 1
     if index.size and (index.min() < 0 or index.max() >= size):
-        raise IndexError(f"index_copy_(): index {index[(index < 0) | (index >= size)].flat[0] if index.ndim else index} is "
-                         f"out of bounds for dimension {axis} with size {size}" if False else
-                         f"index {index.reshape(-1)[(index.reshape(-1) < 0) | (index.reshape(-1) >= size)][0]} is out of "
-                         f"bounds for dimension {axis} with size {size}")
+        flat = index.reshape(-1)
+        raise IndexError(f"index {flat[(flat < 0) | (flat >= size)][0]} is out of bounds for dimension {axis} with size "
+                         f"{size}")
     out = np.array(x, order="C", copy=True)
     _rows(out, dim)[index.reshape(-1)] = _rows(source, dim if source.ndim else 0)
     return out
 
 
 def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
-    _axis_checked = wrap_dim(dim, x.ndim)
+    axis = wrap_dim(dim, x.ndim)
+    if value.__class__ is not np.ndarray:
+        refuse_number(value, dtypes.of(x.dtype))
     if index.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
-        raise IndexError("index_fill_(): Index is supposed to be a vector" if False else
-                         "Index has to be a vector/scalar")
-    size = x.shape[_axis_checked] if x.ndim else 1
+        raise IndexError("Index has to be a vector/scalar")
+    size = x.shape[axis] if x.ndim else 1
     if index.size and (index.min() < -size or index.max() >= size):
-        raise IndexError(f"index {index.reshape(-1)[(index.reshape(-1) < -size) | (index.reshape(-1) >= size)][0]} is out "
-                         f"of bounds for dimension {_axis_checked} with size {size}")
+        flat = index.reshape(-1)
+        raise IndexError(f"index {flat[(flat < -size) | (flat >= size)][0]} is out of bounds for dimension {axis} with "
+                         f"size {size}")
     out = np.array(x, order="C", copy=True)
     _rows(out, dim)[index.reshape(-1)] = filled(value, x.dtype)
     return out
@@ -229,9 +221,14 @@ def _index_reduce(x: Any, index: Any, source: Any, dim: int, reduce: str, includ
     return scatter_reduce(np.array(x, order="C", copy=True), axis, spread, source, reduce, include_self)
 
 
+def _listed(indices: tuple[Any, ...]) -> Sequence[Any]:
+    """Indices given one by one, or as the one list that rules hand on."""
+    return indices[0] if len(indices) == 1 and indices[0].__class__ is list else indices
+
+
 def _index(x: Any, *indices: Any) -> Any:
     """NumPy's advanced indexing; None stands for a whole dimension."""
-    found = x[_key(x, indices)]
+    found = x[_key(x, _listed(indices))]
     return found if found.__class__ is np.ndarray else np.asarray(found)
 
 
@@ -258,7 +255,7 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
 
 def _index_put(x: Any, values: Any, *indices: Any, accumulate: bool = False) -> Any:
     out = np.array(x, order="C", copy=True)
-    put_at(out, values, indices, accumulate)
+    put_at(out, values, _listed(indices), accumulate)
     return out
 
 
@@ -269,7 +266,6 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
         RuntimeError: the values do not broadcast to the indexed shape (PyTorch's text).
     """
     key = _key(target, indices)
-    shape = np.broadcast_shapes(*[k.shape for k in key if k.__class__ is np.ndarray])
     try:
         if accumulate:
             from ...kernels.scatter import index_put_accumulate
@@ -285,7 +281,6 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
         full = np.empty(target.shape, np.bool_)[key].shape
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
                            f"result of shape {list(full)}") from None
-    del shape
 
 
 def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
@@ -293,18 +288,18 @@ def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
     from ...kernels.scatter import index_put_accumulate
 
     whole = np.zeros(size, x.dtype)
-    return index_put_accumulate(whole, _key(whole, indices), x)
+    return index_put_accumulate(whole, _key(whole, _listed(indices)), x)
 
 
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
     if mask.dtype != np.bool_:
-        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
-                           f"{dtypes.of(mask.dtype).scalar_name.lower()}" if False else
-                           "masked_fill only supports boolean masks, but got mask with dtype "
+        raise RuntimeError("masked_fill only supports boolean masks, but got mask with dtype "
                            f"{_c_name(mask.dtype)}")
     if value.__class__ is np.ndarray and value.ndim:
         raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{value.ndim} dimension(s).")
+    if value.__class__ is not np.ndarray:
+        refuse_number(value, dtypes.of(x.dtype))
     shape = x.shape if mask.shape == x.shape else broadcast_shapes(x.shape, mask.shape)
     out = np.empty_like(x) if shape == x.shape else np.empty(shape, x.dtype)
     out[...] = x

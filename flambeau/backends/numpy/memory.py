@@ -353,7 +353,9 @@ def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
         return np.roll(x, shifts[0])
     if len(dims) != len(shifts):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    return np.roll(x, shifts, tuple(wrap_dim(d, x.ndim) for d in dims)) if x.ndim else x.copy()
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    return np.roll(x, shifts, tuple(wrap_dim(d, x.ndim) for d in dims))
 
 
 def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
@@ -421,6 +423,28 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
     if x.size:
         out[tuple(target)] = x[tuple(source)]
     return out
+
+
+def _bordered(x: Any, pad: tuple[int, ...], mode: str) -> Any:
+    """`x` with its last dimensions continued, `mode` "reflect" or "edge"; negative widths cut."""
+    widths, cut = [(0, 0)] * x.ndim, [slice(None)] * x.ndim
+    for i in range(len(pad) // 2):
+        axis, before, after = x.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
+        widths[axis] = (max(before, 0), max(after, 0))
+        cut[axis] = slice(max(-before, 0), x.shape[axis] + sum(widths[axis]) - max(-after, 0))
+    if x.size:
+        full = np.pad(x, widths, mode)  # type: ignore[call-overload]
+    else:
+        full = np.zeros([s + a + b for s, (a, b) in zip(x.shape, widths, strict=True)], x.dtype)
+    return np.ascontiguousarray(full[tuple(cut)])
+
+
+def _gather_border(x: Any, size: tuple[int, ...], pad: tuple[int, ...], mode: str) -> Any:
+    """The transpose of `_bordered`: every element of the border added to the element it was continued from."""
+    whole = np.zeros(size, x.dtype)
+    places = _bordered(np.arange(whole.size).reshape(size), pad, mode)
+    np.add.at(whole.reshape(-1), places.reshape(-1), np.reshape(x, -1))
+    return whole
 
 
 # ----- gradients of views ------------------------------------------------------------------
@@ -497,10 +521,10 @@ def _replace_diagonal(x: Any, source: Any, offset: int, dim1: int, dim2: int) ->
 
 def filled(value: Any, dtype: np.dtype) -> Any:
     """A number as NumPy can put it into an array of that dtype."""
-    if dtype == dtypes.BFLOAT16:
-        return dtypes.to_bfloat16(np.asarray(value, np.float32))
     if value.__class__ is ndarray:
         return dtypes.cast(value, dtype)
+    if dtype == dtypes.BFLOAT16:
+        return dtypes.to_bfloat16(np.asarray(value.real, np.float32))
     if isinstance(value, complex) and dtype.kind != "c":
         value = value.real
     if dtype.kind in "iu" and isinstance(value, (int, float)):
@@ -508,6 +532,29 @@ def filled(value: Any, dtype: np.dtype) -> Any:
             return np.array(value).astype(dtype)
         return np.array(int(value) & (2 ** (8 * dtype.itemsize) - 1), np.uint64).astype(dtype)
     return value
+
+
+_SCALAR_NAMES = {"int64": "int64_t", "int32": "int32_t", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t",
+                 "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
+                 "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
+
+
+def refuse_number(value: Any, dtype: dtypes.dtype) -> None:
+    """What cannot become an element of that dtype.
+
+    Raises:
+        RuntimeError: a complex number for a real tensor, or one too large (PyTorch's text).
+    """
+    wrong = False
+    if isinstance(value, complex):
+        wrong = bool(value.imag) and not dtype.is_complex and dtype is not dtypes.bool_
+    elif dtype.category == dtypes.INTEGER and isinstance(value, (int, float)) and not isinstance(value, bool):
+        limits = np.iinfo(dtype.numpy)
+        low = limits.min if limits.min else -int(limits.max) - 1
+        wrong = value != value or value in (float("inf"), -float("inf")) or not low <= int(value) <= limits.max
+    if wrong:
+        raise RuntimeError(f"value cannot be converted to type {_SCALAR_NAMES.get(dtype.name, dtype.name)} without "
+                           "overflow")
 
 
 def _full_like(x: Any, value: Any) -> Any:
@@ -533,7 +580,8 @@ PRIMITIVES = {
     "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to,
     "squeeze": _squeeze, "unsqueeze": _unsqueeze, "select": _select, "slice": _slice, "diagonal": _diagonal,
     "unfold": _unfold, "clone": _clone, "contiguous": _contiguous, "to": _to, "flip": _flip, "roll": _roll,
-    "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat, "constant_pad": _constant_pad,
+    "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat, "constant_pad": _constant_pad, "bordered": _bordered,
+    "gather_border": _gather_border,
     "embed": _embed, "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_part": _replace_part, "replace_diagonal": _replace_diagonal,
     "zeros": _zeros, "full": _full, "full_like": _full_like, "zeros_like": np.zeros_like, "ones_like": _ones_like,
     "strided_part": _strided_part, "embed_strided": _embed_strided, "replace_strided": _replace_strided,

@@ -1,7 +1,149 @@
-"""Convolution, pooling, normalisation, losses."""
+"""Convolution and pooling by the kernels, which are loaded when first needed; losses and normalization with them."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-PRIMITIVES: dict[str, Any] = {}
+import numpy as np
+
+from . import loss, normalization
+
+# ----- convolution ----------------------------------------------------------------------
+
+
+def _conv_output(image: Any, weight: Any, geometry: Any) -> Any:
+    from ...kernels.convolution import conv_forward
+
+    _, _, positions, stride, padding, dilation, groups = geometry
+    return conv_forward(image, weight, stride, padding, dilation, groups, positions)
+
+
+def _conv_image(output: Any, weight: Any, geometry: Any) -> Any:
+    from ...kernels.convolution import conv_input_grad
+
+    spatial, _, _, stride, padding, dilation, groups = geometry
+    return conv_input_grad(output, weight, spatial, stride, padding, dilation, groups)
+
+
+def _conv_weight(output: Any, image: Any, geometry: Any) -> Any:
+    from ...kernels.convolution import conv_weight_grad
+
+    _, kernel, _, stride, padding, dilation, groups = geometry
+    return conv_weight_grad(output, image, kernel, stride, padding, dilation, groups)
+
+
+def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -> Any:
+    out = (_conv_image if transposed else _conv_output)(x, weight, geometry)
+    if bias is not None:
+        np.add(out, bias.reshape(1, -1, *(1 for _ in geometry.spatial)), out=out)
+    return out
+
+
+def _windows_to_columns(x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    from ...kernels.convolution import output_size
+
+    n, c = x.shape[:2]
+    positions = output_size(x.shape[2:], kernel_size, stride, padding, dilation)
+    padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding))) if any(padding) else x
+    batch, channel, *steps = padded.strides
+    windows = np.lib.stride_tricks.as_strided(
+        padded, (n, c, *kernel_size, *positions),
+        (batch, channel, *(t * d for t, d in zip(steps, dilation, strict=True)),
+         *(t * s for t, s in zip(steps, stride, strict=True))))
+    return np.array(windows.reshape(n, c * prod(kernel_size), prod(positions)), copy=None)
+
+
+def _columns_to_windows(x: Any, size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    from itertools import product
+
+    from ...kernels.convolution import output_size
+
+    n = x.shape[0]
+    area = prod(kernel_size)
+    c = x.shape[1] // area
+    positions = output_size(size, kernel_size, stride, padding, dilation)
+    parts = x.reshape(n, c, *kernel_size, *positions)
+    out = np.zeros((n, c, *(m + 2 * p for m, p in zip(size, padding, strict=True))), x.dtype)
+    for offset in product(*map(range, kernel_size)):
+        region = tuple(slice(o * d, o * d + (m - 1) * s + 1, s)
+                       for o, d, m, s in zip(offset, dilation, positions, stride, strict=True))
+        out[(slice(None), slice(None), *region)] += parts[(slice(None), slice(None), *offset)]
+    inner = tuple(slice(p, p + m) for p, m in zip(padding, size, strict=True))
+    return np.ascontiguousarray(out[(slice(None), slice(None), *inner)])
+
+
+# ----- pooling --------------------------------------------------------------------------
+
+
+def _max_pool(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+              kept: list[Any] | None) -> Any:
+    from ...kernels import pooling
+
+    values, index = pooling.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
+    if kept is not None:
+        kept[:] = (index,)
+    return values
+
+
+def _adaptive_max_pool(x: Any, output_size: Any, kept: list[Any]) -> Any:
+    from ...kernels import pooling
+
+    values, index = pooling.adaptive_max_pool(x, output_size)
+    kept[:] = (index,)
+    return values
+
+
+def _gather_planes(x: Any, index: Any, dims: int) -> Any:
+    lead = x.shape[:x.ndim - dims]
+    count, size = prod(lead), prod(x.shape[x.ndim - dims:])
+    flat = index.reshape(count, -1) + (np.arange(count) * size)[:, None]
+    return x.reshape(-1)[flat].reshape(index.shape)
+
+
+def _scatter_planes(g: Any, index: Any, spatial: Any, overlapping: bool) -> Any:
+    from ...kernels.pooling import max_pool_backward
+
+    return max_pool_backward(g, index, tuple(spatial), overlapping)
+
+
+def _max_unpool(x: Any, indices: Any, output_size: Any) -> Any:
+    from ...kernels.pooling import max_unpool
+
+    return max_unpool(x, indices, tuple(output_size))
+
+
+def _avg_pool(x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+              divisor_override: int | None) -> Any:
+    from ...kernels.pooling import avg_pool
+
+    return avg_pool(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _avg_pool_backward(g: Any, spatial: Any, kernel_size: Any, stride: Any, padding: Any, count_include_pad: bool,
+                       divisor_override: int | None) -> Any:
+    from ...kernels.pooling import avg_pool_backward
+
+    return avg_pool_backward(g, tuple(spatial), kernel_size, stride, padding, count_include_pad, divisor_override)
+
+
+def _adaptive_avg_pool(x: Any, output_size: Any) -> Any:
+    from ...kernels.pooling import adaptive_avg_pool
+
+    return adaptive_avg_pool(x, output_size)
+
+
+def _adaptive_avg_pool_backward(g: Any, spatial: Any) -> Any:
+    from ...kernels.pooling import adaptive_avg_pool_backward
+
+    return adaptive_avg_pool_backward(g, tuple(spatial))
+
+
+PRIMITIVES: dict[str, Any] = {
+    "conv_output": _conv_output, "conv_image": _conv_image, "conv_weight": _conv_weight, "convolve": _convolve,
+    "windows_to_columns": _windows_to_columns, "columns_to_windows": _columns_to_windows, "max_pool": _max_pool,
+    "adaptive_max_pool": _adaptive_max_pool, "gather_planes": _gather_planes, "scatter_planes": _scatter_planes,
+    "max_unpool": _max_unpool, "avg_pool": _avg_pool, "avg_pool_backward": _avg_pool_backward,
+    "adaptive_avg_pool": _adaptive_avg_pool, "adaptive_avg_pool_backward": _adaptive_avg_pool_backward,
+    **loss.PRIMITIVES, **normalization.PRIMITIVES,
+}

@@ -18,6 +18,10 @@ def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False)
     return values, order
 
 
+def _sort_stable(x: Any, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:
+    return _sort(x, dim, descending, bool(stable))
+
+
 def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     from ...kernels.sorting import argsort
 
@@ -155,9 +159,9 @@ def _histogram(x: Any, edges: Any = None, weight: Any = None, count: int | None 
                density: bool = False) -> Any:
     flat = x.reshape(-1)
     if edges is None:
-        low, high = (range if range is not None else (flat.min(), flat.max()) if flat.size else (0.0, 0.0))
+        low, high = (range if range is not None else (flat.min(), flat.max()) if flat.size else (0.0, 1.0))
         if low == high:
-            low, high = low - 1, high + 1
+            low, high = low - 0.5, high + 0.5
         edges = np.linspace(float(low), float(high), count + 1).astype(x.dtype)
         inside = (flat >= edges[0]) & (flat <= edges[-1])
         width = (edges[-1] - edges[0]) or 1
@@ -180,7 +184,7 @@ _median_along, _median_all = _median_of(False)
 _nanmedian_along, _nanmedian_all = _median_of(True)
 
 PRIMITIVES = {
-    "_sort": _sort, "argsort": _argsort, "topk": _topk, "kthvalue": _kthvalue, "mode": _mode,
+    "_sort": _sort, "_sort_stable": _sort_stable, "argsort": _argsort, "topk": _topk, "kthvalue": _kthvalue, "mode": _mode,
     "_median_along": _median_along, "_median_all": _median_all, "_nanmedian_along": _nanmedian_along,
     "_nanmedian_all": _nanmedian_all, "_unique_all": _unique_all, "_unique_dim": _unique_dim,
     "_unique_consecutive": _unique_consecutive, "_searchsorted": _searchsorted, "_isin": _isin,

@@ -85,7 +85,7 @@ def _sum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> A
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     if x.dtype.kind in "biu":
-        return _add(x, axes_of(dim, x.ndim), _INT64, None, keepdim)
+        return _add(x, axes_of(dim, x.ndim), _INT64 if dtype is None else x.dtype, None, keepdim)
     return add_up(x, axes_of(dim, x.ndim), keepdim)
 
 
@@ -110,7 +110,7 @@ def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
     lead = x.ndim - len(size)
     axes = tuple(range(lead)) + tuple(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1)
     if axes:
-        x = add_up(x, axes, True) if x.dtype.kind in "fc" else _add(x, axes, x.dtype, None, True)
+        x = add_up(x, axes, True) if x.dtype.kind in "fc" else _add(x, axes, _INT64, None, True)
     return x.reshape(size)
 
 
@@ -143,10 +143,10 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 def _prod(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
-    integer = x.dtype.kind in "biu"
+    integer = dtype is None and x.dtype.kind in "biu"
     if dim is None and not x.flags.c_contiguous:
         x = x.ravel()  # NumPy's order of multiplication follows memory, and overflow depends on it
-    return _multiply(x, axes_of(dim, x.ndim), _INT64 if integer else None, None, keepdim)
+    return _multiply(x, axes_of(dim, x.ndim), _INT64 if integer else x.dtype, None, keepdim)
 
 
 def _product_of_others(x: Any, dim: Any = None) -> Any:

@@ -19,7 +19,7 @@ def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None) -> Any:
     kind = x.dtype.kind
     axis = wrap_dim(dim, x.ndim)
     if kind in "biu":
-        x = x.astype(np.int64)
+        return ufunc.accumulate(np.atleast_1d(x), axis, np.int64 if dtype is None else x.dtype).reshape(x.shape)
     if not x.ndim:
         return x.copy()
     wider = _WIDER.get(x.dtype)

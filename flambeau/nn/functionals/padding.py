@@ -44,6 +44,11 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if len(pad) // 2 not in (input.dim() - 1, input.dim() - 2) or len(pad) > 6:
         raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.dim()}D input tensor.\n"
                                   + SUPPORTED)
+    if mode != "circular":
+        for i in range(len(pad) // 2):
+            _source(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode)
+        name = "reflection" if mode == "reflect" else "replication"
+        return getattr(fn, f"_{name}_pad{len(pad) // 2}d")(input, padding=pad)
     sources = [_source(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode) for i in range(len(pad) // 2)]
     for i, source in enumerate(sources):
         if source is not None:

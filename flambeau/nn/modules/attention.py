@@ -31,7 +31,7 @@ class MultiheadAttention(Module):
     >>> x = torch.ones(5, 3, 8)
     >>> output, weights = attention(x, x, x)
     >>> output.shape, weights.shape
-    (torch.Size([5, 3, 8]), torch.Size([3, 5, 5]))
+    (flambeau.Size([5, 3, 8]), flambeau.Size([3, 5, 5]))
     """
 
     bias_k: Tensor | None

@@ -36,101 +36,11 @@ class Calling:
         own = self.__dict__
         if (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
                 or own["_backward_pre_hooks"] or GLOBAL.any):
-            return self._call_with_hooks(args, kwargs)
+            return _call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
-    def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if not (self._forward_hooks_always_called or GLOBAL.forward_always):
-            return self._run(args, kwargs, set())
-        ran: set[int] = set()
-        result: list[Any] = [None]
-        try:
-            return self._run(args, kwargs, ran, result)
-        except Exception:
-            self._run_always_called(args, kwargs, ran, result[0])
-            raise
-
-    def _run(self, args: tuple, kwargs: dict[str, Any], ran: set[int], seen: list[Any] | None = None) -> Any:
-        args, kwargs = self._run_pre_hooks(args, kwargs)
-        full, non_full, pre = self._backward_hooks_of_call()
-        watch = BackwardHook(self, full, pre) if full or pre else None
-        if watch is not None:
-            args = watch.setup_input_hook(args)
-        result = self.forward(*args, **kwargs)
-        for hook_id, hook, with_kwargs in self._forward_hooks_of_call():
-            ran.add(hook_id)
-            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-            if changed is not None:
-                result = changed
-            if seen is not None:
-                seen[0] = result
-        if watch is not None:
-            if not isinstance(result, (Tensor, tuple)):
-                warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of "
-                              f"Tensors but received {type(result)}", stacklevel=4)
-            result = watch.setup_output_hook(result)
-        if non_full:
-            self._hook_last_node(args, result, non_full)
-        return result
-
-    def _run_pre_hooks(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        with_kwargs = self._forward_pre_hooks_with_kwargs
-        for hook_id, hook in (*GLOBAL.forward_pre.items(), *self._forward_pre_hooks.items()):
-            if hook_id in with_kwargs:
-                changed = hook(self, args, kwargs)
-                if changed is None:
-                    continue
-                if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError("forward pre-hook must return None or a tuple "
-                                       f"of (new_args, new_kwargs), but got {changed}.")
-                args, kwargs = changed
-            else:
-                changed = hook(self, args)
-                if changed is not None:
-                    args = changed if isinstance(changed, tuple) else (changed,)
-        return args, kwargs
-
-    def _forward_hooks_of_call(self) -> list[tuple[int, Callable, bool]]:
-        own_with_kwargs = self._forward_hooks_with_kwargs
-        return ([(i, hook, i in GLOBAL.forward_with_kwargs) for i, hook in GLOBAL.forward.items()]
-                + [(i, hook, i in own_with_kwargs) for i, hook in self._forward_hooks.items()])
-
-    def _run_always_called(self, args: tuple, kwargs: dict[str, Any], ran: set[int], result: Any) -> None:
-        """After a failure, run the hooks that are to run in any case, silencing their own failures."""
-        for hook_id, hook, with_kwargs in self._forward_hooks_of_call():
-            is_global = hook_id in GLOBAL.forward_always
-            if hook_id in ran or not (is_global or hook_id in self._forward_hooks_always_called):
-                continue
-            try:
-                changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-                if changed is not None:
-                    result = changed
-            except Exception as error:
-                kind = "global module" if is_global else "module"
-                warnings.warn(f"{kind} forward hook with ``always_call=True`` raised an exception that was "
-                              f"silenced as another error was raised in forward: {error!s}", stacklevel=4)
-
-    def _backward_hooks_of_call(self) -> tuple[list[Callable], list[Callable], list[Callable]]:
-        """The full, non-full and pre- backward hooks, global ones first."""
-        full: list[Callable] = []
-        non_full: list[Callable] = []
-        (full if GLOBAL.backward_is_full else non_full).extend(GLOBAL.backward.values())
-        (full if self._is_full_backward_hook else non_full).extend(self._backward_hooks.values())
-        return full, non_full, [*GLOBAL.backward_pre.values(), *self._backward_pre_hooks.values()]
-
-    def _hook_last_node(self, args: tuple, result: Any, hooks: list[Callable]) -> None:
-        first = result
-        while not isinstance(first, Tensor):
-            if isinstance(first, dict):
-                first = next(value for value in first.values() if isinstance(value, Tensor))
-            else:
-                first = first[0]
-        node = first.grad_fn
-        if node is None:
-            return
-        for hook in hooks:
-            node.register_hook(partial(hook, self))
-        warn_of_missing_grads(args, result, node)
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return _call_with_hooks(self, args, kwargs)
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False,
                                   with_kwargs: bool = False) -> RemovableHandle:
@@ -190,7 +100,7 @@ class Calling:
         >>> m(torch.tensor([-1.0, 1.0], requires_grad=True)).sum().backward()
         (tensor([0., 1.]),)
         """
-        self._claim_backward_hooks(full=True)
+        _claim_backward_hooks(self, full=True)
         return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
@@ -199,12 +109,112 @@ class Calling:
         Raises:
             RuntimeError: the module has full backward hooks.
         """
-        self._claim_backward_hooks(full=False)
+        _claim_backward_hooks(self, full=False)
         return add_hook(self._backward_hooks, hook)
 
-    def _claim_backward_hooks(self, full: bool) -> None:
-        if self._is_full_backward_hook is (not full):
-            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a "
-                               "single Module. Please use only one of them.")
-        self._is_full_backward_hook = full
 
+def _call_with_hooks(module: Calling, args: tuple, kwargs: dict[str, Any]) -> Any:
+    if not (module._forward_hooks_always_called or GLOBAL.forward_always):
+        return _run(module, args, kwargs, set())
+    ran: set[int] = set()
+    result: list[Any] = [None]
+    try:
+        return _run(module, args, kwargs, ran, result)
+    except Exception:
+        _run_always_called(module, args, kwargs, ran, result[0])
+        raise
+
+
+def _run(module: Calling, args: tuple, kwargs: dict[str, Any], ran: set[int], seen: list[Any] | None = None) -> Any:
+    args, kwargs = _run_pre_hooks(module, args, kwargs)
+    full, non_full, pre = _backward_hooks_of_call(module)
+    watch = BackwardHook(module, full, pre) if full or pre else None
+    if watch is not None:
+        args = watch.setup_input_hook(args)
+    result = module.forward(*args, **kwargs)
+    for hook_id, hook, with_kwargs in _forward_hooks_of_call(module):
+        ran.add(hook_id)
+        changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+        if changed is not None:
+            result = changed
+        if seen is not None:
+            seen[0] = result
+    if watch is not None:
+        if not isinstance(result, (Tensor, tuple)):
+            warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of "
+                          f"Tensors but received {type(result)}", stacklevel=4)
+        result = watch.setup_output_hook(result)
+    if non_full:
+        _hook_last_node(module, args, result, non_full)
+    return result
+
+
+def _run_pre_hooks(module: Calling, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    with_kwargs = module._forward_pre_hooks_with_kwargs
+    for hook_id, hook in (*GLOBAL.forward_pre.items(), *module._forward_pre_hooks.items()):
+        if hook_id in with_kwargs:
+            changed = hook(module, args, kwargs)
+            if changed is None:
+                continue
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError("forward pre-hook must return None or a tuple "
+                                   f"of (new_args, new_kwargs), but got {changed}.")
+            args, kwargs = changed
+        else:
+            changed = hook(module, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+    return args, kwargs
+
+
+def _forward_hooks_of_call(module: Calling) -> list[tuple[int, Callable, bool]]:
+    own_with_kwargs = module._forward_hooks_with_kwargs
+    return ([(i, hook, i in GLOBAL.forward_with_kwargs) for i, hook in GLOBAL.forward.items()]
+            + [(i, hook, i in own_with_kwargs) for i, hook in module._forward_hooks.items()])
+
+
+def _run_always_called(module: Calling, args: tuple, kwargs: dict[str, Any], ran: set[int], result: Any) -> None:
+    """After a failure, run the hooks that are to run in any case, silencing their own failures."""
+    for hook_id, hook, with_kwargs in _forward_hooks_of_call(module):
+        is_global = hook_id in GLOBAL.forward_always
+        if hook_id in ran or not (is_global or hook_id in module._forward_hooks_always_called):
+            continue
+        try:
+            changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+            if changed is not None:
+                result = changed
+        except Exception as error:
+            kind = "global module" if is_global else "module"
+            warnings.warn(f"{kind} forward hook with ``always_call=True`` raised an exception that was "
+                          f"silenced as another error was raised in forward: {error!s}", stacklevel=4)
+
+
+def _backward_hooks_of_call(module: Calling) -> tuple[list[Callable], list[Callable], list[Callable]]:
+    """The full, non-full and pre- backward hooks, global ones first."""
+    full: list[Callable] = []
+    non_full: list[Callable] = []
+    (full if GLOBAL.backward_is_full else non_full).extend(GLOBAL.backward.values())
+    (full if module._is_full_backward_hook else non_full).extend(module._backward_hooks.values())
+    return full, non_full, [*GLOBAL.backward_pre.values(), *module._backward_pre_hooks.values()]
+
+
+def _hook_last_node(module: Calling, args: tuple, result: Any, hooks: list[Callable]) -> None:
+    first = result
+    while not isinstance(first, Tensor):
+        if isinstance(first, dict):
+            first = next(value for value in first.values() if isinstance(value, Tensor))
+        else:
+            first = first[0]
+    node = first.grad_fn
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(partial(hook, module))
+    warn_of_missing_grads(args, result, node)
+
+
+def _claim_backward_hooks(module: Calling, full: bool) -> None:
+    if module._is_full_backward_hook is (not full):
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a "
+                           "single Module. Please use only one of them.")
+    module._is_full_backward_hook = full

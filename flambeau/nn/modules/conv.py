@@ -154,7 +154,7 @@ class Conv1d(_Conv):
 
     >>> import flambeau as torch
     >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
-    torch.Size([20, 33, 24])
+    flambeau.Size([20, 33, 24])
     """
 
     _rank = 1
@@ -165,7 +165,7 @@ class Conv2d(_Conv):
 
     >>> import flambeau as torch
     >>> torch.nn.Conv2d(16, 33, 3, stride=2)(torch.ones(20, 16, 50, 100)).shape
-    torch.Size([20, 33, 24, 49])
+    flambeau.Size([20, 33, 24, 49])
     """
 
     _rank = 2
@@ -176,7 +176,7 @@ class Conv3d(_Conv):
 
     >>> import flambeau as torch
     >>> torch.nn.Conv3d(2, 3, 3)(torch.ones(1, 2, 5, 5, 5)).shape
-    torch.Size([1, 3, 3, 3, 3])
+    flambeau.Size([1, 3, 3, 3, 3])
     """
 
     _rank = 3
@@ -230,7 +230,7 @@ class ConvTranspose1d(_ConvTransposeNd):
 
     >>> import flambeau as torch
     >>> torch.nn.ConvTranspose1d(4, 2, 3, stride=2)(torch.ones(1, 4, 5)).shape
-    torch.Size([1, 2, 11])
+    flambeau.Size([1, 2, 11])
     """
 
     _rank = 1
@@ -241,7 +241,7 @@ class ConvTranspose2d(_ConvTransposeNd):
 
     >>> import flambeau as torch
     >>> torch.nn.ConvTranspose2d(4, 2, 3, stride=2)(torch.ones(1, 4, 5, 5)).shape
-    torch.Size([1, 2, 11, 11])
+    flambeau.Size([1, 2, 11, 11])
     """
 
     _rank = 2
@@ -252,7 +252,7 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     >>> import flambeau as torch
     >>> torch.nn.ConvTranspose3d(4, 2, 3)(torch.ones(1, 4, 5, 5, 5)).shape
-    torch.Size([1, 2, 7, 7, 7])
+    flambeau.Size([1, 2, 7, 7, 7])
     """
 
     _rank = 3

@@ -118,22 +118,19 @@ class Convertible:
 
     def float(self) -> Self:
         """Cast all floating point parameters and buffers to float32."""
-        return self._cast(dtypes.float32)
+        return _cast(self, dtypes.float32)
 
     def double(self) -> Self:
         """Cast all floating point parameters and buffers to float64."""
-        return self._cast(dtypes.float64)
+        return _cast(self, dtypes.float64)
 
     def half(self) -> Self:
         """Cast all floating point parameters and buffers to float16."""
-        return self._cast(dtypes.float16)
+        return _cast(self, dtypes.float16)
 
     def bfloat16(self) -> Self:
         """Cast all floating point parameters and buffers to bfloat16."""
-        return self._cast(dtypes.bfloat16)
-
-    def _cast(self, dtype: Any) -> Self:
-        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+        return _cast(self, dtypes.bfloat16)
 
     def cpu(self) -> Self:
         """Move all parameters and buffers to the CPU."""
@@ -218,3 +215,7 @@ def _kind(value: Any) -> str:
     if isinstance(value, Tensor):
         return type(value).__name__
     return "torch.dtype" if isinstance(value, dtypes.dtype) else type(value).__name__
+
+
+def _cast(module: Any, dtype: Any) -> Self:
+    return module._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)

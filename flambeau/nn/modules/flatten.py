@@ -15,7 +15,7 @@ class Flatten(Module):
 
     >>> import flambeau as torch
     >>> torch.nn.Flatten()(torch.ones(32, 1, 5, 5)).shape
-    torch.Size([32, 25])
+    flambeau.Size([32, 25])
     """
 
     start_dim: int
@@ -38,7 +38,7 @@ class Unflatten(Module):
 
     >>> import flambeau as torch
     >>> torch.nn.Unflatten(1, (2, 5, 5))(torch.ones(2, 50)).shape
-    torch.Size([2, 2, 5, 5])
+    flambeau.Size([2, 2, 5, 5])
     """
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:

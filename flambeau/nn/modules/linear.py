@@ -40,7 +40,7 @@ class Linear(Module):
 
     >>> import flambeau as torch
     >>> torch.nn.Linear(20, 30)(torch.ones(128, 20)).shape
-    torch.Size([128, 30])
+    flambeau.Size([128, 30])
     """
 
     in_features: int
@@ -86,7 +86,7 @@ class Bilinear(Module):
 
     >>> import flambeau as torch
     >>> torch.nn.Bilinear(20, 30, 40)(torch.ones(128, 20), torch.ones(128, 30)).shape
-    torch.Size([128, 40])
+    flambeau.Size([128, 40])
     """
 
     in1_features: int

@@ -3,7 +3,7 @@
 What is assigned to an attribute decides where it goes: a `Parameter` among the parameters, a `Module`
 among the submodules, a `Buffer` among the buffers, anything else into the object as usual. The other
 faces of a module live in files of their own: calling it (`calling`), its state (`state`), changing its
-tensors (`conversion`).
+tensors (`conversion`). What they need of each other are functions, not methods: a subclass's names are its own.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Module(Calling, Stateful, Convertible):
         if isinstance(value, Parameter):
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            self._forget(name, "_buffers", "_modules")
+            _forget(self, name, "_buffers", "_modules")
             self.register_parameter(name, value)
             return
         if params is not None and name in params:
@@ -125,42 +125,21 @@ class Module(Calling, Stateful, Convertible):
         if isinstance(value, Module):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
-            self._forget(name, "_parameters", "_buffers")
-            modules[name] = self._registered(GLOBAL.module_registration, name, value)
+            _forget(self, name, "_parameters", "_buffers")
+            modules[name] = _registered(self, GLOBAL.module_registration, name, value)
             return
         if modules is not None and name in modules:
             if value is not None:
                 raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' "
                                 "(torch.nn.Module or None expected)")
-            modules[name] = self._registered(GLOBAL.module_registration, name, value)
+            modules[name] = _registered(self, GLOBAL.module_registration, name, value)
             return
         buffers = own.get("_buffers")
         is_buffer = isinstance(value, Tensor) and isinstance(value, Buffer)
         if is_buffer or (buffers is not None and name in buffers):
-            self._set_buffer(name, value, is_buffer, buffers)
+            _set_buffer(self, name, value, is_buffer, buffers)
             return
         super().__setattr__(name, value)
-
-    def _set_buffer(self, name: str, value: Any, is_buffer: bool, buffers: dict[str, Any] | None) -> None:
-        if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
-                            "(torch.nn.Buffer, torch.Tensor or None expected)")
-        if buffers is not None and name in buffers and not is_buffer:
-            buffers[name] = self._registered(GLOBAL.buffer_registration, name, value)
-            return
-        persistent = value.persistent if is_buffer else name not in self._non_persistent_buffers_set
-        self._forget(name, "_parameters", "_modules", "_buffers")
-        if getattr(self.register_buffer, "__func__", None) is Module.register_buffer:
-            self.register_buffer(name, value, persistent)
-        elif persistent:
-            self.register_buffer(name, value)
-        else:
-            try:
-                self.register_buffer(name, value, persistent)
-            except TypeError as error:
-                raise RuntimeError("Registering a non-persistent buffer on a Module subclass that implements "
-                                   "register_buffer() without the persistent argument is not allowed."
-                                   ) from error
 
     def __delattr__(self, name: str) -> None:
         for kind in ("_parameters", "_buffers", "_modules"):
@@ -190,22 +169,7 @@ class Module(Calling, Stateful, Convertible):
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
-    def _forget(self, name: str, *kinds: str) -> None:
-        """Make room for `name`: whatever had it goes."""
-        own = self.__dict__
-        own.pop(name, None)
-        for kind in kinds:
-            own[kind].pop(name, None)
-        own["_non_persistent_buffers_set"].discard(name)
-
-    def _registered(self, hooks: OrderedDict, name: str, value: Any) -> Any:
-        for hook in hooks.values():
-            changed = hook(self, name, value)
-            if changed is not None:
-                value = changed
-        return value
-
-    # -- registration --------------------------------------------------------------------------------
+    # -- registration ------------------------------------------------------------------------------
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is not trained; it is saved in the state unless `persistent` is False.
@@ -222,11 +186,11 @@ class Module(Calling, Stateful, Convertible):
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        self._check_name(name, "buffer", self._buffers)
+        _check_name(self, name, "buffer", self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                             "(torch Tensor or None required)")
-        self._buffers[name] = self._registered(GLOBAL.buffer_registration, name, tensor)
+        self._buffers[name] = _registered(self, GLOBAL.buffer_registration, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -242,7 +206,7 @@ class Module(Calling, Stateful, Convertible):
         """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
-        self._check_name(name, "parameter", self._parameters)
+        _check_name(self, name, "parameter", self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' "
@@ -252,7 +216,7 @@ class Module(Calling, Stateful, Convertible):
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model "
                     f"parameters must be created explicitly. To express '{name}' "
                     "as a function of another Tensor, compute the value in the forward() method.")
-            param = self._registered(GLOBAL.parameter_registration, name, param)
+            param = _registered(self, GLOBAL.parameter_registration, name, param)
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -272,23 +236,13 @@ class Module(Calling, Stateful, Convertible):
             raise KeyError(f'module name can\'t contain ".", got: {name}')
         if name == "":
             raise KeyError('module name can\'t be empty string ""')
-        self._modules[name] = self._registered(GLOBAL.module_registration, name, module)
+        self._modules[name] = _registered(self, GLOBAL.module_registration, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as `add_module`."""
         self.add_module(name, module)
 
-    def _check_name(self, name: Any, kind: str, members: dict[str, Any]) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
-        if "." in name:
-            raise KeyError(f'{kind} name can\'t contain "."')
-        if name == "":
-            raise KeyError(f'{kind} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in members:
-            raise KeyError(f"attribute '{name}' already exists")
-
-    # -- by path -------------------------------------------------------------------------------------
+    # -- by path -----------------------------------------------------------------------------------
 
     def get_submodule(self, target: str) -> Module:
         """The submodule at a dotted path, as `"encoder.0.norm"`; the empty path is the module itself.
@@ -330,7 +284,7 @@ class Module(Calling, Stateful, Convertible):
         Raises:
             AttributeError: there is none, or it is not a parameter.
         """
-        param = self._member_at(target)
+        param = _member_at(self, target)
         if not isinstance(param, Parameter):
             raise AttributeError(f"`{target.rpartition('.')[2]}` is not an nn.Parameter")
         return param
@@ -341,20 +295,13 @@ class Module(Calling, Stateful, Convertible):
         Raises:
             AttributeError: there is none, or it is not a buffer.
         """
-        buffer = self._member_at(target)
+        buffer = _member_at(self, target)
         path, _, name = target.rpartition(".")
         if name not in self.get_submodule(path)._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return buffer
 
-    def _member_at(self, target: str) -> Any:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        return getattr(module, name)
-
-    # -- traversal -----------------------------------------------------------------------------------
+    # -- traversal ---------------------------------------------------------------------------------
 
     def named_modules(self, memo: set[Module] | None = None, prefix: str = "",
                       remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
@@ -476,3 +423,61 @@ class Module(Calling, Stateful, Convertible):
 def _indent(text: str) -> str:
     """`text` with all lines but the first moved in by two."""
     return text.replace("\n", "\n  ")
+
+
+def _set_buffer(module: Module, name: str, value: Any, is_buffer: bool, buffers: dict[str, Any] | None) -> None:
+    if value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
+                        "(torch.nn.Buffer, torch.Tensor or None expected)")
+    if buffers is not None and name in buffers and not is_buffer:
+        buffers[name] = _registered(module, GLOBAL.buffer_registration, name, value)
+        return
+    persistent = value.persistent if is_buffer else name not in module._non_persistent_buffers_set
+    _forget(module, name, "_parameters", "_modules", "_buffers")
+    if getattr(module.register_buffer, "__func__", None) is Module.register_buffer:
+        module.register_buffer(name, value, persistent)
+    elif persistent:
+        module.register_buffer(name, value)
+    else:
+        try:
+            module.register_buffer(name, value, persistent)
+        except TypeError as error:
+            raise RuntimeError("Registering a non-persistent buffer on a Module subclass that implements "
+                               "register_buffer() without the persistent argument is not allowed."
+                               ) from error
+
+
+def _forget(module: Module, name: str, *kinds: str) -> None:
+    """Make room for `name`: whatever had it goes."""
+    own = module.__dict__
+    own.pop(name, None)
+    for kind in kinds:
+        own[kind].pop(name, None)
+    own["_non_persistent_buffers_set"].discard(name)
+
+
+def _registered(module: Module, hooks: OrderedDict, name: str, value: Any) -> Any:
+    for hook in hooks.values():
+        changed = hook(module, name, value)
+        if changed is not None:
+            value = changed
+    return value
+
+
+def _check_name(module: Module, name: Any, kind: str, members: dict[str, Any]) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
+    if "." in name:
+        raise KeyError(f'{kind} name can\'t contain "."')
+    if name == "":
+        raise KeyError(f'{kind} name can\'t be empty string ""')
+    if hasattr(module, name) and name not in members:
+        raise KeyError(f"attribute '{name}' already exists")
+
+
+def _member_at(module: Module, target: str) -> Any:
+    path, _, name = target.rpartition(".")
+    module = module.get_submodule(path)
+    if not hasattr(module, name):
+        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    return getattr(module, name)

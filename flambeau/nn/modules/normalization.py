@@ -121,7 +121,7 @@ class GroupNorm(Module):
 
     >>> import flambeau as torch
     >>> torch.nn.GroupNorm(3, 6)(torch.ones(20, 6, 10, 10)).shape
-    torch.Size([20, 6, 10, 10])
+    flambeau.Size([20, 6, 10, 10])
     """
 
     num_groups: int

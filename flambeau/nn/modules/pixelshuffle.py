@@ -14,7 +14,7 @@ class PixelShuffle(Module):
 
     >>> import flambeau as torch
     >>> torch.nn.PixelShuffle(3)(torch.ones(1, 9, 4, 4)).shape
-    torch.Size([1, 1, 12, 12])
+    flambeau.Size([1, 1, 12, 12])
     """
 
     def __init__(self, upscale_factor: int) -> None:

@@ -64,7 +64,7 @@ class MaxPool2d(_MaxPoolNd):
 
     >>> import flambeau as torch
     >>> torch.nn.MaxPool2d(3, stride=2)(torch.ones(20, 16, 50, 32)).shape
-    torch.Size([20, 16, 24, 15])
+    flambeau.Size([20, 16, 24, 15])
     """
 
     _rank = 2
@@ -235,7 +235,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
     >>> import flambeau as torch
     >>> torch.nn.AdaptiveAvgPool2d((5, None))(torch.ones(1, 64, 10, 9)).shape
-    torch.Size([1, 64, 5, 9])
+    flambeau.Size([1, 64, 5, 9])
     """
 
     _rank = 2

@@ -166,7 +166,7 @@ class RNNBase(Module):
     def _output_of(self, state: Any) -> Tensor:
         return state
 
-    def _run(self, input: Tensor, states: Any) -> tuple[Tensor, Any]:
+    def _run_layers(self, input: Tensor, states: Any) -> tuple[Tensor, Any]:
         """(L, N, input_size) and the first states to (L, N, directions · H) and the last states."""
         directions = 2 if self.bidirectional else 1
         finals = []
@@ -195,8 +195,7 @@ class RNNBase(Module):
             outputs.reverse()
         return outputs, state
 
-    def _forward(self, input: Tensor, hx: Any) -> tuple[Tensor, Any]:
-        """Run with the batch as the second dimension, whatever the layout outside."""
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
         name = type(self).__name__ if type(self) in (RNN, LSTM, GRU) else self.mode.partition("_")[0]
         if input.dim() not in (2, 3):
             word = " tensor" if name == "RNN" else ""
@@ -209,7 +208,7 @@ class RNNBase(Module):
         states = self._prepared(hx, batched, input)
         self.check_input(input)
         self._check_states(states, input.size(1))
-        output, final = self._run(input, states)
+        output, final = self._run_layers(input, states)
         if not batched:
             return output.squeeze(1), self._squeezed(final)
         return (output.transpose(0, 1) if self.batch_first else output), final
@@ -228,10 +227,6 @@ class RNNBase(Module):
     def _squeezed(self, final: Any) -> Any:
         return final.squeeze(1)
 
-    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
-        return self._forward(input, hx)
-
-
 class RNN(RNNBase):
     """h = tanh(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ), step by step.
 
@@ -246,7 +241,7 @@ class RNN(RNNBase):
     >>> import flambeau as torch
     >>> output, hidden = torch.nn.RNN(10, 20, 2)(torch.ones(5, 3, 10))
     >>> output.shape, hidden.shape
-    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    (flambeau.Size([5, 3, 20]), flambeau.Size([2, 3, 20]))
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
@@ -278,7 +273,7 @@ class LSTM(RNNBase):
     >>> import flambeau as torch
     >>> output, (hidden, cell) = torch.nn.LSTM(10, 20, 2)(torch.ones(5, 3, 10))
     >>> output.shape, cell.shape
-    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    (flambeau.Size([5, 3, 20]), flambeau.Size([2, 3, 20]))
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -335,7 +330,7 @@ class GRU(RNNBase):
     >>> import flambeau as torch
     >>> output, hidden = torch.nn.GRU(10, 20, 2)(torch.ones(5, 3, 10))
     >>> output.shape, hidden.shape
-    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    (flambeau.Size([5, 3, 20]), flambeau.Size([2, 3, 20]))
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,

@@ -100,7 +100,7 @@ class RNNCell(RNNCellBase):
 
     >>> import flambeau as torch
     >>> torch.nn.RNNCell(10, 20)(torch.ones(3, 10)).shape
-    torch.Size([3, 20])
+    flambeau.Size([3, 20])
     """
 
     nonlinearity: str
@@ -129,7 +129,7 @@ class LSTMCell(RNNCellBase):
     >>> import flambeau as torch
     >>> h, c = torch.nn.LSTMCell(10, 20)(torch.ones(3, 10))
     >>> h.shape
-    torch.Size([3, 20])
+    flambeau.Size([3, 20])
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
@@ -157,7 +157,7 @@ class GRUCell(RNNCellBase):
 
     >>> import flambeau as torch
     >>> torch.nn.GRUCell(10, 20)(torch.ones(3, 10)).shape
-    torch.Size([3, 20])
+    flambeau.Size([3, 20])
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,

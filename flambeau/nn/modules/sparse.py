@@ -27,7 +27,7 @@ class Embedding(Module):
 
     >>> import flambeau as torch
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2, 4, 5], [4, 3, 2, 9]])).shape
-    torch.Size([2, 4, 3])
+    flambeau.Size([2, 4, 3])
     """
 
     num_embeddings: int

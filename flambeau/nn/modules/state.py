@@ -170,7 +170,7 @@ class Stateful:
         for name, current in state.items():
             key = prefix + name
             if key in state_dict:
-                message = self._load_one(key, name, current, state_dict[key], assign)
+                message = _load_one(self, key, name, current, state_dict[key], assign)
                 if message is not None:
                     error_msgs.append(message)
             elif strict:
@@ -191,33 +191,6 @@ class Stateful:
                 head, dot, _ = key[len(prefix):].partition(".")
                 if head not in (self._modules if dot else state):
                     unexpected_keys.append(key)
-
-    def _load_one(self, key: str, name: str, current: Tensor, saved: Any, assign: bool) -> str | None:
-        """Put one saved tensor into this module; what went wrong, if anything."""
-        if not isinstance(saved, Tensor):
-            return (f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
-                    f"from checkpoint but received {type(saved)}")
-        if len(current.shape) == 0 and len(saved.shape) == 1 and saved.shape[0] == 1:
-            saved = saved[0]  # checkpoints from before there were 0-d tensors
-        if saved.shape != current.shape:
-            return (f"size mismatch for {key}: copying a param with shape {saved.shape} from checkpoint, "
-                    f"the shape in current model is {current.shape}.")
-        try:
-            with no_grad():
-                if not assign:
-                    current.copy_(saved)
-                    return None
-                if isinstance(current, Parameter):
-                    if isinstance(saved, Parameter):
-                        saved.requires_grad_(current.requires_grad)
-                    else:
-                        saved = Parameter(saved, requires_grad=current.requires_grad)
-                setattr(self, name, saved)
-        except Exception as error:
-            return (f'While copying the parameter named "{key}", whose dimensions in the model are '
-                    f"{current.size()} and whose dimensions in the checkpoint are {saved.size()}, "
-                    f"an exception occurred : {error.args}.")
-        return None
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True,
                         assign: bool = False) -> _IncompatibleKeys:
@@ -249,7 +222,7 @@ class Stateful:
         state: Any = OrderedDict(state_dict)
         if metadata is not None:
             state._metadata = metadata
-        self._load_tree(state, state, metadata, "", strict, assign, missing, unexpected, errors)
+        _load_tree(self, state, state, metadata, "", strict, assign, missing, unexpected, errors)
         if strict:
             if unexpected:
                 names = ", ".join(f'"{key}"' for key in unexpected)
@@ -262,27 +235,56 @@ class Stateful:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
         return _IncompatibleKeys(missing, unexpected)
 
-    def _load_tree(self, state: Any, local_state: Any, metadata: Any, prefix: str, strict: bool, assign: bool,
-                   missing: list[str], unexpected: list[str], errors: list[str]) -> None:
-        local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-        if assign:
-            local_metadata["assign_to_params_buffers"] = assign
-        # True: a module checks its own names whatever `strict` is; load_state_dict decides at the end
-        self._load_from_state_dict(local_state, prefix, local_metadata, True, missing, unexpected, errors)
-        for name, child in self._modules.items():
-            if child is not None:
-                child_prefix = f"{prefix}{name}."
-                child_state = {k: v for k, v in local_state.items() if k.startswith(child_prefix)}
-                child._load_tree(state, child_state, metadata, child_prefix, strict, assign,
-                                 missing, unexpected, errors)
-        keys = _IncompatibleKeys(missing, unexpected)
-        for hook in self._load_state_dict_post_hooks.values():
-            if hook(self, keys) is not None:
-                raise AssertionError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not"
-                    "expected to return new values, if incompatible_keys need to be modified,"
-                    "it should be done inplace.")
-
 
 def _overrides(module: Stateful, method: str) -> bool:
     return getattr(type(module), method) is not getattr(Stateful, method)
+
+
+def _load_one(module: Any, key: str, name: str, current: Tensor, saved: Any, assign: bool) -> str | None:
+    """Put one saved tensor into this module; what went wrong, if anything."""
+    if not isinstance(saved, Tensor):
+        return (f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
+                f"from checkpoint but received {type(saved)}")
+    if len(current.shape) == 0 and len(saved.shape) == 1 and saved.shape[0] == 1:
+        saved = saved[0]  # checkpoints from before there were 0-d tensors
+    if saved.shape != current.shape:
+        return (f"size mismatch for {key}: copying a param with shape {saved.shape} from checkpoint, "
+                f"the shape in current model is {current.shape}.")
+    try:
+        with no_grad():
+            if not assign:
+                current.copy_(saved)
+                return None
+            if isinstance(current, Parameter):
+                if isinstance(saved, Parameter):
+                    saved.requires_grad_(current.requires_grad)
+                else:
+                    saved = Parameter(saved, requires_grad=current.requires_grad)
+            setattr(module, name, saved)
+    except Exception as error:
+        return (f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{current.size()} and whose dimensions in the checkpoint are {saved.size()}, "
+                f"an exception occurred : {error.args}.")
+    return None
+
+
+def _load_tree(module: Any, state: Any, local_state: Any, metadata: Any, prefix: str, strict: bool, assign: bool,
+               missing: list[str], unexpected: list[str], errors: list[str]) -> None:
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    # True: a module checks its own names whatever `strict` is; load_state_dict decides at the end
+    module._load_from_state_dict(local_state, prefix, local_metadata, True, missing, unexpected, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            child_prefix = f"{prefix}{name}."
+            child_state = {k: v for k, v in local_state.items() if k.startswith(child_prefix)}
+            _load_tree(child, state, child_state, metadata, child_prefix, strict, assign, missing, unexpected,
+                       errors)
+    keys = _IncompatibleKeys(missing, unexpected)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not"
+                "expected to return new values, if incompatible_keys need to be modified,"
+                "it should be done inplace.")

@@ -13,7 +13,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
     >>> import flambeau as torch
     >>> torch.nn.utils.parameters_to_vector(torch.nn.Linear(2, 3).parameters()).shape
-    torch.Size([9])
+    flambeau.Size([9])
     """
     return fn.cat([p.view(-1) for p in parameters])
 

@@ -1,0 +1,144 @@
+"""Convolution: one trilinear form of image, weight and output, and the three operators it makes.
+
+⟨output, conv(image, weight)⟩ is linear in each of the three. Leaving one out gives an operator of the
+other two, whose derivatives are the two others; so all orders of derivatives stay within the three.
+Arrays are (N, C, *spatial), weights (O, C / groups, *kernel).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .declare import lacks, linear, op
+
+
+class Geometry(NamedTuple):
+    """The sizes that the form needs: of the image, the kernel and the output, and how windows lie."""
+
+    spatial: tuple[int, ...]
+    kernel: tuple[int, ...]
+    positions: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+_FORM: dict[str, Any] = {"node": "ConvolutionBackwardBackward0", "expose": ()}
+
+
+@linear("image", "weight", **_FORM)
+def _conv_output(xp, image, weight, *, geometry):
+    """The form without its output: the convolution."""
+    return xp.conv_output(image, weight, geometry)
+
+
+@linear("output", "weight", **_FORM)
+def _conv_image(xp, output, weight, *, geometry):
+    """The form without its image: the convolution's transpose, a transposed convolution."""
+    return xp.conv_image(output, weight, geometry)
+
+
+@linear("output", "image", **_FORM)
+def _conv_weight(xp, output, image, *, geometry):
+    """The form without its weight."""
+    return xp.conv_weight(output, image, geometry)
+
+
+_conv_output.vjp(image=lambda xp, g, weight, geometry: xp._conv_image(g, weight, geometry=geometry),
+                 weight=lambda xp, g, image, geometry: xp._conv_weight(g, image, geometry=geometry))
+_conv_image.vjp(output=lambda xp, g, weight, geometry: xp._conv_output(g, weight, geometry=geometry),
+                weight=lambda xp, g, output, geometry: xp._conv_weight(output, g, geometry=geometry))
+_conv_weight.vjp(output=lambda xp, g, image, geometry: xp._conv_output(image, g, geometry=geometry),
+                 image=lambda xp, g, output, geometry: xp._conv_image(output, g, geometry=geometry))
+
+
+def geometry_of(input, weight, stride, padding, dilation, transposed, output_padding, groups):
+    """The geometry of a convolution, or of the one that a transposed convolution is the transpose of.
+
+    Args:
+        input, weight: shapes.
+    """
+    spatial, kernel = tuple(input[2:]), tuple(weight[2:])
+    if transposed:
+        image = tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in zip(
+            spatial, stride, padding, dilation, kernel, output_padding, strict=True))
+        return Geometry(image, kernel, spatial, tuple(stride), tuple(padding), tuple(dilation), groups)
+    positions = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, s, p, d, k in zip(
+        spatial, stride, padding, dilation, kernel, strict=True))
+    return Geometry(spatial, kernel, positions, tuple(stride), tuple(padding), tuple(dilation), groups)
+
+
+@op(refuses=lacks("slow_conv2d_cpu", "bool"), expose=("torch",))
+def convolution(xp, input, weight, bias=None, *, stride, padding, dilation, transposed, output_padding, groups):
+    """The cross-correlation of images and kernels, or its transpose; what `conv2d` and its kin are made of.
+
+    Args:
+        input: (N, C, *spatial).
+        weight: (O, C / groups, *kernel); (C, O / groups, *kernel) if transposed.
+        bias: (O).
+
+    >>> import flambeau as torch
+    >>> torch.convolution(torch.ones(1, 1, 3), torch.ones(1, 1, 2), None, (1,), (0,), (1,), False, (0,), 1)
+    tensor([[[2., 2.]]])
+    """
+    geometry = geometry_of(input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups)
+    return xp.convolve(input, weight, bias, geometry, transposed)
+
+
+def _by_input(xp, g, weight, input_shape, stride, padding, dilation, transposed, output_padding, groups):
+    geometry = geometry_of(input_shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups)
+    if transposed:
+        return xp._conv_output(g, weight, geometry=geometry)
+    return xp._conv_image(g, weight, geometry=geometry)
+
+
+def _by_weight(xp, g, input, weight_shape, stride, padding, dilation, transposed, output_padding, groups):
+    geometry = geometry_of(input.shape, weight_shape, stride, padding, dilation, transposed, output_padding, groups)
+    if transposed:
+        return xp._conv_weight(input, g, geometry=geometry)
+    return xp._conv_weight(g, input, geometry=geometry)
+
+
+def _tangent(xp, t_input, t_weight, t_bias, input, weight, stride, padding, dilation, transposed, output_padding,
+             groups):
+    how = {"stride": stride, "padding": padding, "dilation": dilation, "transposed": transposed,
+           "output_padding": output_padding, "groups": groups}
+    parts = []
+    if t_input is not None:
+        parts.append(xp.convolution(t_input, weight, None, **how))
+    if t_weight is not None:
+        parts.append(xp.convolution(input, t_weight, None, **how))
+    if t_bias is not None:
+        parts.append(xp.reshape(t_bias, (1, -1, *(1 for _ in stride))))
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+convolution.vjp(input=_by_input,
+                weight=_by_weight,
+                bias=lambda xp, g: xp.sum(g, (0, *range(2, len(g.shape)))))
+convolution.jvp(_tangent)
+
+
+# ----- windows as columns ---------------------------------------------------------------
+
+
+@linear(name="im2col", node="Im2ColBackward0", expose=())
+def im2col(xp, input, *, kernel_size, dilation, padding, stride):
+    """Each window of (N, C, H, W) images as a column: (N, C · kernel, windows)."""
+    return xp.windows_to_columns(input, kernel_size, dilation, padding, stride)
+
+
+@linear(name="col2im", node="Col2ImBackward0", expose=())
+def col2im(xp, input, *, output_size, kernel_size, dilation, padding, stride):
+    """Columns added up where `im2col` takes them from: (N, C, H, W)."""
+    return xp.columns_to_windows(input, output_size, kernel_size, dilation, padding, stride)
+
+
+im2col.vjp(input=lambda xp, g, input_shape, kernel_size, dilation, padding, stride: xp.col2im(
+    g, output_size=input_shape[-2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
+col2im.vjp(input=lambda xp, g, kernel_size, dilation, padding, stride: xp.im2col(
+    g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))

@@ -1,0 +1,152 @@
+"""Pooling: the maximum or the mean of windows of a plane, and the way back.
+
+Where the maxima lie is found with them: the operators leave it in the list `kept` that they are given,
+for their derivatives and for whoever asks for the indices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .declare import lacks, linear, op
+
+_POOL: dict[str, Any] = {"expose": ()}
+
+
+@linear(node="MaxPool2DWithIndicesBackwardBackward0", widens=False, **_POOL)
+def _gather_planes(xp, input, *, index, dims):
+    """The elements of planes, the last `dims` dimensions, at flat indices: (*planes, *positions)."""
+    return xp.gather_planes(input, index, dims)
+
+
+@linear(node="MaxPool2DWithIndicesBackwardBackward0", **_POOL)
+def _scatter_planes(xp, input, *, index, spatial, overlapping):
+    """Zeros (*planes, *spatial) with the input added at flat indices."""
+    return xp.scatter_planes(input, index, spatial, overlapping)
+
+
+_gather_planes.vjp(input=lambda xp, g, input_shape, index, dims: xp._scatter_planes(
+    g, index=index, spatial=input_shape[len(input_shape) - dims:], overlapping=True))
+_scatter_planes.vjp(input=lambda xp, g, index, spatial: xp._gather_planes(g, index=index, dims=len(spatial)))
+
+
+# ----- maxima ---------------------------------------------------------------------------
+
+
+@op(node="MaxPool2DWithIndicesBackward0", widens=False, refuses=lacks("max_pool2d", "bool", "complex"), **_POOL)
+def _max_pool2d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
+    """The maximum of each window of planes; `kept` gets its flat index within the plane."""
+    return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
+
+
+@op(node="MaxPool3DWithIndicesBackward0", widens=False, refuses=lacks("max_pool3d", "bool", "complex"), **_POOL)
+def _max_pool3d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
+    """The maximum of each window of volumes; `kept` gets its flat index within the volume."""
+    return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
+
+
+def _overlap(kernel, stride):
+    return any(k > s for k, s in zip(kernel, stride, strict=True))
+
+
+for _op in (_max_pool2d, _max_pool3d):
+    _op.vjp(input=lambda xp, g, input_shape, kernel_size, stride, dilation, kept: xp._scatter_planes(
+        g, index=kept[0], spatial=input_shape[-len(kernel_size):],
+        overlapping=_overlap(kernel_size, stride) or max(dilation) > 1))
+    _op.jvp(lambda xp, t_input, kernel_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(kernel_size)))
+
+
+@op(node="AdaptiveMaxPool2DBackward0", widens=False, refuses=lacks("adaptive_max_pool2d", "bool", "integer", "complex"),
+    **_POOL)
+def _adaptive_max_pool2d(xp, input, *, output_size, kept):
+    """The maximum of each of `output_size` windows that cover a plane evenly."""
+    return xp.adaptive_max_pool(input, output_size, kept)
+
+
+@op(node="AdaptiveMaxPool3DBackward0", widens=False, refuses=lacks("adaptive_max_pool3d", "bool", "integer", "complex"),
+    **_POOL)
+def _adaptive_max_pool3d(xp, input, *, output_size, kept):
+    """The maximum of each of `output_size` windows that cover a volume evenly."""
+    return xp.adaptive_max_pool(input, output_size, kept)
+
+
+for _op in (_adaptive_max_pool2d, _adaptive_max_pool3d):
+    _op.vjp(input=lambda xp, g, input_shape, output_size, kept: xp._scatter_planes(
+        g, index=kept[0], spatial=input_shape[-len(output_size):], overlapping=True))
+    _op.jvp(lambda xp, t_input, output_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(output_size)))
+
+
+@linear(node="MaxUnpool2DBackward0", widens=False, **_POOL)
+def _max_unpool2d(xp, input, *, indices, output_size):
+    """Zeros (*planes, *output_size) with each value at its flat index."""
+    return xp.max_unpool(input, indices, output_size)
+
+
+@linear(node="MaxUnpool3DBackward0", widens=False, **_POOL)
+def _max_unpool3d(xp, input, *, indices, output_size):
+    """Zeros (*volumes, *output_size) with each value at its flat index."""
+    return xp.max_unpool(input, indices, output_size)
+
+
+for _op in (_max_unpool2d, _max_unpool3d):
+    _op.vjp(input=lambda xp, g, indices, output_size: xp._gather_planes(g, index=indices, dims=len(output_size)))
+
+
+# ----- means ----------------------------------------------------------------------------
+
+
+@linear(node="AvgPool2DBackward0", refuses=lacks("avg_pool2d", "bool", "complex"), **_POOL)
+def _avg_pool2d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    """The mean of each window of planes."""
+    return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+@linear(node="AvgPool3DBackward0", refuses=lacks("avg_pool3d_out_frame", "bool", "complex"), **_POOL)
+def _avg_pool3d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    """The mean of each window of volumes."""
+    return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+@linear(node="AvgPool2DBackwardBackward0", **_POOL)
+def _avg_pool_backward(xp, input, *, spatial, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                       divisor_override):
+    """The transpose of the mean: to each element its share of the windows it lies in."""
+    return xp.avg_pool_backward(input, spatial, kernel_size, stride, padding, count_include_pad, divisor_override)
+
+
+for _op in (_avg_pool2d, _avg_pool3d):
+    _op.vjp(input=lambda xp, g, input_shape, kernel_size, stride, padding, ceil_mode, count_include_pad,
+            divisor_override: xp._avg_pool_backward(
+                g, spatial=input_shape[-len(kernel_size):], kernel_size=kernel_size, stride=stride, padding=padding,
+                ceil_mode=ceil_mode, count_include_pad=count_include_pad, divisor_override=divisor_override))
+_avg_pool_backward.vjp(input=lambda xp, g, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                       divisor_override: (xp._avg_pool2d if len(kernel_size) == 2 else xp._avg_pool3d)(
+    g, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
+    count_include_pad=count_include_pad, divisor_override=divisor_override))
+
+
+@linear(node="AdaptiveAvgPool2DBackward0", refuses=lacks("adaptive_avg_pool2d", "bool", "integer", "complex"), **_POOL)
+def _adaptive_avg_pool2d(xp, input, *, output_size):
+    """The mean of each of `output_size` windows that cover a plane evenly."""
+    return xp.adaptive_avg_pool(input, output_size)
+
+
+@linear(node="AdaptiveAvgPool3DBackward0", refuses=lacks("adaptive_avg_pool3d_cpu", "bool", "integer", "complex"),
+        **_POOL)
+def _adaptive_avg_pool3d(xp, input, *, output_size):
+    """The mean of each of `output_size` windows that cover a volume evenly."""
+    return xp.adaptive_avg_pool(input, output_size)
+
+
+@linear(node="AdaptiveAvgPool2DBackwardBackward0", **_POOL)
+def _adaptive_avg_pool_backward(xp, input, *, spatial):
+    """The transpose of the adaptive mean."""
+    return xp.adaptive_avg_pool_backward(input, spatial)
+
+
+for _op in (_adaptive_avg_pool2d, _adaptive_avg_pool3d):
+    _op.vjp(input=lambda xp, g, input_shape, output_size: xp._adaptive_avg_pool_backward(
+        g, spatial=input_shape[-len(output_size):]))
+_adaptive_avg_pool_backward.vjp(input=lambda xp, g, input_shape, spatial: (
+    xp._adaptive_avg_pool2d if len(spatial) == 2 else xp._adaptive_avg_pool3d)(
+        g, output_size=input_shape[-len(spatial):]))
