@@ -289,7 +289,7 @@ def _pow_number_vjp(xp, g, input, exponent):
     if exponent == 0:
         return xp.zeros_like(g)
     if exponent == 2:
-        return g * (input * 2)
+        return g * (input + input)
     return g * (exponent * xp.pow(input, exponent - 1))
 
 

@@ -216,6 +216,8 @@ class Op:
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         #: the positional arguments in the order users give them, where parameters stand between the inputs
         self.order: tuple[str, ...] | None = options.pop("order", None)
+        #: `out=` must have the result's dtype; a text says so in the words of one operator
+        self.exact_out: bool | str = options.pop("exact_out", False)
         #: inputs that PyTorch draws no edge for (indices, masks, targets)
         self.edgeless: tuple[str, ...] = options.pop("edgeless", ())
         #: unlike the name where several operators share a public name (overloads)

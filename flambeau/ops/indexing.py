@@ -59,7 +59,7 @@ index_put.jvp(lambda xp, input, values, indices, t_input, t_values, accumulate: 
 # ----- along a dimension -------------------------------------------------------------------
 
 
-@linear("input", order=("input", "dim", "index"), **_INDEX)
+@linear("input", order=("input", "dim", "index"), exact_out=True, **_INDEX)
 def gather(xp, input, index, *, dim, sparse_grad=False):
     """out[i][j] = input[index[i][j]][j] for dim = 0, and so on for every dimension.
 
@@ -191,7 +191,8 @@ scatter_reduce.joint_vjp(_reduced_vjp)
 # ----- whole slices ------------------------------------------------------------------------
 
 
-@linear("input", order=("input", "dim", "index"), **_INDEX)
+@linear("input", order=("input", "dim", "index"),
+        exact_out="index_select(): self and result must have the same scalar type", **_INDEX)
 def index_select(xp, input, index, *, dim):
     """The slices of a dimension that a vector of indices names, in its order.
 
@@ -199,14 +200,15 @@ def index_select(xp, input, index, *, dim):
     >>> torch.index_select(torch.tensor([5, 6, 7]), 0, torch.tensor([2, 0]))
     tensor([7, 5])
     """
-    return xp.take_rows(input, index, dim)
+    return xp.rows_taken(input, index, dim)
 
 
 index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
     xp.zeros(input_shape, dtype=g.dtype), index=index, source=g, dim=dim))
 
 
-@linear(order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **_INDEX)
+@linear(order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
+        exact_out=True, **_INDEX)
 def index_add(xp, input, index, source, *, dim, alpha=1):
     """The input with `alpha` times the slices of `source` added to the slices that the index names.
 
@@ -214,7 +216,7 @@ def index_add(xp, input, index, source, *, dim, alpha=1):
     >>> torch.index_add(torch.zeros(2), 0, torch.tensor([0, 0]), torch.ones(2))
     tensor([2., 0.])
     """
-    return xp.add_rows(input, index, source, dim, alpha)
+    return xp.rows_added(input, index, source, dim, alpha)
 
 
 def _rows_of(xp, g, index, dim, shape):
@@ -237,7 +239,7 @@ def index_copy(xp, input, index, source, *, dim):
     >>> torch.index_copy(torch.zeros(2), 0, torch.tensor([1]), torch.ones(1))
     tensor([0., 1.])
     """
-    return xp.copy_rows(input, index, source, dim)
+    return xp.rows_copied(input, index, source, dim)
 
 
 index_copy.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0),
@@ -250,7 +252,7 @@ index_copy.jvp(lambda xp, input, index, source, t_input, t_source, dim: xp.index
 @op(name="index_fill", key="_index_fill_number", expose=(), **_INDEX)
 def index_fill_number(xp, input, index, *, dim, value):
     """The input with a number in the slices that the index names."""
-    return xp.fill_rows(input, index, value, dim)
+    return xp.rows_filled(input, index, value, dim)
 
 
 index_fill_number.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0))
@@ -260,7 +262,7 @@ index_fill_number.jvp(lambda xp, index, t_input, dim: xp._index_fill_number(t_in
 @op(name="index_fill", key="_index_fill_tensor", node="IndexFillBackward1", expose=(), **_INDEX)
 def index_fill_tensor(xp, input, index, value, *, dim):
     """The input with a 0-d tensor's value in the slices that the index names."""
-    return xp.fill_rows(input, index, value, dim)
+    return xp.rows_filled(input, index, value, dim)
 
 
 index_fill_tensor.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0),
@@ -284,7 +286,7 @@ def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([2., 3.]), "prod")
     tensor([6., 1.])
     """
-    return xp.reduce_rows(input, index, source, dim, reduce, include_self)
+    return xp.rows_reduced(input, index, source, dim, reduce, include_self)
 
 
 def _rows_reduced_vjp(xp, g, input, index, source, out, dim, reduce, include_self, needs):

@@ -359,7 +359,7 @@ def _copying(of: Op, name: str, expose: tuple[str, ...] = ("torch",)) -> None:
     copied = object.__new__(Op)
     copied.__dict__.update(of.__dict__)
     copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", expose=expose, plans={},
-                           aliases=(), multi_view=False, doc=f"A copy of what `{of.name}` shows.")
+                           aliases=(), multi_view=False, exact_out=True, doc=f"A copy of what `{of.name}` shows.")
     REGISTRY[name] = copied
 
 

@@ -25,12 +25,12 @@ def selu(input: Tensor) -> Tensor:
     >>> torch.selu(torch.tensor([-1., 1.]))
     tensor([-1.1113,  1.0507])
     """
-    return functions_of(REGISTRY["elu"])(input, **_SELU)  # type: ignore[no-any-return]
+    return functions_of(REGISTRY["elu"])(input, **_SELU)
 
 
 def selu_(input: Tensor) -> Tensor:
     """`selu`, in place."""
-    return in_place(REGISTRY["elu"])(input, **_SELU)  # type: ignore[no-any-return]
+    return in_place(REGISTRY["elu"])(input, **_SELU)
 
 
 def relu6(input: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def relu6(input: Tensor) -> Tensor:
     >>> torch.nn.functional.relu6(torch.tensor([-1., 8.]))
     tensor([0., 6.])
     """
-    return functions_of(REGISTRY["hardtanh"])(input, min_val=0.0, max_val=6.0)  # type: ignore[no-any-return]
+    return functions_of(REGISTRY["hardtanh"])(input, min_val=0.0, max_val=6.0)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight = weight.reshape(())
     elif ndim and not (ndim == 1 and weight._array.ndim == 1):
         weight = weight.reshape((1, count) + (1,) * (ndim - 2) if ndim >= 2 else (count,))
-    return apply(REGISTRY["_prelu_kernel"], [input, weight])  # type: ignore[no-any-return]
+    return apply(REGISTRY["_prelu_kernel"], [input, weight])
 
 
 def _noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
@@ -85,14 +85,14 @@ def _noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
                            f"upper: {upper:g}")
     a = input._array
     if not training:
-        return wrap(np.zeros(a.shape, a.dtype))  # type: ignore[no-any-return]
+        return wrap(np.zeros(a.shape, a.dtype))
     from . import functions as fn
 
     slopes = np.ones(a.shape, np.float64)
     below = dtypes.widen(a) <= 0
     drawn = fn.empty(int(below.sum()), dtype=dtypes.float64).uniform_(lower, upper)
     slopes[below] = drawn._array
-    return wrap(dtypes.cast(slopes, a.dtype))  # type: ignore[no-any-return]
+    return wrap(dtypes.cast(slopes, a.dtype))
 
 
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
@@ -103,14 +103,14 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     tensor([-0.2292,  2.0000])
     """
     noise = _noise(input, lower, upper, training)
-    return apply(REGISTRY["_rrelu_with_noise"], [input, noise],  # type: ignore[no-any-return]
+    return apply(REGISTRY["_rrelu_with_noise"], [input, noise],
                  {"lower": lower, "upper": upper, "training": training})
 
 
 def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
     """`rrelu`, in place."""
     noise = _noise(input, lower, upper, training)
-    return in_place(REGISTRY["_rrelu_with_noise"])(  # type: ignore[no-any-return]
+    return in_place(REGISTRY["_rrelu_with_noise"])(
         input, noise, lower=lower, upper=upper, training=training)
 
 

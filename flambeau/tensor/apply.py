@@ -132,7 +132,7 @@ def _operands(op: Op, inputs: Sequence[Any],
             break
         common = x._array.dtype
     if common is not None and op.promoting and (
-            common.kind not in "fV" or any([params.get(name).__class__ is complex for name in op.promoting])):
+            common.kind not in "fV" or any(params.get(name).__class__ is complex for name in op.promoting)):
         common = None  # beside floats, only a complex number changes anything
     if common is None:
         common = promoted_type(op, inputs, params).numpy

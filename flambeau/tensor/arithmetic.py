@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from .apply import apply, arrays, result_type
 from .binding import functions_of, in_place
 from .tensor import Tensor
 
-__all__ = ["add", "div", "divide", "float_power", "mvlgamma", "polygamma", "pow", "remainder", "round", "rsub",
-           "special_polygamma", "square", "sub", "subtract", "true_divide"]
+__all__ = ["add", "addcdiv", "addcmul", "div", "divide", "float_power", "mvlgamma", "polygamma", "pow", "remainder",
+           "round", "rsub", "special_polygamma", "square", "sub", "subtract", "true_divide"]
 
 _add, _sub, _pow, _div = (functions_of(REGISTRY[name]) for name in ("add", "sub", "pow", "div"))
 
@@ -43,34 +44,58 @@ def _checked_alpha(input: Any, other: Any, alpha: Any) -> Any:
     return bool(alpha) if d is dtypes.bool_ else alpha
 
 
+class _OldOrder:
+    """Calls with the factor in the middle, as before PyTorch 1.5; the first such call warns."""
+
+    warned = False
+
+    @classmethod
+    def warn(cls, name: str, factor: str, operands: str) -> None:
+        if cls.warned:
+            return
+        cls.warned = True
+        warnings.warn(f"This overload of {name} is deprecated:\n\t{name}(Tensor input, Number {factor}, {operands}, *, "
+                      f"Tensor out = None)\nConsider using one of the following signatures instead:\n\t{name}(Tensor "
+                      f"input, {operands}, *, Number {factor} = 1, Tensor out = None)", UserWarning, stacklevel=3)
+
+
 # ----- sums -----
 
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Any = None) -> Any:
     """input + alpha · other.
 
     >>> import flambeau as torch
     >>> torch.add(torch.ones(2), torch.ones(2), alpha=3)
     tensor([4., 4.])
     """
+    if older:
+        alpha, (other,) = other, older
+        _OldOrder.warn("add", "alpha", "Tensor other")
     if alpha == 1 and alpha is not True:
         return _add(input, other, out=out)
     return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
 
 
-def _add_in_place(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def _add_in_place(self: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
     """`add`, written over this tensor."""
+    if older:
+        alpha, (other,) = other, older
+        _OldOrder.warn("add", "alpha", "Tensor other")
     if alpha == 1:
-        return _write("add", self, other)  # type: ignore[no-any-return]
-    return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))  # type: ignore[no-any-return]
+        return _write("add", self, other)
+    return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
 
 
-def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+def sub(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha · other.
 
     >>> import flambeau as torch
     >>> torch.sub(torch.ones(2), torch.ones(2), alpha=3)
     tensor([-2., -2.])
     """
+    if older:
+        alpha, (other,) = other, older
+        _OldOrder.warn("sub", "alpha", "Tensor other")
     if alpha == 1:
         return _sub(input, other, out=out)
     return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
@@ -79,11 +104,14 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
 subtract = sub
 
 
-def _sub_in_place(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def _sub_in_place(self: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
     """`sub`, written over this tensor."""
+    if older:
+        alpha, (other,) = other, older
+        _OldOrder.warn("sub", "alpha", "Tensor other")
     if alpha == 1:
-        return _write("sub", self, other)  # type: ignore[no-any-return]
-    return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha))  # type: ignore[no-any-return]
+        return _write("sub", self, other)
+    return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
 
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -94,16 +122,42 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     tensor([2., 2.])
     """
     if not isinstance(input, Tensor):
-        return _call("_rsub", input, other)  # type: ignore[no-any-return]  # says what is wrong
+        return _call("_rsub", input, other)  # says what is wrong
     if isinstance(other, np.generic):
         other = other.item()
     if alpha != 1:
         alpha = _checked_alpha(input, other, alpha)
     if isinstance(other, Tensor):
-        return _call("_rsub", input, other, alpha=alpha)  # type: ignore[no-any-return]
+        return _call("_rsub", input, other, alpha=alpha)
     if isinstance(other, bool) != (input.dtype is dtypes.bool_):
-        return _sub(other, input)  # type: ignore[no-any-return]  # refused, in its words
-    return _call("_rsub_number", input, other=other, alpha=alpha)  # type: ignore[no-any-return]
+        return _sub(other, input)  # refused, in its words
+    return _call("_rsub_number", input, other=other, alpha=alpha)
+
+
+def _scaled_operands(name: str) -> tuple[Any, Any]:
+    """`addcmul` or `addcdiv`, and its in-place form, which take their factor in the old place too."""
+    op = REGISTRY[name]
+
+    def call(input: Tensor, tensor1: Any, tensor2: Any, *older: Any, value: Any = 1, out: Any = None) -> Any:
+        if older:
+            value, tensor1, (tensor2,) = tensor1, tensor2, older
+            _OldOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
+        return functions_of(op)(input, tensor1, tensor2, value=value, out=out)
+
+    def write(self: Tensor, tensor1: Any, tensor2: Any, *older: Any, value: Any = 1) -> Any:
+        if older:
+            value, tensor1, (tensor2,) = tensor1, tensor2, older
+            _OldOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
+        return in_place(op)(self, tensor1, tensor2, value=value)
+
+    call.__name__ = call.__qualname__ = name
+    write.__name__ = write.__qualname__ = name + "_"
+    call.__doc__, write.__doc__ = op.doc, f"`{name}`, written over this tensor."
+    return call, write
+
+
+addcmul, _addcmul_in_place = _scaled_operands("addcmul")
+addcdiv, _addcdiv_in_place = _scaled_operands("addcdiv")
 
 
 # ----- quotients -----
@@ -147,8 +201,8 @@ def true_divide(input: Any, other: Any, *, out: Any = None) -> Any:
 def _div_in_place(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """`div`, written over this tensor."""
     if rounding_mode is None:
-        return _write("div", self, other)  # type: ignore[no-any-return]
-    return _write(_rounded(rounding_mode), self, other, rounding_mode=rounding_mode)  # type: ignore[no-any-return]
+        return _write("div", self, other)
+    return _write(_rounded(rounding_mode), self, other, rounding_mode=rounding_mode)
 
 
 def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -175,7 +229,7 @@ def _check_integer_power(input: Tensor, exponent: Any) -> None:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
-_float_to_number = along(REGISTRY["_pow_number"], arrays.pow_number)
+float_to_number = along(REGISTRY["_pow_number"], arrays.pow_number)
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
@@ -189,7 +243,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     if out is None and (kind is int or kind is float):
         try:
             if input._array.dtype.kind == "f":
-                return _float_to_number(input, exponent)
+                return float_to_number(input, exponent)
         except AttributeError:
             pass
     if isinstance(input, Tensor):
@@ -213,9 +267,9 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
 def _pow_in_place(self: Tensor, exponent: Any) -> Tensor:
     """`pow`, written over this tensor."""
     if isinstance(exponent, Tensor):
-        return _write("pow", self, exponent)  # type: ignore[no-any-return]
+        return _write("pow", self, exponent)
     _check_integer_power(self, exponent)
-    return _write("_pow_number", self, exponent=exponent)  # type: ignore[no-any-return]
+    return _write("_pow_number", self, exponent=exponent)
 
 
 def square(input: Tensor, *, out: Any = None) -> Tensor:
@@ -225,7 +279,7 @@ def square(input: Tensor, *, out: Any = None) -> Tensor:
     >>> torch.square(torch.tensor([-2., 3.]))
     tensor([4., 9.])
     """
-    return pow(input, 2, out=out)  # type: ignore[no-any-return]
+    return pow(input, 2, out=out)
 
 
 def _square_in_place(self: Tensor) -> Tensor:
@@ -282,15 +336,15 @@ def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
     tensor([ 1.2000, -2.7000])
     """
     if decimals == 0:
-        return _call("round", input, out=out)  # type: ignore[no-any-return]
-    return _call("_round_decimals", input, decimals=decimals, out=out)  # type: ignore[no-any-return]
+        return _call("round", input, out=out)
+    return _call("_round_decimals", input, decimals=decimals, out=out)
 
 
 def _round_in_place(self: Tensor, *, decimals: int = 0) -> Tensor:
     """`round`, written over this tensor."""
     if decimals == 0:
-        return _write("round", self)  # type: ignore[no-any-return]
-    return _write("_round_decimals", self, decimals=decimals)  # type: ignore[no-any-return]
+        return _write("round", self)
+    return _write("_round_decimals", self, decimals=decimals)
 
 
 def polygamma(n: int, input: Tensor, *, out: Any = None) -> Tensor:
@@ -304,7 +358,7 @@ def polygamma(n: int, input: Tensor, *, out: Any = None) -> Tensor:
         n, input = input, n  # type: ignore[assignment]
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return _call("_polygamma", input, n=n, out=out)  # type: ignore[no-any-return]
+    return _call("_polygamma", input, n=n, out=out)
 
 
 special_polygamma = polygamma
@@ -314,7 +368,7 @@ def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
     """`polygamma`, written over this tensor."""
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return _write("_polygamma", self, n=n)  # type: ignore[no-any-return]
+    return _write("_polygamma", self, n=n)
 
 
 def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor:
@@ -326,10 +380,11 @@ def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor:
     """
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    return _call("mvlgamma", input, p=p, out=out)  # type: ignore[no-any-return]
+    return _call("mvlgamma", input, p=p, out=out)
 
 
 METHODS: dict[str, Any] = {
+    "addcmul": addcmul, "addcmul_": _addcmul_in_place, "addcdiv": addcdiv, "addcdiv_": _addcdiv_in_place,
     "add": add, "add_": _add_in_place, "sub": sub, "sub_": _sub_in_place, "subtract": sub, "subtract_": _sub_in_place,
     "div": div, "div_": _div_in_place, "divide": div, "divide_": _div_in_place, "true_divide": true_divide,
     "true_divide_": lambda self, other: _write("div", self, other), "remainder": remainder, "pow": pow,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from .. import dtypes
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from .apply import NO_PARAMS, apply, kernel_of
 from .fast import binary, unary
-from .tensor import Tensor
+from .inplace import check_overlap
+from .tensor import _C_NAMES, Tensor
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
@@ -144,6 +145,7 @@ def general(op: Op) -> Callable[..., Any]:
                                        "differentiation, but one of the arguments requires grad.")
         found = apply(op, inputs, params)
         if out is not None:
+            _refuse_overlap(inputs, outs)
             found = write_out(op, found, out)
         if result_type is not None:
             return result_type(found)
@@ -152,6 +154,30 @@ def general(op: Op) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     return call
+
+
+_PARTIAL_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                    "memory location. Please clone() the tensor before performing the operation.")
+
+
+def _refuse_overlap(inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Refuse an `out=` that shares some of its memory with an input, or with itself.
+
+    Raises:
+        RuntimeError: it does (PyTorch's texts).
+    """
+    for out in outs:
+        if not isinstance(out, Tensor):
+            continue
+        target = out._array
+        check_overlap(target)
+        for x in inputs:
+            if isinstance(x, Tensor) and x._array is not target and np.may_share_memory(x._array, target):
+                a = x._array
+                alike = a.shape == target.shape and a.strides == target.strides and (
+                    a.__array_interface__["data"] == target.__array_interface__["data"])
+                if not alike and np.shares_memory(a, target, 1000):
+                    raise RuntimeError(_PARTIAL_OVERLAP)
 
 
 def write_out(op: Op, found: Any, out: Any) -> Any:
@@ -169,6 +195,10 @@ def write_out(op: Op, found: Any, out: Any) -> Any:
         out = out[0]
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
+    if op.exact_out and found._array.dtype != out._array.dtype:
+        raise RuntimeError(op.exact_out if op.exact_out is not True else
+                           f"Expected out tensor to have dtype {_C_NAMES[found.dtype.name]}, but got "
+                           f"{_C_NAMES[out.dtype.name]} instead")
     if not dtypes.can_cast(found.dtype, out.dtype):
         raise RuntimeError(f"result type {found.dtype.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.node import layer
 from ..ops.declare import REGISTRY
 from .binding import _type_name, functions_of
 from .tensor import Tensor
@@ -22,10 +23,10 @@ def _with_boolean_out(name: str) -> Any:
 
     def classify(input: Tensor, *, out: Any = None) -> Tensor:
         if out is None:
-            return call(input)  # type: ignore[no-any-return]
+            return call(input)
         if out.dtype is not dtypes.bool_:
             raise RuntimeError(f"{name} does not support non-boolean outputs.")
-        return call(input, out=out)  # type: ignore[no-any-return]
+        return call(input, out=out)
 
     classify.__name__ = classify.__qualname__ = name
     classify.__doc__ = op.doc
@@ -64,7 +65,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     >>> torch.isclose(torch.tensor([1., 2.]), torch.tensor([1., 2.1]))
     tensor([ True, False])
     """
-    from . import functions as fn
+    fn = layer.functions
 
     _check_tensors("isclose", input, other)
     if input.dtype is not other.dtype:
@@ -77,15 +78,15 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     with no_grad():
         close = input == other
         if equal_nan and input.dtype.category >= dtypes.FLOATING:
-            close = close | (fn.isnan(input) & fn.isnan(other))  # type: ignore[attr-defined]
+            close = close | (fn.isnan(input) & fn.isnan(other))
         if rtol == 0 and atol == 0:
-            return close  # type: ignore[no-any-return]
+            return close
         if input.dtype.category < dtypes.FLOATING:
             d = dtypes.get_default_dtype()
             input, other = input.to(d), other.to(d)
         allowed = atol + (rtol * other).abs()
         error = (input - other).abs()
-        return close | (fn.isfinite(error) & (error <= allowed))  # type: ignore[no-any-return,attr-defined]
+        return close | (fn.isfinite(error) & (error <= allowed))
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:

@@ -13,7 +13,7 @@ __all__ = ["conj", "imag", "is_conj", "is_neg", "real"]
 
 def _part(input: Tensor, index: int) -> Tensor:
     pairs = apply(REGISTRY["view_as_real"], [input])
-    return apply(REGISTRY["select"], [pairs], {"dim": -1, "index": index})  # type: ignore[no-any-return]
+    return apply(REGISTRY["select"], [pairs], {"dim": -1, "index": index})
 
 
 def real(input: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def conj(input: Tensor) -> Tensor:
     """
     if input._array.dtype.kind != "c":
         return input
-    return apply(REGISTRY["conj"], [input])  # type: ignore[no-any-return]
+    return apply(REGISTRY["conj"], [input])
 
 
 def is_conj(input: Tensor) -> bool:

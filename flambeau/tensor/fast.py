@@ -148,11 +148,14 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
     save_right = tuple(code & 2 for code in codes)
 
     def operate(input: Any, other: Any) -> Any:
+        kind = type(other)
+        if kind is float or kind is int:
+            return with_number(input, other)
         try:
             a, b = input._array, other._array
             dt = a.dtype
         except AttributeError:
-            return with_number(input, other)
+            return fall_back(input, other)
         if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
             return fall_back(input, other)
         try:
@@ -233,8 +236,7 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         return result
 
     def with_number(input: Any, other: Any) -> Any:
-        kind = type(other)
-        if (kind is not float and kind is not int) or special[0] or not takes_numbers:
+        if special[0] or not takes_numbers:
             return fall_back(input, other)
         a = input._array
         dt = a.dtype
@@ -242,7 +244,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         if not (dt is F32 or dt is F64) or (wants and not records_short):
             return fall_back(input, other)
         try:
-            r = quietly(kernel, a, _float32s[other] if dt is F32 else _float64s[other])
+            b = _float32s[other] if dt is F32 else _float64s[other]
+            r = quietly(kernel, a, b)
         except (OverflowError, RuntimeError):
             return fall_back(input, other)
         if type(r) is not ndarray:

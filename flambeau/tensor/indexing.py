@@ -619,7 +619,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     found, step = [], 1
     for s in reversed(sizes):
-        found.append(wrap(indices._array // step % max(s, 1)))
+        found.append(wrap(indices._array.astype(np.int64) // step % max(s, 1)))
         step *= s
     return tuple(reversed(found))
 

@@ -17,9 +17,11 @@ from .binding import functions_of
 from .shaping import as_ints, expand, reshape, unsqueeze, view
 from .tensor import Tensor, wrap
 
-__all__ = ["block_diag", "cartesian_prod", "chunk", "combinations", "diag", "diagflat", "dsplit", "hsplit", "meshgrid",
-           "repeat_interleave", "slice_copy", "split", "split_copy", "split_with_sizes_copy", "tensor_split", "tile", "tril_indices",
-           "triu_indices", "unbind_copy", "unsafe_chunk", "vsplit"]
+__all__ = ["block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "combinations", "concat",
+           "concatenate", "diag", "diagflat", "dsplit", "dstack", "hsplit", "hstack", "meshgrid",
+           "repeat_interleave", "row_stack", "slice_copy", "split", "split_copy", "split_with_sizes_copy",
+           "stack", "tensor_split", "tile", "tril_indices", "triu_indices", "unbind_copy", "unsafe_chunk",
+           "vsplit", "vstack"]
 
 
 # ----- apart -------------------------------------------------------------------------------
@@ -153,6 +155,38 @@ vsplit = _split_along("vsplit", 2, lambda n: 0)
 dsplit = _split_along("dsplit", 3, lambda n: 2)
 
 
+# ----- end to end ----------------------------------------------------------------------------
+
+
+def _cat_like(name: str) -> Any:
+    plain = functions_of(REGISTRY[name])
+
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
+        if args and args[0].__class__ in (list, tuple) and not args[0]:
+            if name == "cat":
+                raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        if out is None:
+            return plain(*args, **kwargs)  # type: ignore[no-any-return]
+        try:
+            return plain(*args, out=out, **kwargs)  # type: ignore[no-any-return]
+        except RuntimeError as error:
+            if "desired output type" in str(error):
+                raise TypeError("torch.cat(): input types can't be cast to the desired output type "
+                                f"{out.dtype.scalar_name}") from None
+            raise
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = plain.__doc__
+    return call
+
+
+cat, stack, hstack, vstack, dstack, column_stack = map(
+    _cat_like, ("cat", "stack", "hstack", "vstack", "dstack", "column_stack"))
+concat = concatenate = cat
+row_stack = vstack
+
+
 # ----- together ----------------------------------------------------------------------------
 
 
@@ -170,7 +204,10 @@ def block_diag(*tensors: Any) -> Tensor:
     tensor([[1, 0, 0],
             [0, 2, 3]])
     """
-    return apply(REGISTRY["_block_diag"], _given(tensors))  # type: ignore[no-any-return]
+    given = _given(tensors)
+    if not given:
+        return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))  # type: ignore[no-any-return]
+    return apply(REGISTRY["_block_diag"], given)  # type: ignore[no-any-return]
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:

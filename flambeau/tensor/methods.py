@@ -107,14 +107,14 @@ def assigning(name: str) -> Any:
     write = getattr(Tensor, name)
 
     def method(self: Any, other: Any) -> Any:
-        return write(self, other) if _operand(other) else NotImplemented
+        return write(self, other) if type(other) is Tensor or _operand(other) else NotImplemented
 
     method.__name__ = method.__qualname__ = name
     return method
 
 
 def _rsub(self: Tensor, other: Any) -> Any:
-    if type(other) is float or type(other) is int and self._array.dtype.kind != "b":
+    if type(other) is float or (type(other) is int and self._array.dtype.kind != "b"):
         return apply(_rsub_number, [self], {"other": other, "alpha": 1})
     return functions.rsub(self, other) if _operand(other) else NotImplemented
 
@@ -123,10 +123,21 @@ def _rtruediv(self: Tensor, other: Any) -> Any:
     return functions.reciprocal(self) * other
 
 
+_mul = operator("mul")
+
+
 def _rmul(self: Tensor, other: Any) -> Any:
-    if isinstance(other, (str, list, tuple, bytes)):
+    result = _mul(self, other)
+    if result is NotImplemented and isinstance(other, (str, list, tuple, bytes)):
         return other * python.index(self)
-    return Tensor.__mul__(self, other)
+    return result
+
+
+def _pow(self: Tensor, other: Any) -> Any:
+    kind = type(other)
+    if (kind is int or kind is float) and self._array.dtype.kind == "f":
+        return arithmetic.float_to_number(self, other)
+    return functions.pow(self, other) if _operand(other) else NotImplemented
 
 
 def _matmul(self: Tensor, other: Any) -> Any:
@@ -140,7 +151,7 @@ def _rmatmul(self: Tensor, other: Any) -> Any:
 def _invert(self: Tensor) -> Tensor:
     if self._array.dtype.kind not in "iub":
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
-    return functions.bitwise_not(self)  # type: ignore[no-any-return]
+    return functions.bitwise_not(self)
 
 
 # ----- one element as a Python number -----
@@ -156,7 +167,7 @@ def _bool(self: Tensor) -> bool:
 def _only(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
-    return self.item()  # type: ignore[attr-defined]
+    return self.item()
 
 
 def _real_only(self: Tensor, what: str) -> Any:
@@ -200,13 +211,13 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
     """What NumPy's functions give where a tensor took part: a tensor."""
-    return functions.from_numpy(np.asarray(array))  # type: ignore[no-any-return]
+    return functions.from_numpy(np.asarray(array))
 
 
 _install()
 _rsub_number = REGISTRY["_rsub_number"]
 _add, _sub, _mul, _div = (operator(name) for name in ("add", "sub", "mul", "div"))
-_pow, _rpow = declining(functions.pow), reflected(functions.pow)
+_rpow = reflected(functions.pow)
 _floordiv, _mod = operator("floor_divide"), declining(functions.remainder)
 _and, _or, _xor = (declining(getattr(functions, f"bitwise_{name}")) for name in ("and", "or", "xor"))
 _lshift, _rshift = declining(functions.bitwise_left_shift), declining(functions.bitwise_right_shift)

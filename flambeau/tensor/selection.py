@@ -26,7 +26,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     if input is None and other is None:
         from . import functions
 
-        return functions.nonzero(condition, as_tuple=True)  # type: ignore[attr-defined]
+        return functions.nonzero(condition, as_tuple=True)
     if not isinstance(condition, Tensor):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     kind = condition._array.dtype
@@ -48,7 +48,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
 
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """This tensor where the condition holds, else other."""
-    return where(condition, self, other)  # type: ignore[no-any-return]
+    return where(condition, self, other)
 
 
 def _bounded(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]:
@@ -79,7 +79,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -
     if not isinstance(input, Tensor):
         raise TypeError(f"clamp(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     found = apply(op, [input, *bounds], params)
-    return found if out is None else write_out(op, found, out)  # type: ignore[no-any-return]
+    return found if out is None else write_out(op, found, out)
 
 
 clip = clamp
@@ -88,7 +88,7 @@ clip = clamp
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clamp`, written over this tensor."""
     key, bounds, params = _bounded(min, max)
-    return in_place(REGISTRY[key])(self, *bounds, **params)  # type: ignore[no-any-return]
+    return in_place(REGISTRY[key])(self, *bounds, **params)
 
 
 METHODS: dict[str, Any] = {"where": _where_method, "clamp": clamp, "clip": clamp, "clamp_": clamp_, "clip_": clamp_}

@@ -63,7 +63,7 @@ def test_sequential_growing():
         s.insert(99, act)
     with pytest.raises(AssertionError, match=r"module should be of type: <class '.*Module'>"):
         s.insert(0, 3)
-    with pytest.raises(ValueError, match="add operator supports only objects of Sequential class, but "
+    with pytest.raises(ValueError, match=r"add operator supports only objects of Sequential class, but "
                                          "<class 'int'> is given."):
         s + 3
     with pytest.raises(ValueError, match="Non-positive multiplication factor 0 for"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,23 @@ def test_mul_by_data_keeps_the_data_alone() -> None:
     weight, data = torch.ones(3, requires_grad=True), torch.ones(3)
     plan = (weight * data).grad_fn.plan
     assert plan.tensors == (1,)
+
+
+DOCUMENTED = sorted(key for key, op in REGISTRY.items() if op.doc and ">>>" in op.doc)
+
+
+@pytest.mark.parametrize("key", DOCUMENTED)
+def test_the_docstring_tells_the_truth(key: str) -> None:
+    """Declared operators are objects, in which doctest does not look by itself."""
+    test = doctest.DocTestParser().get_doctest(REGISTRY[key].doc or "", {}, key, None, None)
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+def test_public_operators_show_an_example() -> None:
+    silent = [key for key, op in REGISTRY.items() if op.expose and not key.startswith("_") and key not in DOCUMENTED]
+    assert not silent, f"public operators without an example: {silent}"
 
 
 #: public operators without a record, each with the reason

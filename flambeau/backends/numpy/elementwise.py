@@ -88,6 +88,9 @@ def _sign(x: Any) -> Any:
     if x.dtype.kind == "b":
         return np.array(x, copy=True)
     if x.dtype.kind == "f":
+        if not x.ndim:
+            sign = np.sign(x)
+            return sign if sign == sign else x.dtype.type(0)
         return np.subtract(x > 0, x < 0, dtype=x.dtype)  # 0 at nan
     return np.sign(x)
 

@@ -54,7 +54,7 @@ def _gather(x: Any, index: Any, dim: int) -> Any:
 
 def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
     axis = wrap_dim(dim, x.ndim)
-    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+    if index.size and (index.dtype.kind != "i" or index.dtype.itemsize < 4):
         raise RuntimeError(f"{what}(): Expected dtype int32/int64 for index")
     if source is not None and source.dtype != x.dtype:
         raise RuntimeError(f"{what}(): Expected self.dtype to be equal to src.dtype")
@@ -300,6 +300,8 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
                            f"{value.ndim} dimension(s).")
     if value.__class__ is not np.ndarray:
         refuse_number(value, dtypes.of(x.dtype))
+    elif value.dtype.kind == "c" and x.dtype.kind != "c":
+        refuse_number(value.item(), dtypes.of(x.dtype))
     shape = x.shape if mask.shape == x.shape else broadcast_shapes(x.shape, mask.shape)
     out = np.empty_like(x) if shape == x.shape else np.empty(shape, x.dtype)
     out[...] = x
@@ -403,8 +405,8 @@ def _repeat_interleave(repeats: Any) -> Any:
 
 PRIMITIVES: dict[str, Any] = {
     "gather_along": _gather, "scatter_along": _scatter, "scatter_reduced": _scatter_reduce, "scatter_added": _scatter_add,
-    "take_rows": _index_select, "add_rows": _index_add, "copy_rows": _index_copy, "fill_rows": _index_fill,
-    "reduce_rows": _index_reduce, "index_at": _index, "put_at_indices": _index_put, "add_at_indices": _add_at_indices,
+    "rows_taken": _index_select, "rows_added": _index_add, "rows_copied": _index_copy, "rows_filled": _index_fill,
+    "rows_reduced": _index_reduce, "index_at": _index, "put_at_indices": _index_put, "add_at_indices": _add_at_indices,
     "fill_masked": _masked_fill, "select_masked": _masked_select, "scatter_masked": _masked_scatter,
     "masked_scatter_gradient": _masked_scatter_gradient, "take_flat": _take, "put_flat": _put, "nonzero": _nonzero,
     "repeat_positions": _repeat_interleave,

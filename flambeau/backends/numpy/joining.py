@@ -14,7 +14,7 @@ def _cat(*arrays: Any, dim: int = 0) -> Any:
     if len(arrays) == 1 and arrays[0].__class__ is list:  # as tensors' cat takes them
         arrays = tuple(arrays[0])
     if not arrays:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, a in enumerate(arrays):
         if not a.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
