@@ -13,7 +13,7 @@ from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from .apply import NO_PARAMS, apply, kernel_of
 from .fast import binary, unary
 from .inplace import check_overlap
-from .tensor import _C_NAMES, Tensor
+from .tensor import Tensor
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
@@ -197,8 +197,8 @@ def write_out(op: Op, found: Any, out: Any) -> Any:
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
     if op.exact_out and found._array.dtype != out._array.dtype:
         raise RuntimeError(op.exact_out if op.exact_out is not True else
-                           f"Expected out tensor to have dtype {_C_NAMES[found.dtype.name]}, but got "
-                           f"{_C_NAMES[out.dtype.name]} instead")
+                           f"Expected out tensor to have dtype {dtypes.C_NAMES[found.dtype.name]}, but got "
+                           f"{dtypes.C_NAMES[out.dtype.name]} instead")
     if not dtypes.can_cast(found.dtype, out.dtype):
         raise RuntimeError(f"result type {found.dtype.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")

@@ -76,7 +76,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     from ..autograd.modes import no_grad
 
     with no_grad():
-        close = input == other
+        close: Any = input == other
         if equal_nan and input.dtype.category >= dtypes.FLOATING:
             close = close | (fn.isnan(input) & fn.isnan(other))
         if rtol == 0 and atol == 0:

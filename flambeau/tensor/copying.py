@@ -324,8 +324,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         return self
     if isinstance(source, Tensor):
         if source._array.dtype != self._array.dtype:
-            raise RuntimeError(f"Could not set tensor of type {_c_name(source.dtype)} to a tensor of type "
-                               f"{_c_name(self.dtype)}")
+            raise RuntimeError(f"Could not set tensor of type {dtypes.C_NAMES[source.dtype.name]} to a tensor of type "
+                               f"{dtypes.C_NAMES[self.dtype.name]}")
         self._array = source._array if size is None else strided(
             source._array, tuple(size), tuple(stride) if stride is not None else _row_major(size), storage_offset)
         return self
@@ -333,12 +333,6 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     shape = (memory.size,) if size is None else tuple(size)
     self._array = strided(memory, shape, tuple(stride) if stride is not None else _row_major(shape), storage_offset)
     return self
-
-
-def _c_name(dtype: dtype_type) -> str:
-    from .tensor import _C_NAMES
-
-    return _C_NAMES[dtype.name]
 
 
 def _row_major(shape: Any) -> tuple[int, ...]:

@@ -555,8 +555,8 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
         if args[0].dtype is not dtype:
             options = ("TensorOptions(dtype={}, device=cpu, layout=Strided, requires_grad=false (default), "
                        "pinned_memory=false (default), memory_format=(nullopt))")
-            raise TypeError(f"expected {options.format(_OPTION_NAMES.get(dtype.name, dtype.name))} (got "
-                            f"{options.format(_OPTION_NAMES.get(args[0].dtype.name, args[0].dtype.name))})")
+            raise TypeError(f"expected {options.format(dtypes.C_NAMES[dtype.name])} (got "
+                            f"{options.format(dtypes.C_NAMES[args[0].dtype.name])})")
         array = args[0]._array
     elif len(args) == 1 and isinstance(args[0], str):
         raise TypeError("new(): invalid data type 'str'")
@@ -569,10 +569,6 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
     if device is not None:
         devices.check(device)
     return wrap(array, cls)  # type: ignore[no-any-return]
-
-
-_OPTION_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int", "int32": "int",
-                 "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
 
 
 # ----- like another tensor, as methods -------------------------------------------------------

@@ -294,7 +294,7 @@ def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
     if mask.dtype != np.bool_:
         raise RuntimeError("masked_fill only supports boolean masks, but got mask with dtype "
-                           f"{_c_name(mask.dtype)}")
+                           f"{dtypes.C_NAMES[dtypes.of(mask.dtype).name]}")
     if value.__class__ is np.ndarray and value.ndim:
         raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{value.ndim} dimension(s).")
@@ -309,11 +309,6 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return out
 
 
-def _c_name(dtype: Any) -> str:
-    return {"uint8": "unsigned char", "int64": "long int", "int32": "int", "float32": "float",
-            "float64": "double"}.get(dtypes.of(dtype).name, dtypes.of(dtype).name)
-
-
 def _masked_select(x: Any, mask: Any) -> Any:
     if mask.dtype != np.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
@@ -324,7 +319,7 @@ def _masked_select(x: Any, mask: Any) -> Any:
 def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if mask.dtype != np.bool_:
         raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype "
-                           f"{_c_name(mask.dtype)}")
+                           f"{dtypes.C_NAMES[dtypes.of(mask.dtype).name]}")
     if source.dtype != x.dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
                            f"{dtypes.of(x.dtype).scalar_name} and {dtypes.of(source.dtype).scalar_name}")

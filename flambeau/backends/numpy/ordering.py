@@ -8,12 +8,32 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
+from .reduction import picked
+
+
+SHORT = 16  # up to here PyTorch's unstable sort is an insertion sort, which is stable
+
+
+def _short_order(x: Any, axis: int, descending: bool) -> Any:
+    """The stable order along a short axis, by NumPy's own sort; None where its order is not PyTorch's."""
+    if not descending:
+        return x.argsort(axis, kind="stable")
+    kind = x.dtype.kind
+    if kind == "f":
+        if np.isnan(x).any():  # which come first
+            return None
+        return (-x).argsort(axis, kind="stable")
+    return (~x).argsort(axis, kind="stable") if kind in "biu" else None
 
 
 def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    axis = wrap_dim(dim, x.ndim)
+    if x.ndim and x.shape[axis] <= SHORT and x.dtype.kind != "V":
+        order = _short_order(x, axis, descending)
+        if order is not None:
+            return picked(x, order, axis), order
     from ...kernels.sorting import sort
 
-    axis = wrap_dim(dim, x.ndim)
     values, order = sort(x, axis, bool(descending), stable)
     return values, order
 
@@ -23,9 +43,14 @@ def _sort_stable(x: Any, stable: bool = True, dim: int = -1, descending: bool = 
 
 
 def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    axis = wrap_dim(dim, x.ndim)
+    if x.ndim and x.shape[axis] <= SHORT and x.dtype.kind != "V":
+        order = _short_order(x, axis, descending)
+        if order is not None:
+            return order
     from ...kernels.sorting import argsort
 
-    return argsort(x, wrap_dim(dim, x.ndim), bool(descending), stable)
+    return argsort(x, axis, bool(descending), stable)
 
 
 def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
@@ -34,6 +59,15 @@ def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
     axis = wrap_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[axis] if x.ndim else 1):
         raise RuntimeError("selected index k out of range")
+    if x.ndim and 0 < x.shape[axis] <= 64 and x.dtype.kind == "f":
+        order = _short_order(x, axis, largest)
+        if order is not None:
+            lead = (slice(None),) * axis
+            best = order[(*lead, slice(k + 1))]
+            values = picked(x, best, axis)
+            later, sooner = values[(*lead, slice(1, None))], values[(*lead, slice(-1))]
+            if (later < sooner if largest else later > sooner).all():  # no ties to choose among, no NaNs
+                return np.ascontiguousarray(values[(*lead, slice(k))]), np.ascontiguousarray(best[(*lead, slice(k))])
     return topk(x, k, axis, bool(largest))
 
 
@@ -93,7 +127,11 @@ def _median_of(ignore_nan: bool) -> Any:
             if x.dtype.kind in "iu":
                 return np.array(np.iinfo(x.dtype).min, x.dtype)
             return dtypes.cast(np.array(np.nan), x.dtype)
-        return median(x.reshape(-1), 0, ignore_nan)[0]
+        flat = x.reshape(-1)
+        if x.dtype.kind == "V" or (x.dtype.kind == "f" and np.isnan(flat).any()):
+            return median(flat, 0, ignore_nan)[0]
+        middle = (flat.size - 1) // 2
+        return np.partition(flat, middle)[middle]
 
     return along, of_all
 

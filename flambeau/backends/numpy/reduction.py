@@ -1,8 +1,4 @@
-"""Reductions of arrays: many elements to one along some axes.
-
-NumPy adds pairwise along the innermost axis only; along the others errors would grow with
-the number of terms, so long sums there are cut into blocks (`add_up`).
-"""
+"""Reductions of arrays other than sums: products, extrema, truth, moments, norms."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim, wrap_dims
+from .summation import add_up, axes_of, count_along, kept_shape, square_up
 
 ndarray = np.ndarray
 _add = np.add.reduce
@@ -20,121 +17,6 @@ _multiply = np.multiply.reduce
 _maximum = np.maximum.reduce
 _minimum = np.minimum.reduce
 _INT64 = np.dtype(np.int64)
-
-BLOCK = 128  # this many terms are added one after the other
-
-
-def axes_of(dim: Any, ndim: int) -> Any:
-    """The `axis` argument of a NumPy reduction: None for all, an int or a tuple."""
-    if dim.__class__ is int and -ndim <= dim < ndim:
-        return dim
-    if dim is None:
-        return None
-    return wrap_dims(dim, ndim)
-
-
-def count_along(shape: tuple[int, ...], dim: Any) -> int:
-    """How many elements are reduced to one."""
-    if dim is None:
-        return prod(shape)
-    if dim.__class__ is int:
-        return shape[dim] if shape else 1
-    return prod(shape[a] for a in wrap_dims(dim, len(shape)))
-
-
-# ----- sums ------------------------------------------------------------------------------
-
-
-def add_up(x: Any, axis: Any, keepdims: bool = False) -> Any:
-    """The sum of floating point or complex numbers along axes, pairwise wherever it is long."""
-    if x.size <= BLOCK or (axis is None and (x.flags.c_contiguous or x.flags.f_contiguous)):
-        return _add(x, axis, None, None, keepdims)
-    shape, strides = x.shape, x.strides
-    n = len(shape)
-    axes = tuple(range(n)) if axis is None else (axis % n,) if axis.__class__ is int else axis
-    inner, least = -1, 0
-    for a in range(n):
-        if shape[a] > 1 and (inner < 0 or abs(strides[a]) < least):
-            inner, least = a, abs(strides[a])
-    outer = [a for a in axes if a != inner]
-    if prod([shape[a] for a in outer]) <= BLOCK:
-        return _add(x, axis, None, None, keepdims)
-    longest = max(outer, key=shape.__getitem__)
-    x = _blocks(x, longest)
-    rest = tuple(a for a in axes if a != longest)
-    if rest:
-        x = add_up(x, rest, True)
-    return x if keepdims else x.reshape([s for a, s in enumerate(shape) if a not in axes])
-
-
-def _blocks(x: Any, axis: int) -> Any:
-    """The sum along one axis, kept with size 1: of sums of blocks."""
-    while (length := x.shape[axis]) > BLOCK:
-        whole = length - length % BLOCK
-        head = x[(slice(None),) * axis + (slice(whole),)]
-        split = head.reshape((*x.shape[:axis], whole // BLOCK, BLOCK, *x.shape[axis + 1:]))
-        sums = _add(split, axis + 1)
-        if whole < length:
-            tail = _add(x[(slice(None),) * axis + (slice(whole, None),)], axis, None, None, True)
-            sums = np.concatenate((sums, tail), axis)
-        x = sums
-    return _add(x, axis, None, None, True)
-
-
-def _sum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    if dtype is not None:
-        x = dtypes.cast(x, dtype.numpy)
-    if x.dtype.kind in "biu":
-        return _add(x, axes_of(dim, x.ndim), _INT64 if dtype is None else x.dtype, None, keepdim)
-    return add_up(x, axes_of(dim, x.ndim), keepdim)
-
-
-def _mean(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    if dtype is not None:
-        x = dtypes.cast(x, dtype.numpy)
-    total = add_up(x, axes_of(dim, x.ndim), keepdim)
-    return total / x.dtype.type(count_along(x.shape, dim))
-
-
-def _nansum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    if dtype is not None:
-        x = dtypes.cast(x, dtype.numpy)
-    if x.dtype.kind == "f":
-        x = np.where(np.isnan(x), x.dtype.type(0), x)
-    return _sum(x, dim, keepdim)
-
-
-def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
-    if x.shape == size:
-        return x
-    lead = x.ndim - len(size)
-    axes = tuple(range(lead)) + tuple(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1)
-    if axes:
-        x = add_up(x, axes, True) if x.dtype.kind in "fc" else _add(x, axes, _INT64, None, True)
-    return x.reshape(size)
-
-
-def _spread(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """A reduction's result repeated over the dimensions it lost, without copying."""
-    if g.__class__ is not ndarray:
-        g = np.asarray(g)
-    if not g.ndim:
-        return ndarray(size, g.dtype, g, 0, (0,) * len(size))
-    if not keepdim:
-        g = g.reshape(kept_shape(size, dim))
-    if g.flags.c_contiguous:
-        strides = [t if s == n else 0 for t, s, n in zip(g.strides, g.shape, size, strict=True)]
-        return ndarray(size, g.dtype, g, 0, strides)
-    return np.broadcast_to(g, size)
-
-
-def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """The shape with size 1 in the reduced dimensions."""
-    if dim.__class__ is int and shape:
-        dim %= len(shape)
-        return (*shape[:dim], 1, *shape[dim + 1:])
-    axes = wrap_dims(dim, len(shape))
-    return tuple([1 if i in axes else s for i, s in enumerate(shape)])
 
 
 # ----- products --------------------------------------------------------------------------
@@ -249,7 +131,7 @@ def positions(shape: tuple[int, ...], axis: int, index: Any) -> Any:
     return flat.reshape(-1)
 
 
-def _picked(x: Any, index: Any, dim: int) -> Any:
+def picked(x: Any, index: Any, dim: int) -> Any:
     if not x.ndim:
         return np.broadcast_to(x, index.shape).copy()
     at = positions(x.shape, wrap_dim(dim, x.ndim), index)
@@ -280,7 +162,7 @@ def _selected(name: str) -> Any:
         index = where(x, axis, keepdims=keepdim)
         if x.ndim == 1:
             return x[index], index
-        return _picked(x, index, axis), index
+        return picked(x, index, axis), index
 
     return selected
 
@@ -319,24 +201,32 @@ def _count_nonzero(x: Any, dim: Any = None) -> Any:
 # ----- moments ---------------------------------------------------------------------------
 
 
-def _var_mean(x: Any, dim: Any = None, correction: float | None = None, keepdim: bool = False) -> Any:
+def _moments(x: Any, dim: Any, correction: float | None, keepdim: bool) -> Any:
+    """The variance, and the mean with its dimensions kept."""
     axis = axes_of(dim, x.ndim)
-    count = count_along(x.shape, dim)
-    real = x.real.dtype.type
-    mean = add_up(x, axis, True) / x.dtype.type(count)
+    count = x.size if dim is None else count_along(x.shape, dim)
+    mean = add_up(x, axis, True)
+    mean = np.asarray(mean / x.dtype.type(count))
     off = x - mean
-    squares = off.real * off.real + off.imag * off.imag if x.dtype.kind == "c" else off * off
+    if x.dtype.kind == "c":
+        squares = add_up(off.real * off.real + off.imag * off.imag, axis, keepdim)
+    else:
+        squares = add_up(np.multiply(off, off, off) if off.ndim else off * off, axis, keepdim)
     freedom = count - (1 if correction is None else correction)
-    var = add_up(squares, axis, keepdim) / real(max(freedom, 0))
+    return squares / squares.dtype.type(freedom if freedom > 0 else 0), mean
+
+
+def _var_mean(x: Any, dim: Any = None, correction: float | None = None, keepdim: bool = False) -> Any:
+    var, mean = _moments(x, dim, correction, keepdim)
     return var, mean if keepdim else mean.reshape(np.shape(var))
 
 
 def _var(x: Any, dim: Any = None, correction: float | None = None, keepdim: bool = False) -> Any:
-    return _var_mean(x, dim, correction, keepdim)[0]
+    return _moments(x, dim, correction, keepdim)[0]
 
 
 def _std(x: Any, dim: Any = None, correction: float | None = None, keepdim: bool = False) -> Any:
-    return np.sqrt(_var_mean(x, dim, correction, keepdim)[0])
+    return np.sqrt(_moments(x, dim, correction, keepdim)[0])
 
 
 def _std_mean(x: Any, dim: Any = None, correction: float | None = None, keepdim: bool = False) -> Any:
@@ -354,7 +244,7 @@ def _vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, d
         dim = None
     axis = axes_of(dim, x.ndim)
     if ord == 2 and x.dtype.kind == "f":
-        return np.sqrt(add_up(x * x, axis, keepdim))
+        return np.sqrt(square_up(x, axis, keepdim))
     if (ord < 0 or isinf(ord)) and not x.size:
         _require_norm(x, ord, dim)
     if x.dtype.kind == "c":
@@ -396,18 +286,18 @@ def _logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
         return np.log(with_zero)
     parts = x.real if x.dtype.kind == "c" else x
     top = _maximum(parts, axis, None, None, True)
-    top = np.where(np.isinf(top), parts.dtype.type(0), top)
-    total = np.log(add_up(np.exp(x - top), axis, True)) + top
-    return total if keepdim else total.reshape([s for i, s in enumerate(x.shape) if i not in wrap_dims(dim, x.ndim)])
+    if not np.isfinite(top).all():
+        top = np.where(np.isinf(top), parts.dtype.type(0), top)
+    total = np.log(add_up(np.exp(x - top), axis, keepdim))
+    return total + (top if keepdim else top.reshape(np.shape(total)))
 
 
 PRIMITIVES = {
-    "sum": _sum, "_sum_all": _sum, "mean": _mean, "_mean_all": _mean, "nansum": _nansum, "sum_to_size": _sum_to_size,
-    "_spread": _spread, "_prod_all": _prod, "prod": _prod, "_product_of_others": _product_of_others,
+    "_prod_all": _prod, "prod": _prod, "_product_of_others": _product_of_others,
     "_max_all": _all_of(_maximum, "max"), "_min_all": _all_of(_minimum, "min"),
     "amax": _extremum(_maximum, "amax"), "amin": _extremum(_minimum, "amin"), "aminmax": _aminmax,
     "_max_along": _selected("max"), "_min_along": _selected("min"), "argmax": _place("argmax"),
-    "argmin": _place("argmin"), "_picked": _picked, "_placed": _placed, "_share": _share,
+    "argmin": _place("argmin"), "_picked": picked, "_placed": _placed, "_share": _share,
     "all": _truth(np.logical_and), "any": _truth(np.logical_or), "count_nonzero": _count_nonzero,
     "var": _var, "std": _std, "var_mean": _var_mean, "std_mean": _std_mean,
     "linalg_vector_norm": _vector_norm, "dist": _dist, "logsumexp": _logsumexp,

@@ -25,7 +25,7 @@ def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None) -> Any:
     wider = _WIDER.get(x.dtype)
     if wider is None:
         return ufunc.accumulate(x, axis)
-    return ufunc.accumulate(x, axis, wider).astype(x.dtype)
+    return ufunc.accumulate(x.astype(wider), axis).astype(x.dtype)
 
 
 def _cumsum(x: Any, dim: int, dtype: Any = None) -> Any:
@@ -127,7 +127,10 @@ def _cummin(x: Any, dim: int) -> Any:
 def _logcumsumexp(x: Any, dim: int) -> Any:
     from ...kernels.linalg import logcumsumexp
 
-    return logcumsumexp(x, wrap_dim(dim, x.ndim))
+    wider = _WIDER.get(x.dtype)
+    if wider is None:
+        return logcumsumexp(x, wrap_dim(dim, x.ndim))
+    return logcumsumexp(x.astype(wider), wrap_dim(dim, x.ndim)).astype(x.dtype)
 
 
 PRIMITIVES = {

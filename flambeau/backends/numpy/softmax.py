@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
-from .reduction import add_up
+from .summation import add_up
 
 _add = np.add.reduce
 _maximum = np.maximum.reduce

@@ -1,0 +1,64 @@
+"""Attention on arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def _safe_softmax(x: Any, dim: int) -> Any:
+    """softmax along `dim`, zeros where everything is -inf."""
+    if not x.size:
+        return x.copy()
+    axis = dim % x.ndim if x.ndim else None
+    top = np.maximum.reduce(x, axis=axis, keepdims=True)
+    nothing = np.isneginf(top)
+    masked = nothing.any()
+    if masked:
+        top = np.where(nothing, x.dtype.type(0), top)
+    e = np.subtract(x, top)
+    np.exp(e, out=e)
+    total = np.add.reduce(e, axis=axis, keepdims=True)
+    if masked:
+        total = np.where(nothing, x.dtype.type(1), total)
+    return np.divide(e, total, out=e)
+
+
+def _mask_later(x: Any, value: Any) -> Any:
+    n, m = x.shape[-2:]
+    return np.where(np.tri(n, m, dtype=bool), x, x.dtype.type(value))
+
+
+def _attend(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float, kept: list[Any]) -> Any:
+    scores = np.matmul(query, key.swapaxes(-2, -1))
+    np.multiply(scores, scores.dtype.type(scale), out=scores)
+    if attn_mask is not None:
+        np.add(scores, attn_mask, out=scores)
+    if is_causal:
+        n, m = scores.shape[-2:]
+        np.copyto(scores, scores.dtype.type(-np.inf), where=~np.tri(n, m, dtype=bool))
+    weights = _safe_softmax(scores, -1)
+    kept[:] = (weights,)
+    if query.shape == (*weights.shape[:-1], value.shape[-1]):
+        return np.matmul(weights, value, out=np.empty_like(query))  # lies as the query does
+    return np.matmul(weights, value)
+
+
+def _attention_backward(g: Any, query: Any, key: Any, value: Any, attn_mask: Any = None, *, is_causal: bool,
+                        scale: float, kept: list[Any], needs: Any) -> Any:
+    weights, = kept
+    by_value = np.matmul(weights.swapaxes(-2, -1), g) if needs[2] else None
+    by_query = by_key = None
+    if needs[0] or needs[1]:
+        slope = np.matmul(g, value.swapaxes(-2, -1))
+        np.multiply(slope, weights, out=slope)
+        slope -= weights * np.add.reduce(slope, -1, keepdims=True)
+        np.multiply(slope, slope.dtype.type(scale), out=slope)
+        by_query = np.matmul(slope, key) if needs[0] else None
+        by_key = np.matmul(slope.swapaxes(-2, -1), query) if needs[1] else None
+    return by_query, by_key, by_value
+
+
+PRIMITIVES = {"safe_softmax": _safe_softmax, "mask_later": _mask_later, "attend": _attend,
+              "_attention_backward": _attention_backward}
