@@ -27,9 +27,9 @@ def plan_of(op: Op, mask: int, inputs: int) -> Plan:
 
 def _unbroadcasting(run: Run) -> Run:
     """`run`, with each gradient summed over the dimensions its input was broadcast along."""
-    sum_to_size = layer.arrays.sum_to_size
 
     def wide(node: Any, g: Any) -> Any:
+        sum_to_size = layer.arrays.sum_to_size
         return [x if x is None or x.shape == shape else sum_to_size(x, shape)
                 for x, shape in zip(run(node, g), node.fix[0], strict=True)]
 

@@ -304,7 +304,7 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
 
     >>> import flambeau as torch
     >>> torch.float_power(torch.tensor([2, 3]), 2)
-    tensor([4., 9.], dtype=torch.float64)
+    tensor([4., 9.], dtype=flambeau.float64)
     """
     d = _widest(input, exponent)
     if out is not None and out.dtype is not d:
@@ -376,7 +376,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor:
 
     >>> import flambeau as torch
     >>> torch.mvlgamma(torch.tensor([2., 3.]), 2)
-    tensor([0.4516, 1.9379])
+    tensor([0.4516, 1.5502])
     """
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import elementwise, indexing, joining, linalg, memory, neural, ordering, reduction, scan, softmax
+from . import elementwise, indexing, joining, linalg, memory, neural, ordering, reduction, scan, softmax, summation
 
-FAMILIES = (elementwise, reduction, scan, softmax, ordering, memory, joining, indexing, linalg, neural)
+FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, joining, indexing, linalg, neural)
 
 
 class ArrayNamespace:

@@ -10,7 +10,6 @@ from ... import dtypes
 from ...shapes import wrap_dim
 from .reduction import picked
 
-
 SHORT = 16  # up to here PyTorch's unstable sort is an insertion sort, which is stable
 
 

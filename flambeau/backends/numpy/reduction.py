@@ -132,6 +132,7 @@ def positions(shape: tuple[int, ...], axis: int, index: Any) -> Any:
 
 
 def picked(x: Any, index: Any, dim: int) -> Any:
+    """The elements at `index` along `dim`; the index may lack that dimension."""
     if not x.ndim:
         return np.broadcast_to(x, index.shape).copy()
     at = positions(x.shape, wrap_dim(dim, x.ndim), index)
@@ -247,9 +248,8 @@ def _vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, d
         return np.sqrt(square_up(x, axis, keepdim))
     if (ord < 0 or isinf(ord)) and not x.size:
         _require_norm(x, ord, dim)
-    if x.dtype.kind == "c":
-        if ord == 2:
-            return np.sqrt(add_up(x.real * x.real + x.imag * x.imag, axis, keepdim))
+    if ord == 2 and x.dtype.kind == "c":
+        return np.sqrt(add_up(x.real * x.real + x.imag * x.imag, axis, keepdim))
     size = np.abs(x)
     if ord == 1:
         return add_up(size, axis, keepdim)

@@ -116,9 +116,9 @@ def _blocks(x: Any, axis: int) -> Any:
     return _add(x, axis, None, None, True)
 
 
-def total(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _sum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if x.size <= BLOCK and dtype is None and x.dtype.kind in "fc" and (
-            dim is None or dim.__class__ is int and -x.ndim <= dim < x.ndim):
+            dim is None or (dim.__class__ is int and -x.ndim <= dim < x.ndim)):
         return _add(x, dim, None, None, keepdim)
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
@@ -127,22 +127,22 @@ def total(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> 
     return add_up(x, axes_of(dim, x.ndim), keepdim)
 
 
-def mean(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _mean(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     total = add_up(x, axes_of(dim, x.ndim), keepdim)
     return total / x.dtype.type(x.size if dim is None else count_along(x.shape, dim))
 
 
-def nansum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _nansum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     if x.dtype.kind == "f":
         x = np.where(np.isnan(x), x.dtype.type(0), x)
-    return total(x, dim, keepdim)
+    return _sum(x, dim, keepdim)
 
 
-def sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
+def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
     if x.shape == size:
         return x
     lead = x.ndim - len(size)
@@ -152,7 +152,7 @@ def sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
     return x.reshape(size)
 
 
-def spread(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+def _spread(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     """A reduction's result repeated over the dimensions it lost, without copying."""
     if g.__class__ is not ndarray:
         g = np.asarray(g)
@@ -175,5 +175,5 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
     return tuple([1 if i in axes else s for i, s in enumerate(shape)])
 
 
-PRIMITIVES = {"sum": total, "_sum_all": total, "mean": mean, "_mean_all": mean, "nansum": nansum,
-              "sum_to_size": sum_to_size, "_spread": spread}
+PRIMITIVES = {"sum": _sum, "_sum_all": _sum, "mean": _mean, "_mean_all": _mean, "nansum": _nansum,
+              "sum_to_size": _sum_to_size, "_spread": _spread}

@@ -91,7 +91,7 @@ def lgamma_positive(x: Array) -> Array:
     return piecewise(
         x, (x < 0.5, _lgamma_tiny),
         ((x >= 0.5) & (x < 1), lambda x: (x - 1) * (x - 2) * ratio(x - 0.5, LGAMMA_HALF)),
-        ((x >= 1) & (x < 2.5), lambda x: (x - 1) * (x - 2) * ratio(x - 1, LGAMMA_ONE)),
+        ((x >= 1) & (x < 2.5), lambda x: (x - 1) * (x - 2) * ratio(x - 1, LGAMMA_ONE) + 0.0),  # 0 at 1, not -0
         ((x >= 2.5) & (x < 6), lambda x: (x - 1) * (x - 2) * ratio(x - 2.5, LGAMMA_TWO)),
         ((x >= 6) & (x < 12), lambda x: (x - 1) * (x - 2) * ratio(x - 6, LGAMMA_SIX)),
         ((x >= 12) & (x < np.inf), _lgamma_large))
