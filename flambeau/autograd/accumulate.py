@@ -12,6 +12,7 @@ from .. import dtypes
 from .node import layer
 
 _lock = threading.Lock()
+_add = np.add
 
 
 def _references(box: list[Any]) -> int:
@@ -62,11 +63,15 @@ def accumulate(variable: Any, box: list[Any], tensors: bool) -> None:
             variable._grad = layer.wrap(add_arrays(held._array, g))
         else:
             target = held._array
-            if target.dtype == dtypes.BFLOAT16:
+            if target.dtype.kind == "V":
                 target[...] = add_arrays(target, g)
             else:
-                np.add(target, g, out=target)
-            held._bump_version()
+                _add(target, g, target)
+            counter = held._counter
+            if counter is None:
+                held._counter = [1]
+            else:
+                counter[0] += 1
     if post:
         for hook in list(post.values()):
             hook(variable)

@@ -88,12 +88,11 @@ class _Mode:
 
 class _NoArgumentMode(_Mode):
     # `@no_grad` without parentheses decorates too
+    prev: bool
+
     def __new__(cls, function: Any = None) -> Any:
         self = object.__new__(cls)
         return self if function is None else self(function)
-
-    def __init__(self, function: Any = None) -> None:
-        self._tokens: list[Any] = []
 
 
 class no_grad(_NoArgumentMode):
@@ -107,11 +106,11 @@ class no_grad(_NoArgumentMode):
     """
 
     def __enter__(self) -> None:
-        self._tokens.append(grad_mode.get())
+        self.prev = grad_mode.get()
         grad_mode.set(False)
 
     def __exit__(self, *exception: object) -> None:
-        grad_mode.set(self._tokens.pop())
+        grad_mode.set(self.prev)
 
 
 class enable_grad(_NoArgumentMode):
@@ -125,11 +124,11 @@ class enable_grad(_NoArgumentMode):
     """
 
     def __enter__(self) -> None:
-        self._tokens.append(grad_mode.get())
+        self.prev = grad_mode.get()
         grad_mode.set(True)
 
     def __exit__(self, *exception: object) -> None:
-        grad_mode.set(self._tokens.pop())
+        grad_mode.set(self.prev)
 
 
 class set_grad_enabled(_Mode):

@@ -218,6 +218,8 @@ class Op:
         self.order: tuple[str, ...] | None = options.pop("order", None)
         #: `out=` must have the result's dtype; a text says so in the words of one operator
         self.exact_out: bool | str = options.pop("exact_out", False)
+        #: `out=` may share no memory with the inputs, not even all of it
+        self.apart: bool = options.pop("apart", False)
         #: inputs that PyTorch draws no edge for (indices, masks, targets)
         self.edgeless: tuple[str, ...] = options.pop("edgeless", ())
         #: unlike the name where several operators share a public name (overloads)

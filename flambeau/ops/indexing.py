@@ -59,7 +59,7 @@ index_put.jvp(lambda xp, input, values, indices, t_input, t_values, accumulate: 
 # ----- along a dimension -------------------------------------------------------------------
 
 
-@linear("input", order=("input", "dim", "index"), exact_out=True, **_INDEX)
+@linear("input", order=("input", "dim", "index"), exact_out=True, apart=True, **_INDEX)
 def gather(xp, input, index, *, dim, sparse_grad=False):
     """out[i][j] = input[index[i][j]][j] for dim = 0, and so on for every dimension.
 
@@ -192,7 +192,7 @@ scatter_reduce.joint_vjp(_reduced_vjp)
 
 
 @linear("input", order=("input", "dim", "index"),
-        exact_out="index_select(): self and result must have the same scalar type", **_INDEX)
+        exact_out="index_select(): self and result must have the same scalar type", apart=True, **_INDEX)
 def index_select(xp, input, index, *, dim):
     """The slices of a dimension that a vector of indices names, in its order.
 
@@ -338,7 +338,7 @@ masked_fill.jvp(lambda xp, input, mask, value, t_input, t_value: xp.masked_fill(
     xp.zeros_like(value) if t_value is None else t_value))
 
 
-@linear("input", **_MASK)
+@linear("input", apart=True, **_MASK)
 def masked_select(xp, input, mask):
     """The elements where the mask is true, as a vector.
 
@@ -396,7 +396,7 @@ _masked_scatter_gradient.vjp(input=lambda xp, g, mask, input_shape: xp.masked_sc
 # ----- positions in the flattened tensor ---------------------------------------------------
 
 
-@linear("input", **_INDEX)
+@linear("input", apart=True, **_INDEX)
 def take(xp, input, index):
     """The elements at positions in the flattened input.
 

@@ -7,7 +7,7 @@ from .declare import composite, linear
 _MOVES = {"widens": False, "holomorphic": False}  # only data moves
 
 
-@linear(promote="common", aliases=("concat", "concatenate"), expose=("torch",), **_MOVES)
+@linear(promote="common", aliases=("concat", "concatenate"), expose=("torch",), apart=True, **_MOVES)
 def cat(xp, *tensors, dim=0):
     """The tensors one after another along a dimension.
 
@@ -80,6 +80,8 @@ def repeat(xp, input, *, repeats):
 
 
 def _unrepeated(xp, g, input_shape, repeats):
+    if 0 in repeats:
+        return xp.zeros(input_shape, dtype=g.dtype)
     lead = len(repeats) - len(input_shape)
     full = (1,) * lead + tuple(input_shape)
     pairs, axes = [], []

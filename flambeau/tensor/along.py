@@ -14,7 +14,7 @@ import numpy as np
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
-from ..backends.errstate import IGNORE, reset_state, set_state
+from ..backends.errstate import IGNORE, quietly, reset_state, set_state
 from ..ops.declare import Op
 from .apply import apply, gradient_edge, kernel_of
 from .fast import F32, F64, asarray, ndarray, new
@@ -63,11 +63,10 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             return general(op, input, params)
         if special[0] or (dt is not F32 and dt is not F64):
             return general(op, input, params)
-        token = set_state(IGNORE)
         try:
-            r = kernel(a, *params)
-        finally:
-            reset_state(token)
+            r = quietly(kernel, a, *params)
+        except RuntimeError:  # another thread is in there; or the kernel refused, and will again
+            return general(op, input, params)
         if type(r) is not ndarray:
             r = asarray(r)
         result = new(Tensor)

@@ -145,7 +145,7 @@ def general(op: Op) -> Callable[..., Any]:
                                        "differentiation, but one of the arguments requires grad.")
         found = apply(op, inputs, params)
         if out is not None:
-            _refuse_overlap(inputs, outs)
+            _refuse_overlap(op, inputs, outs)
             found = write_out(op, found, out)
         if result_type is not None:
             return result_type(found)
@@ -160,7 +160,7 @@ _PARTIAL_OVERLAP = ("unsupported operation: some elements of the input tensor an
                     "memory location. Please clone() the tensor before performing the operation.")
 
 
-def _refuse_overlap(inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+def _refuse_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
     """Refuse an `out=` that shares some of its memory with an input, or with itself.
 
     Raises:
@@ -172,11 +172,11 @@ def _refuse_overlap(inputs: Sequence[Any], outs: Sequence[Any]) -> None:
         target = out._array
         check_overlap(target)
         for x in inputs:
-            if isinstance(x, Tensor) and x._array is not target and np.may_share_memory(x._array, target):
+            if isinstance(x, Tensor) and (op.apart or x._array is not target) and np.may_share_memory(x._array, target):
                 a = x._array
                 alike = a.shape == target.shape and a.strides == target.strides and (
                     a.__array_interface__["data"] == target.__array_interface__["data"])
-                if not alike and np.shares_memory(a, target, 1000):
+                if (op.apart or not alike) and np.shares_memory(a, target, 1000):
                     raise RuntimeError(_PARTIAL_OVERLAP)
 
 

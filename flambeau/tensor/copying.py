@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import config, devices, dtypes
-from ..backends.numpy.memory import filled, is_contiguous, refuse_number, strided
+from ..backends.numpy.memory import CHANNELS_LAST, address, filled, is_contiguous, owner, refuse_number, strided
 from ..dtypes import dtype as dtype_type
 from ..ops.declare import REGISTRY
 from .apply import apply
@@ -279,16 +279,21 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     Raises:
         RuntimeError: it requires grad.
     """
-    from math import prod
-
-    from ..backends.numpy.memory import CHANNELS_LAST, address, owner
     from .creation import sizes as shape_of
 
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, "resize_")
     a = self._array
-    self._bump_version()
+    if a.shape != shape:
+        self._bump_version()
+    return _resized(self, shape, memory_format)
+
+
+def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor:
+    from math import prod
+
+    a = self._array
     if a.shape == shape and memory_format is None:
         return self
     whole = owner(a)
@@ -314,7 +319,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 
 def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give this tensor the other's shape (`resize_`)."""
-    return resize_(input, other._array.shape, memory_format=memory_format)
+    if input._requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    return _resized(input, other._array.shape, memory_format)
 
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:

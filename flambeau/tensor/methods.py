@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..ops.declare import REGISTRY
+from ..ops.declare import ELEMENTWISE, REGISTRY
 from . import (
     activation,
     arithmetic,
@@ -33,6 +33,7 @@ from . import (
 )
 from .apply import apply
 from .binding import functions_of, in_place
+from .inplace import fast_binary
 from .tensor import Tensor
 
 _FAMILIES = (activation, arithmetic, comparison, complex, contraction, copying, creation, indexing, joining, memory,
@@ -105,6 +106,9 @@ def comparing(name: str) -> Any:
 def assigning(name: str) -> Any:
     """The augmented assignment of an in-place method, `x += y`."""
     write = getattr(Tensor, name)
+    op = REGISTRY.get(name.removesuffix("_"))
+    if op is not None and op.kind == ELEMENTWISE and not op.params and len(op.inputs) == 2:
+        write = fast_binary(op, write)
 
     def method(self: Any, other: Any) -> Any:
         return write(self, other) if type(other) is Tensor or _operand(other) else NotImplemented

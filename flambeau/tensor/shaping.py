@@ -10,7 +10,7 @@ from ..backends.numpy.memory import element_strides
 from ..devices import contiguous_format
 from ..ops.declare import REGISTRY
 from ..shapes import Size, infer_size, wrap_dim
-from .apply import apply
+from .apply import apply, arrays
 from .binding import functions_of
 from .interpreting import special
 from .tensor import Tensor, wrap
@@ -79,11 +79,14 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
+    a = self._array
     if named:
-        if "dtype" in named:
-            size = (named["dtype"],)
-        else:
-            size = (named["size"],)
+        size = (named["dtype"],) if "dtype" in named else (named["size"],)
+    elif a.flags.c_contiguous and size and not special[0]:
+        try:
+            return _view(self, a.reshape(*size), a.shape)
+        except (ValueError, TypeError):
+            pass  # a dtype, or said in PyTorch's words below
     if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
         if size[0] is self.dtype:
             return apply(REGISTRY["_alias"], [self])  # type: ignore[no-any-return]
@@ -91,21 +94,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     if not size:
         raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
                         "(torch.dtype dtype)\n * (tuple of ints size)\n")
-    shape = _listed(size, "view", "size")
-    a = self._array
-    if a.flags.c_contiguous and not special[0]:
-        return _view(self, a.reshape(shape if -1 not in shape and _count(shape) == a.size else
-                                     infer_size(shape, a.size)), a.shape)
-    return _viewed(self, shape)  # type: ignore[no-any-return]
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    n = 1
-    for s in shape:
-        if s < 0:
-            return -1
-        n *= s
-    return n
+    return _viewed(self, _listed(size, "view", "size"))  # type: ignore[no-any-return]
 
 
 def reshaped(input: Tensor, shape: Any) -> Tensor:
@@ -121,12 +110,15 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
+    a = input._array
     if named:
         shape = (named["shape"],)
+    elif a.flags.c_contiguous and shape and not special[0]:
+        try:
+            return _view(input, a.reshape(*shape), a.shape)
+        except (ValueError, TypeError):
+            pass  # said in PyTorch's words below
     size = _listed(shape, "reshape", "shape")
-    a = input._array
-    if a.flags.c_contiguous and not special[0]:
-        return _view(input, a.reshape(infer_size(size, a.size)), a.shape)
     try:
         return _viewed(input, size)  # type: ignore[no-any-return]
     except RuntimeError as error:
@@ -279,12 +271,11 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     if named:
         dims = (named["dims"],)
     order = _listed(dims, "permute", "dims")
-    a = input._array
-    n = a.ndim
-    if not special[0] and len(order) == n:
-        wrapped = tuple([d + n if d < 0 else d for d in order])
-        if len(set(wrapped)) == n and all(0 <= d < n for d in wrapped):
-            return _permute(input, a.transpose(wrapped), wrapped)
+    if not special[0]:
+        try:
+            return _permute(input, input._array.transpose(order), order)
+        except ValueError:
+            pass  # said in PyTorch's words below
     return _permuted(input, order)  # type: ignore[no-any-return]
 
 
@@ -345,7 +336,8 @@ def _transposed_property(self: Tensor) -> Tensor:
                       "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
                       "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
                       UserWarning, stacklevel=2)
-    return permute(self, tuple(range(n - 1, -1, -1)))
+    order = (1, 0) if n == 2 else tuple(range(n - 1, -1, -1))
+    return permute(self, order) if special[0] else _permute(self, self._array.T, order)
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
@@ -383,8 +375,6 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
     if special[0]:
         return _expanded(self, size=shape)  # type: ignore[no-any-return]
     a = self._array
-    from .apply import arrays
-
     return _expand(self, arrays.expand(a, shape), a.shape)
 
 
