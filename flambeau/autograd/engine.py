@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..backends.errstate import IGNORE, reset_state, set_state
 from .accumulate import accumulate, add_arrays
 from .modes import grad_mode
@@ -302,7 +301,10 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     pending, owned, heap, leaves = run.pending, run.owned, run.found_heap, run.found_leaves
     deliver, discover = run.deliver, run.discover
     get, pop, add = pending.get, pending.pop, np.add
-    node, output = roots[0]
+    node: Any
+    next_node: Any
+    leaf: Any
+    node, _ = roots[0]
     if len(roots) == 1 and node.outputs is None and not node.is_leaf:
         g = cotangents[0]._array
     else:
@@ -310,7 +312,8 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
             discover(node, output, g._array)
         node = heappop(heap)[1] if heap else None
         g = pop(node, None)
-    last = held = None
+    last: Any = None
+    held: Any = None
     token = set_state(IGNORE)
     grad = grad_mode.set(False)
     try:

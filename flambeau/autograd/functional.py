@@ -26,8 +26,8 @@ def _tuple(x: Any, what: str) -> tuple[bool, tuple[Any, ...]]:
 
 def _inputs(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
     if create_graph:
-        return tuple(fn.view_as(x, x) if x._requires_grad else x.detach().requires_grad_() for x in inputs)  # type: ignore[attr-defined]
-    return tuple(x.detach().requires_grad_() for x in inputs)  # type: ignore[attr-defined]
+        return tuple(fn.view_as(x, x) if x._requires_grad else x.detach().requires_grad_() for x in inputs)
+    return tuple(x.detach().requires_grad_() for x in inputs)
 
 
 def _check_strict(outputs: tuple[Tensor, ...]) -> None:
@@ -39,7 +39,7 @@ def _check_strict(outputs: tuple[Tensor, ...]) -> None:
 
 def _finish(values: tuple[Any, ...], is_tuple: bool, create_graph: bool) -> Any:
     if not create_graph:
-        values = tuple(v.detach() if isinstance(v, Tensor) else tuple(w.detach() for w in v) for v in values)  # type: ignore[attr-defined]
+        values = tuple(v.detach() if isinstance(v, Tensor) else tuple(w.detach() for w in v) for v in values)
     return values if is_tuple else values[0]
 
 
@@ -53,7 +53,7 @@ def _gradients(outputs: Any, inputs: tuple[Tensor, ...], cotangents: Any, create
     for i, g in enumerate(found):
         if g is None and strict:
             raise RuntimeError(strict.format(i))
-    return tuple(fn.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True))  # type: ignore[attr-defined]
+    return tuple(fn.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True))
 
 
 _INDEPENDENT = ("The output of the user-provided function is independent of input {}. This is not allowed in strict "
@@ -79,7 +79,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
             if len(outputs) != 1 or outputs[0]._array.size != 1:
                 raise RuntimeError("The vector v can only be None if the user-provided function returns a single "
                                    "Tensor with a single element.")
-            cotangents: tuple[Any, ...] = (fn.ones_like(outputs[0]),)  # type: ignore[attr-defined]
+            cotangents: tuple[Any, ...] = (fn.ones_like(outputs[0]),)
         else:
             _, cotangents = _tuple(v, "v given to vjp")
             _match(cotangents, outputs)
@@ -112,14 +112,14 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
             if len(given) != 1 or given[0]._array.size != 1:
                 raise RuntimeError("The vector v can only be None if the input to the user-provided function is a "
                                    "single Tensor with a single element.")
-            directions: tuple[Any, ...] = (fn.ones_like(given[0]),)  # type: ignore[attr-defined]
+            directions: tuple[Any, ...] = (fn.ones_like(given[0]),)
         else:
             _, directions = _tuple(v, "v given to jvp")
             _match(directions, given)
         out_tuple, outputs = _tuple(func(*fresh), "outputs of the user-provided function given to jvp")
         if strict:
             _check_strict(outputs)
-        dummies = tuple(fn.zeros_like(o).requires_grad_() for o in outputs)  # type: ignore[attr-defined]
+        dummies = tuple(fn.zeros_like(o).requires_grad_() for o in outputs)
         back = _gradients(outputs, fresh, dummies, True, _INDEPENDENT if strict else None)
         found = _gradients(back, dummies, directions, create_graph)
     return _finish(outputs, out_tuple, create_graph), _finish(found, out_tuple, create_graph)
@@ -161,17 +161,17 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
         blocks: list[tuple[Tensor, ...]] = []
         for out in outputs:
             rows: list[list[Tensor]] = [[] for _ in fresh]
-            flat = out.reshape(-1)  # type: ignore[attr-defined]
+            flat = out.reshape(-1)
             for k in range(out._array.size):
-                found = _gradients((flat[k],), fresh, (fn.ones_like(flat[k]),), create_graph,  # type: ignore[attr-defined]
+                found = _gradients((flat[k],), fresh, (fn.ones_like(flat[k]),), create_graph,
                                    _INDEPENDENT if strict else None)
                 for row, g in zip(rows, found, strict=True):
                     row.append(g)
             blocks.append(tuple(
-                fn.stack(row).reshape(*out.shape, *x.shape) if row else fn.zeros(*out.shape, *x.shape)  # type: ignore[attr-defined]
+                fn.stack(row).reshape(*out.shape, *x.shape) if row else fn.zeros(*out.shape, *x.shape)
                 for row, x in zip(rows, fresh, strict=True)))
     if not create_graph:
-        blocks = [tuple(b.detach() for b in row) for row in blocks]  # type: ignore[attr-defined]
+        blocks = [tuple(b.detach() for b in row) for row in blocks]
     if out_tuple:
         return tuple(row if is_tuple else row[0] for row in blocks)
     return blocks[0] if is_tuple else blocks[0][0]
@@ -194,7 +194,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
             raise RuntimeError("The function given to hessian should return a single Tensor")
         if out._array.size != 1:
             raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
-        return out.squeeze()  # type: ignore[attr-defined, no-any-return]
+        return out.squeeze()
 
     def gradient(*x: Tensor) -> Any:
         found = jacobian(scalar, x, create_graph=True, strict=strict)
@@ -221,7 +221,7 @@ def _hessian_product(func: Callable[..., Any], inputs: Any, v: Any, create_graph
             if len(given) != 1 or given[0]._array.size != 1:
                 raise RuntimeError("The vector v can only be None if the input to the user-provided function is a "
                                    "single Tensor with a single element.")
-            directions: tuple[Any, ...] = (fn.ones_like(given[0]),)  # type: ignore[attr-defined]
+            directions: tuple[Any, ...] = (fn.ones_like(given[0]),)
         else:
             _, directions = _tuple(v, f"v given to {name}")
             _match(directions, given)
@@ -230,7 +230,7 @@ def _hessian_product(func: Callable[..., Any], inputs: Any, v: Any, create_graph
             raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
         if strict:
             _check_strict(outputs)
-        first = _gradients(outputs, fresh, (fn.ones_like(outputs[0]),), True, _INDEPENDENT if strict else None)  # type: ignore[attr-defined]
+        first = _gradients(outputs, fresh, (fn.ones_like(outputs[0]),), True, _INDEPENDENT if strict else None)
         found = _gradients(first, fresh, directions, create_graph)
     return _finish(outputs, False, create_graph), _finish(found, is_tuple, create_graph)
 

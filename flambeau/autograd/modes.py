@@ -43,7 +43,7 @@ class _Mode:
     def __exit__(self, *exception: object) -> None:
         raise NotImplementedError
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: F) -> F:
         if isinstance(function, type):
             import warnings
 
@@ -51,7 +51,7 @@ class _Mode:
                           "only decorate functions or methods. To preserve the current behavior of class "
                           "decoration, you can directly decorate the `__init__` method and nothing else.",
                           FutureWarning, stacklevel=2)
-            function.__init__ = self(function.__init__)
+            function.__init__ = self(function.__init__)  # type: ignore[misc]
             return function
         flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
         if flags & 0x20:  # a generator: the mode holds while it runs, not while it is suspended
@@ -145,7 +145,7 @@ class set_grad_enabled(_Mode):
         self.mode = mode
         grad_mode.set(bool(mode))
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: F) -> F:
         grad_mode.set(self.prev)
         return super().__call__(function)
 

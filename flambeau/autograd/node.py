@@ -271,7 +271,7 @@ class OpNode(Node):
             return (first,)
         if layout == TWO_INPUTS:
             return (first, self.saved1)
-        return ((first, self.saved1),) if layout == ONE_OUTPUT else first  # type: ignore[no-any-return]
+        return ((first, self.saved1),) if layout == ONE_OUTPUT else first
 
     @saved.setter
     def saved(self, saved: tuple[Any, ...]) -> None:
@@ -315,7 +315,7 @@ class OpNode(Node):
                     continue
                 counter = entry._counter
                 if counter is not None and counter[0] != expected:
-                    raise RuntimeError(_modified(self, entry, counter[0], expected))
+                    raise RuntimeError(_modified(entry, counter[0], expected))
                 values.append(entry if tensors else entry._array)
             else:
                 array, counter = entry
@@ -448,8 +448,8 @@ def revealed(node: Node | None) -> Node | None:
         name = node.plan.op.node
         cls = _classes.get(name)
         if cls is None:
-            cls = _classes[name] = type(OpNode)(name, (OpNode,), {"__slots__": ()})
-        node.__class__ = cls  # type: ignore[assignment]
+            cls = _classes[name] = _NodeType(name, (OpNode,), {"__slots__": ()})
+        node.__class__ = cls
     return node
 
 
@@ -458,7 +458,7 @@ def _type_text(array: np.ndarray) -> str:
     return f"torch.{d.legacy} {list(array.shape)}"
 
 
-def _modified(node: OpNode, tensor: Any, version: int, expected: int) -> str:
+def _modified(tensor: Any, version: int, expected: int) -> str:
     origin = ""
     if tensor._node is not None:
         origin = f", which is output {tensor._output_nr} of {tensor._node.name()},"

@@ -21,7 +21,7 @@ from .trees import flatten, tensors_only
 def fresh(x: Tensor) -> Tensor:
     """`x` as the input of a graph of its own, still joined to the graph it came from."""
     with enable_grad():
-        return fn.view_as(x, x) if x._requires_grad else ungraphed(x).requires_grad_()  # type: ignore[no-any-return, attr-defined]
+        return fn.view_as(x, x) if x._requires_grad else ungraphed(x).requires_grad_()
 
 
 def tracked(inputs: list[Tensor]) -> bool:
@@ -77,9 +77,9 @@ def grad_and_value(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0,
                 found = gradients(output, inner, create_graph=True, allow_unused=True)
             else:
                 found = (None,) * len(inner)
-        parts = [fn.zeros_like(x) if g is None else g if outer else ungraphed(g)  # type: ignore[attr-defined]
+        parts = [fn.zeros_like(x) if g is None else g if outer else ungraphed(g)
                  for x, g in zip(leaves, found, strict=True)]
-        value = output if outer else ungraphed(output)  # type: ignore[attr-defined]
+        value = output if outer else ungraphed(output)
         return (build(parts), (value, aux)) if has_aux else (build(parts), value)
 
     return wrapper
@@ -139,14 +139,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         keep = grad_mode.get() and (outer or any(isinstance(g, Tensor) and g._requires_grad for g in flat))
         live = [(o, g) for o, g in zip(outputs, flat, strict=True) if o._requires_grad]
         if not live:
-            return build([fn.zeros_like(x) for x in leaves])  # type: ignore[attr-defined]
+            return build([fn.zeros_like(x) for x in leaves])
         with enable_grad():
             found = gradients([o for o, _ in live], inner, [g for _, g in live], retain_graph=True,
                               create_graph=keep or bool(special[0]), allow_unused=True)
         return build([fn.zeros_like(x) if g is None else g if keep else ungraphed(g)
-                      for x, g in zip(leaves, found, strict=True)])  # type: ignore[attr-defined]
+                      for x, g in zip(leaves, found, strict=True)])
 
-    value = rebuild([o if outer else ungraphed(o) for o in outputs])  # type: ignore[attr-defined]
+    value = rebuild([o if outer else ungraphed(o) for o in outputs])
     return (value, pull_back, aux) if has_aux else (value, pull_back)
 
 
@@ -187,5 +187,5 @@ def jvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any,
                 raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the "
                                    "inputs. This is not allowed with strict=True.")
             values.append(primal)
-            pushed.append(fn.zeros_like(primal) if tangent is None else tangent)  # type: ignore[attr-defined]
+            pushed.append(fn.zeros_like(primal) if tangent is None else tangent)
     return (rebuild(values), rebuild(pushed), aux) if has_aux else (rebuild(values), rebuild(pushed))

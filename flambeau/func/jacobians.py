@@ -16,7 +16,7 @@ def _basis(x: Tensor) -> list[Tensor]:
     n = x._array.size
     found = []
     for k in range(n):
-        unit = fn.zeros(n, dtype=x.dtype)  # type: ignore[attr-defined]
+        unit = fn.zeros(n, dtype=x.dtype)
         unit[k] = 1
         found.append(unit.reshape(x.shape))
     return found
@@ -48,7 +48,7 @@ def jacrev(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_
         for i, out in enumerate(outputs):
             rows: list[list[Tensor]] = [[] for _ in leaves]
             for unit in _basis(out):
-                seeds = [unit if k == i else fn.zeros_like(o) for k, o in enumerate(outputs)]  # type: ignore[attr-defined]
+                seeds = [unit if k == i else fn.zeros_like(o) for k, o in enumerate(outputs)]
                 seed = rebuild(seeds)
                 pulled = pull_back(seed)
                 for row, g in zip(rows, flatten(pulled)[0], strict=True):
@@ -63,8 +63,8 @@ def jacrev(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_
 
 def _stacked(rows: list[Tensor], out: Tensor, x: Tensor) -> Tensor:
     if not rows:
-        return fn.zeros(*out.shape, *x.shape, dtype=x.dtype)  # type: ignore[no-any-return, attr-defined]
-    return fn.stack(rows).reshape(*out.shape, *x.shape)  # type: ignore[no-any-return, attr-defined]
+        return fn.zeros(*out.shape, *x.shape, dtype=x.dtype)
+    return fn.stack(rows).reshape(*out.shape, *x.shape)
 
 
 def jacfwd(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *,
@@ -94,7 +94,7 @@ def jacfwd(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux
         for i, x in enumerate(leaves):
             pushed = []
             for unit in _basis(x):
-                directions = tuple(unit if k == i else fn.zeros_like(v)  # type: ignore[attr-defined]
+                directions = tuple(unit if k == i else fn.zeros_like(v)
                                    for k, v in enumerate(leaves))
                 found = jvp(of_leaves, tuple(leaves), directions, has_aux=has_aux)
                 flat, rebuild = flatten(found[1])
@@ -108,7 +108,7 @@ def jacfwd(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux
         for k, out in enumerate(shapes):
             blocks = []
             for i, x in enumerate(leaves):
-                stacked = fn.stack([column[k] for column in columns[i]], dim=-1)  # type: ignore[attr-defined]
+                stacked = fn.stack([column[k] for column in columns[i]], dim=-1)
                 blocks.append(stacked.reshape(*out.shape, *x.shape))
             per_output.append(build(blocks))
         result = rebuild(per_output)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from . import (
     activation,
     arithmetic,
+    attention,
     comparison,
     complex,
+    convolution,
     copying,
     differences,
     exponential,
@@ -14,12 +16,17 @@ from . import (
     joining,
     linalg,
     logical,
+    lookup,
+    loss,
     norm,
+    normalization,
     ordering,
+    pooling,
     positions,
     random,
     reduction,
     rounding,
+    scalars,
     scan,
     selection,
     softmax,
@@ -29,6 +36,7 @@ from . import (
     views,
 )
 
-FAMILIES = (activation, arithmetic, comparison, complex, copying, differences, exponential, indexing, joining,
-            linalg, logical, norm, ordering, positions, random, reduction, rounding, scan, selection, softmax,
-            special, statistics, trigonometric, views)
+FAMILIES = (activation, arithmetic, attention, comparison, complex, convolution, copying, differences,
+            exponential, indexing, joining, linalg, logical, lookup, loss, norm, normalization, ordering,
+            pooling, positions, random, reduction, rounding, scalars, scan, selection, softmax, special,
+            statistics, trigonometric, views)

@@ -26,9 +26,9 @@ def diff(xp, input, prepend=None, append=None, *, n=1, dim=-1):
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
         for i in range(ndim):
             if i != axis and extra.shape[i] != input.shape[i]:
-                raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except "
-                                   f"along the differencing dimension; input.size({i}) = {input.shape[i]}, but got "
-                                   f"tensor.size({i}) = {extra.shape[i]}")
+                raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input "
+                                   f"except along the differencing dimension; input.size({i}) = {input.shape[i]}, but "
+                                   f"got tensor.size({i}) = {extra.shape[i]}")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if prepend is not None or append is not None:

@@ -489,7 +489,7 @@ def logsumexp(xp, input, *, dim, keepdim=False):
 
     >>> import flambeau as torch
     >>> torch.logsumexp(torch.tensor([1000., 1000.]), dim=0)
-    tensor(1000.6931)
+    tensor(1000.6932)
     """
     return xp.logsumexp(input, dim, keepdim)
 

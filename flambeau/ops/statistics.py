@@ -96,8 +96,8 @@ def _check_weights(name, weights, count, floating):
         raise RuntimeError(f"{name}(): expected {kind} to have {wanted} dtype but got {kind} with "
                            f"{weights.dtype.scalar_name} dtype")
     if weights.numel() != count:
-        raise RuntimeError(f"{name}(): expected {kind} to have the same numel as there are observations in the input but "
-                           f"got {weights.numel()} != {count}")
+        raise RuntimeError(f"{name}(): expected {kind} to have the same numel as there are observations in the input "
+                           f"but got {weights.numel()} != {count}")
     if weights.numel() and weights.min().item() < 0:
         raise RuntimeError(f"{name}(): {kind} cannot be negative")
 

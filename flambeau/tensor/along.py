@@ -27,7 +27,7 @@ _inferring = inference.get
 _INT64 = np.dtype(np.int64)
 
 
-def _constants(op: Op, consts: tuple[tuple[str, Any], ...]) -> Callable[[tuple[int, ...], tuple[Any, ...]], tuple[Any, ...]]:
+def _constants(op: Op, consts: tuple[tuple[str, Any], ...]) -> Callable[..., tuple[Any, ...]]:
     """What makes a node's constants of the input's shape and the parameters."""
     places = tuple(0 if what == "shape" else 1 + op.params.index(name) for what, name in consts)
     if not places:

@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 
 from .. import config, devices, dtypes
-from ..backends.numpy.memory import CHANNELS_LAST, address, filled, is_contiguous, owner, refuse_number, strided
+from ..backends.numpy.memory import CHANNELS_LAST, address, copy_as, filled, is_contiguous, owner, refuse_number, strided
 from ..dtypes import dtype as dtype_type
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .inplace import check_overlap, overwrite
 from .interpreting import special
+from .interpreting import special
 from .shaping import expand
 from .tensor import Tensor, wrap
+from .viewing import copying
 
-__all__ = ["contiguous", "detach_copy", "fill", "resize_as_", "to", "zero_"]
+__all__ = ["clone", "contiguous", "detach_copy", "fill", "resize_as_", "to", "zero_"]
+
+
+_clone, _cast = copying("clone"), copying("_to_copy")
 
 
 # ----- conversions -------------------------------------------------------------------------
@@ -34,6 +39,8 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
             return self
     elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=4)
+    if memory_format is None and not special[0]:
+        return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})  # type: ignore[no-any-return]
 
 
@@ -100,11 +107,23 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return _converted(self, other.dtype, False, None)
 
 
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy, through which gradients flow.
+
+    >>> import flambeau as torch
+    >>> torch.clone(torch.ones(2))
+    tensor([1., 1.])
+    """
+    if special[0]:
+        return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})  # type: ignore[no-any-return]
+    return _clone(input, copy_as(input._array, memory_format))
+
+
 def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) -> Tensor:
     """This tensor with its elements in the order of the format: itself where they are."""
     if is_contiguous(input._array, memory_format):
         return input
-    return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})  # type: ignore[no-any-return]
+    return clone(input, memory_format=memory_format)
 
 
 def is_contiguous_(self: Tensor, memory_format: Any = None) -> bool:
@@ -355,6 +374,6 @@ _CONVERSIONS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtype
 METHODS: dict[str, Any] = {
     **{name: _named(name, d) for name, d in _CONVERSIONS.items()},
     "to": to, "type": type_, "type_as": type_as, "contiguous": contiguous, "is_contiguous": is_contiguous_, "cpu": cpu,
-    "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_, "fill_diagonal_": fill_diagonal_,
+    "cuda": cuda, "clone": clone, "copy_": copy_, "fill_": fill_, "zero_": zero_, "fill_diagonal_": fill_diagonal_,
     "resize_": resize_, "resize_as_": resize_as_, "set_": set_,
 }

@@ -91,7 +91,7 @@ class FunctionNode(Node, FunctionCtx):
             else:
                 current = value._version if not value._inference else version
                 if current != version:
-                    raise RuntimeError(_modified(self, value, current, version))  # type: ignore[arg-type]
+                    raise RuntimeError(_modified(value, current, version))
                 found.append(value)
         return tuple(found)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd.modes import grad_mode
+from ..autograd.modes import grad_mode, inference
 from ..backends.numpy.indexing import put_at
 from ..ops.declare import REGISTRY, Op
 from .apply import apply, kernel_of
@@ -23,7 +23,7 @@ from .interpreting import special
 from .copying import copy_, fill_
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
-from .viewing import viewing
+from .viewing import Step, plan_keeping, viewed_in_steps, viewing
 
 __all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim", "unravel_index",
            "where"]
@@ -255,7 +255,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 if not a.ndim:
                     raise IndexError(_ZERO_DIM) from None
                 raise IndexError(f"index {key} is out of bounds for dimension 0 with size {a.shape[0]}") from None
-        if kind is tuple and not (self._requires_grad and grad_mode.get()):
+        if kind is tuple:
             for obj in key:
                 k = obj.__class__
                 if k is int or obj is None or obj is Ellipsis or (k is slice and obj.step is None):
@@ -263,8 +263,20 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 break
             else:
                 try:
-                    return _alias(self, a[key] if Ellipsis in key else a[(*key, ...)])
+                    array = a[key] if Ellipsis in key else a[(*key, ...)]
                 except (IndexError, TypeError):
+                    pass  # said in PyTorch's words below
+                else:
+                    if not (self._requires_grad and grad_mode.get()):
+                        return _alias(self, array)
+                    steps = _steps(a.shape, key)
+                    return viewed_in_steps(self, array, steps) if steps else _alias(self, array)
+        elif isinstance(key, Tensor) and not (self._requires_grad and grad_mode.get()):
+            index = key._array
+            if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get():
+                try:
+                    return wrap(a[index])  # type: ignore[no-any-return]
+                except IndexError:
                     pass  # said in PyTorch's words below
     if kind is slice:
         return _sliced(self, 0, key, always=True)
@@ -278,10 +290,93 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
     return _aliased(self) if found is self else found
 
 
+_SELECT = plan_keeping("select", "input_shape", "dim", "index")
+_SLICE = plan_keeping("slice", "input_shape", "dim", "start", "end", "step")
+_UNSQUEEZE = plan_keeping("unsqueeze", "input_shape")
+_INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+
+
+def _steps(shape: tuple[int, ...], key: tuple[Any, ...]) -> list[Step]:
+    """The views that a key of ints, slices, None and ... stands for, one after the other."""
+    steps: list[Step] = []
+    dim = 0
+    for obj in key:
+        kind = obj.__class__
+        if kind is int:
+            steps.append((*_SELECT, (shape, dim, obj)))
+            shape = (*shape[:dim], *shape[dim + 1:])
+        elif kind is slice:
+            first, last, _ = slice(obj.start, obj.stop).indices(shape[dim])
+            if first or last != shape[dim]:
+                steps.append((*_SLICE, (shape, dim, obj.start, obj.stop, 1)))
+                shape = (*shape[:dim], max(last - first, 0), *shape[dim + 1:])
+            dim += 1
+        elif obj is None:
+            steps.append((*_UNSQUEEZE, (shape,)))
+            shape = (*shape[:dim], 1, *shape[dim:])
+            dim += 1
+        else:
+            dim += len(shape) - dim - sum(1 for k in key[key.index(obj) + 1:] if k is not None and k is not Ellipsis)
+    return steps
+
+
 # ----- x[key] = value ------------------------------------------------------------------------
 
 
+def _is_plain_key(key: Any) -> bool:
+    """Whether the key consists of ints, slices of step 1, None and ... alone."""
+    if key.__class__ is not tuple:
+        key = (key,)
+    for obj in key:
+        kind = obj.__class__
+        if not (kind is int or obj is None or obj is Ellipsis or (kind is slice and obj.step is None)):
+            return False
+    return True
+
+
+def _written_plainly(self: Tensor, key: Any, value: Any) -> bool:
+    """Assign where nothing is recorded and nothing is unusual; False where the general way is needed."""
+    a = self._array
+    base = self._base
+    if (special[0] or self._requires_grad or self._inference or (base is not None and (
+            base._requires_grad or self._creation is not None)) or not _is_plain_key(key)):
+        return False
+    if isinstance(value, Tensor):
+        b = value._array
+        if value._requires_grad or b.dtype is not a.dtype or 0 in a.strides:
+            return False
+        try:
+            if b.ndim:
+                part = a[key]
+                if part.shape != b.shape or np.may_share_memory(a, b):
+                    return False
+                part[...] = b
+            else:
+                a[key] = b
+        except (IndexError, TypeError):
+            return False
+    elif value.__class__ is float or value.__class__ is int:
+        if a.dtype.kind != "f":
+            return False
+        try:
+            a[key] = value
+        except (IndexError, TypeError, OverflowError):
+            return False
+    else:
+        return False
+    counter = self._counter
+    if counter is None:
+        self._counter = [1]
+    else:
+        counter[0] += 1
+        if base is not None:
+            self._view_version = counter[0]
+    return True
+
+
 def __setitem__(self: Tensor, key: Any, value: Any) -> None:
+    if _written_plainly(self, key, value):
+        return
     if not isinstance(value, Tensor):
         if not isinstance(value, (bool, int, float, complex, np.generic)):
             name = type(value).__name__ if type(value).__module__ == "builtins" else (

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.modes import grad_mode, inference
 from ..devices import contiguous_format
 from ..ops.declare import REGISTRY
 from ..shapes import wrap_dim
 from .apply import apply
 from .binding import functions_of
+from .interpreting import special
 from .shaping import as_ints, expand, reshape, unsqueeze, view
 from .tensor import Tensor, wrap
 
@@ -158,10 +160,38 @@ dsplit = _split_along("dsplit", 3, lambda n: 2)
 # ----- end to end ----------------------------------------------------------------------------
 
 
+def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """The quick way for arrays of one dtype where nothing is recorded; None where it is not for it."""
+    tensors = args[0]
+    dim = args[1] if len(args) == 2 else kwargs.get("dim", 0) if len(kwargs) < 2 else None
+    if tensors.__class__ not in (list, tuple) or not tensors or dim.__class__ is not int or len(args) > 2 or (
+            kwargs and "dim" not in kwargs):
+        return None
+    recording = grad_mode.get()
+    if inference.get():
+        return None
+    arrays = []
+    try:
+        first = tensors[0]._array
+        for x in tensors:
+            a = x._array
+            if a.dtype is not first.dtype or a.ndim != first.ndim or (recording and x._requires_grad):
+                return None
+            arrays.append(a)
+        return wrap(quick(arrays, dim))  # type: ignore[no-any-return]
+    except (AttributeError, ValueError):
+        return None  # said in PyTorch's words by the general way
+
+
 def _cat_like(name: str) -> Any:
     plain = functions_of(REGISTRY[name])
+    quick = {"cat": np.concatenate, "stack": np.stack}.get(name)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
+        if quick is not None and out is None and args and not special[0]:
+            found = _joined(quick, args, kwargs)
+            if found is not None:
+                return found
         if args and args[0].__class__ in (list, tuple) and not args[0]:
             if name == "cat":
                 raise ValueError("torch.cat(): expected a non-empty list of Tensors")

@@ -23,10 +23,12 @@ from . import (
     joining,
     memory,
     neural,
+    norms,
     ordering,
     products,
     random,
     reducing,
+    scanning,
     selection,
     shaping,
     storage,
@@ -37,7 +39,7 @@ from .inplace import fast_binary
 from .tensor import Tensor
 
 _FAMILIES = (activation, arithmetic, comparison, complex, contraction, copying, creation, indexing, joining, memory,
-             neural, ordering, products, random, reducing, selection, shaping, storage)
+             neural, norms, ordering, products, random, reducing, scanning, selection, shaping, storage)
 
 
 def _install() -> None:

@@ -1,9 +1,196 @@
-"""Functionals of neural networks, where a declaration cannot take their arguments."""
+"""Embeddings, dropout and attention as users call them."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-__all__: list[str] = []
+import numpy as np
+
+from .. import dtypes
+from ..autograd.node import layer
+from ..dtypes import C_NAMES
+from ..ops.declare import REGISTRY
+from .apply import apply
+from .products import matmul
+from .tensor import Tensor, wrap
+
+__all__ = ["alpha_dropout", "alpha_dropout_", "dropout", "dropout_", "embedding", "feature_alpha_dropout",
+           "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "scaled_dot_product_attention"]
+
+
+# ----- embeddings ------------------------------------------------------------------------
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, scale_grad_by_freq: bool = False,
+              sparse: bool = False) -> Tensor:
+    """The rows of `weight` that `input` names.
+
+    Args:
+        input: numbers of rows, any shape.
+        weight: (rows, width).
+        padding_idx: a row that gets no gradient.
+        scale_grad_by_freq: divide the gradient of a row by how often the input names it.
+
+    Raises:
+        IndexError: there is no such row.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0], [2.0]]))
+    tensor([[2.],
+            [1.]])
+    """
+    if weight._array.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if input._array.dtype not in (np.int64, np.int32):
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+                           f"but got torch.{input.dtype.legacy} instead (while checking arguments for embedding)")
+    return apply(REGISTRY["_embedding"], [weight, input], {  # type: ignore[no-any-return]
+        "padding_idx": -1 if padding_idx is None else padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),
+        "sparse": bool(sparse)})
+
+
+# ----- dropout ---------------------------------------------------------------------------
+
+#: alpha · scale of the self-normalizing unit, what dropped elements tend to
+_SELU_FLOOR = 1.7580993408473766
+
+
+def _dropped(input: Tensor, p: float, train: bool, inplace: bool, feature: bool, alpha: bool) -> Tensor:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    a = input._array
+    if p == 0 or not train or not a.size:
+        return input
+    fn = layer.functions
+    if p == 1:
+        zeros = fn.zeros((), dtype=input.dtype)
+        return input.mul_(zeros) if inplace else input * zeros
+    if feature:
+        if a.ndim < 2:
+            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+        noise: Any = wrap(np.empty((*a.shape[:2], *(1 for _ in a.shape[2:])), a.dtype))
+    else:
+        noise = wrap(np.empty_like(a))
+    noise.bernoulli_(1 - p)
+    if not alpha:
+        noise.div_(1 - p)
+        return input.mul_(noise) if inplace else input * noise
+    scale = 1 / math.sqrt((_SELU_FLOOR * _SELU_FLOOR * p + 1) * (1 - p))
+    shift = noise.add(-1).mul_(_SELU_FLOOR * scale).add_(_SELU_FLOOR * scale * p)
+    noise.mul_(scale)
+    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
+
+
+def _dropper(name: str, feature: bool, alpha: bool, what: str) -> tuple[Any, Any]:
+    def drop(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
+        return _dropped(input, p, train, False, feature, alpha)
+
+    def drop_in_place(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
+        return _dropped(input, p, train, True, feature, alpha)
+
+    drop.__name__ = drop.__qualname__ = name
+    drop_in_place.__name__ = drop_in_place.__qualname__ = name + "_"
+    drop.__doc__ = what
+    drop_in_place.__doc__ = f"`{name}`, in place."
+    return drop, drop_in_place
+
+
+dropout, dropout_ = _dropper("dropout", False, False, "Each element zero with probability `p`, the others over 1 - p.")
+feature_dropout, feature_dropout_ = _dropper(
+    "feature_dropout", True, False, "Each channel (dimension 1) zero with probability `p`, the others over 1 - p.")
+alpha_dropout, alpha_dropout_ = _dropper(
+    "alpha_dropout", False, True, "Dropout that keeps the mean and variance of selu's outputs.")
+feature_alpha_dropout, feature_alpha_dropout_ = _dropper(
+    "feature_alpha_dropout", True, True, "`alpha_dropout` of whole channels (dimension 1).")
+
+
+# ----- attention -------------------------------------------------------------------------
+
+
+def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    q, k, v = query._array, key._array, value._array
+    if not q.dtype == k.dtype == v.dtype:
+        names = [C_NAMES[x.dtype.name] for x in (query, key, value)]
+        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
+                           f"{names[0]} key.dtype: {names[1]} and value.dtype: {names[2]} instead.")
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+                           f"{q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead.")
+    if mask is not None and mask._array.dtype.kind != "b" and mask._array.dtype not in (np.float32, q.dtype):
+        raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                           f"{C_NAMES[mask.dtype.name]} and  query.dtype: {C_NAMES[query.dtype.name]} instead.")
+
+
+def _fits_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float,
+                   enable_gqa: bool) -> bool:
+    q, k, v = (x._array for x in (query, key, value))
+    if not q.ndim == k.ndim == v.ndim == 4 or dropout_p > 0 or q.dtype.kind not in "fV":
+        return False
+    if not q.shape[-1] == k.shape[-1] == v.shape[-1] or 0 in q.shape or 0 in k.shape or k.shape[2] != v.shape[2]:
+        return False
+    if mask is not None and (mask._requires_grad or mask._array.ndim not in (2, 4)):
+        return False
+    heads = q.shape[1] % k.shape[1] == 0 and k.shape[1] == v.shape[1] if enable_gqa else (
+        q.shape[1] == k.shape[1] == v.shape[1])
+    return q.shape[0] == k.shape[0] == v.shape[0] and heads and all(
+        x.strides[-1] == x.itemsize or x.shape[-1] == 1 for x in (q, k, v))
+
+
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Tensor:
+    """softmax(query keyᵀ · scale + attn_mask) value.
+
+    Args:
+        query: (..., L, E).
+        key: (..., S, E).
+        value: (..., S, Ev).
+        attn_mask: numbers to add, or True where attention is allowed; broadcasts to (..., L, S).
+        dropout_p: the probability of dropping a weight.
+        is_causal: let no query see a later key.
+        scale: 1 / √E by default.
+        enable_gqa: let several heads of queries share a head of keys and values.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(1, 1, 2, 4)
+    >>> torch.nn.functional.scaled_dot_product_attention(x, x, x).shape
+    flambeau.Size([1, 1, 2, 4])
+    """
+    _check_attention(query, key, value, attn_mask)
+    fn = layer.functions
+    mask = attn_mask
+    if mask is not None and mask._array.dtype.kind == "b":
+        added = np.where(mask._array, np.float32(0), np.float32(-np.inf))
+        mask = wrap(dtypes.cast(added, query._array.dtype))
+    width = query._array.shape[-1]
+    if _fits_one_node(query, key, value, attn_mask, dropout_p, enable_gqa):
+        k, v = key, value
+        if enable_gqa and query._array.shape[1] != key._array.shape[1]:
+            times = query._array.shape[1] // key._array.shape[1]
+            k, v = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
+        return apply(REGISTRY["_flash_attention"], [query, k, v, mask], {  # type: ignore[no-any-return]
+            "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale, "kept": []})
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+        n, m = query._array.shape[-2], key._array.shape[-2]
+        mask = wrap(dtypes.cast(np.where(np.tri(n, m, dtype=bool), np.float32(0), np.float32(-np.inf)),
+                                query._array.dtype))
+    if enable_gqa:
+        times = query._array.shape[-3] // key._array.shape[-3]
+        key, value = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
+    # the root of the scale on either side: products stay in range
+    factor = {"other": math.sqrt(1 / math.sqrt(width) if scale is None else scale) if width else 1.0}
+    scaled = apply(REGISTRY["_mul_number"], [query], factor)
+    turned = apply(REGISTRY["_mul_number"], [fn.transpose(key, -2, -1)], factor)
+    scores = matmul(scaled, turned)
+    if mask is not None:
+        scores = scores + mask
+    weights = apply(REGISTRY["_safe_softmax"], [scores], {"dim": -1})
+    if dropout_p > 0:
+        weights = dropout(weights, dropout_p, True)
+    return matmul(weights, value)
+
 
 METHODS: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""`linalg`'s norms of vectors and matrices: checks, then a vector norm, sums, or singular values."""
+"""Norms as users call them: `norm`, and `linalg`'s norms of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ..ops.declare import REGISTRY
 from ..shapes import wrap_dim
 from .along import along
 from .binding import write_out
-from .reducing import dims
+from .dims import dims
 from .tensor import Tensor
 
-__all__ = ["linalg_matrix_norm", "linalg_norm", "linalg_vector_norm"]
+__all__ = ["linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm"]
 
 _vector_norm = along(REGISTRY["linalg_vector_norm"])
 _INF = float("inf")
 
 
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
+def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
                 out: Any = None) -> Any:
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
 
@@ -53,8 +53,8 @@ def _converted(name: str, x: Tensor, dtype: Any) -> tuple[Tensor, Any]:
         kinds = ("complex", "real") if have.is_complex else ("real", "complex")
         raise RuntimeError(f"{name}: dtype should be {kinds[0]} for {kinds[0]} inputs, but got {dtype.scalar_name}")
     if dtype.rank < have.rank:
-        raise RuntimeError(f"{name}: the dtype of the input ({have.scalar_name}) should be convertible without narrowing to "
-                           f"the specified dtype ({dtype.scalar_name})")
+        raise RuntimeError(f"{name}: the dtype of the input ({have.scalar_name}) should be convertible without "
+                           f"narrowing to the specified dtype ({dtype.scalar_name})")
     if dtype is have:
         return x, None
     if have.name == "float32" and dtype.name == "float64":
@@ -62,7 +62,7 @@ def _converted(name: str, x: Tensor, dtype: Any) -> tuple[Tensor, Any]:
     return x.to(dtype), None
 
 
-def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None,
+def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None,
                 out: Any = None) -> Any:
     """The norm of matrices in the last two dimensions (or `dim`).
 
@@ -122,7 +122,8 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return sums.amax(outer, keepdim) if ord > 0 else sums.amin(outer, keepdim)
 
 
-def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> Any:
+def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None,
+                dtype: Any = None) -> Any:
     """A vector's or a matrix's norm, as the number of dimensions (or `dim`) says.
 
     Raises:
@@ -142,9 +143,38 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out
             raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
                                f"{ndim}D.")
         if isinstance(ord, str) or len(dim if dim is not None else range(ndim)) == 2:
-            return matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype, out=out)
-    return vector_norm(A, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
+            return linalg_matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+    return linalg_vector_norm(A, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
 
 
-linalg_vector_norm, linalg_matrix_norm, linalg_norm = vector_norm, matrix_norm, norm
-METHODS: dict[str, Any] = {}
+
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
+    """The norm of all elements as one vector, or over `dim`; `p` may be a number, "fro" or "nuc".
+
+    Kept for old programs, as PyTorch keeps it: `linalg.vector_norm` and `linalg.matrix_norm` say what they mean.
+
+    >>> import flambeau as torch
+    >>> torch.norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    if dim.__class__ is not int:
+        dim = dims("norm", dim)
+    if isinstance(p, str):
+        if p == "fro" and (dim is None or dim.__class__ is int or len(dim) <= 2):
+            p = 2
+        else:
+            if dim is None:
+                dim = tuple(range(input._array.ndim)) if p == "nuc" or p == "fro" else (-2, -1)
+            return linalg_matrix_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    if p is None:
+        p = 2.0
+    if dtype is not None or out is not None:
+        return linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    return _vector_norm(input, p, dim, keepdim, None)
+
+
+def _norm_method(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    return norm(self, p, dim, keepdim, None, dtype)
+
+
+METHODS: dict[str, Any] = {"norm": _norm_method}

@@ -10,16 +10,16 @@ from ..ops.declare import REGISTRY
 from .along import pairs_along
 from .apply import apply, arrays
 from .binding import functions_of, write_out
+from .dims import one_dim, refuse_graph
 from .fast import unary
-from .reducing import _no_graph, one_dim
 from .returns import named_result
 from .tensor import Tensor, wrap
 
 __all__ = ["bucketize", "histogram", "isin", "kthvalue", "median", "nanmedian", "searchsorted", "sort", "unique",
            "unique_consecutive"]
 
-for _key in ("_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_along", "_nanmedian_along", "_unique_all", "_unique_dim",
-             "_unique_consecutive", "_searchsorted", "_isin", "_histogram"):
+for _key in ("_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_along", "_nanmedian_along",
+             "_unique_all", "_unique_dim", "_unique_consecutive", "_searchsorted", "_isin", "_histogram"):
     REGISTRY[_key].kernel = getattr(arrays, _key)  # type: ignore[attr-defined]
 
 _sort, _sort_stable = pairs_along(REGISTRY["_sort"]), pairs_along(REGISTRY["_sort_stable"])
@@ -29,7 +29,7 @@ def _delivered(op: Any, found: Any, out: Any, *inputs: Any) -> Any:
     """A pair of results, in `out` where that is given."""
     if out is None:
         return found
-    _no_graph(op.name, *inputs, out)
+    refuse_graph(op.name, *inputs, out)
     return named_result(op)(write_out(op, found, out))
 
 
@@ -55,6 +55,7 @@ _kthvalue = pairs_along(REGISTRY["kthvalue"])
 
 
 def kthvalue(input: Any, k: Any, dim: Any = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The k-th least element along `dim`."""  # the declaration's words below
     if out is not None:
         for x in out:
             if np.may_share_memory(x._array, input._array):
@@ -82,7 +83,8 @@ def _median(name: str) -> Any:
     call.__name__ = call.__qualname__ = name
     what = "" if name == "median" else " of what is not NaN"
     call.__doc__ = (f"The lower median{what}: of all elements, or along `dim`, with where it is.\n\n"
-                    f"    >>> import flambeau as torch\n    >>> torch.{name}(torch.tensor([3., 1., 2.]))\n    tensor(2.)\n    ")
+                    f"    >>> import flambeau as torch\n    >>> torch.{name}(torch.tensor([3., 1., 2.]))\n"
+                    "    tensor(2.)\n    ")
     return call
 
 
@@ -152,7 +154,8 @@ def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = F
         if side not in ("left", "right"):
             raise RuntimeError(f"{name}: side can only be 'left' or 'right' but got {side}")
         if right and side == "left":
-            raise RuntimeError(f"{name}: side and right can't be set to opposites, got side of left while right was True")
+            raise RuntimeError(f"{name}: side and right can't be set to opposites, got side of left while right was "
+                               "True")
         right = side == "right"
     edges = sorted_sequence._array
     if isinstance(input, Tensor):
@@ -163,19 +166,20 @@ def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = F
     if edges.ndim == 0:
         raise RuntimeError(f"{name}: boundaries tensor should have positive dimension, but got 0 dimension")
     if values._array.ndim == 0 and edges.ndim != 1:
-        raise RuntimeError(f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we got "
-                           f"boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)")
+        raise RuntimeError(f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we "
+                           f"got boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)")
     if edges.ndim > 1 and edges.shape[:-1] != shape[:-1]:
         raise RuntimeError(f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
-                           f"tensor and input value tensor must match, but we got boundaries tensor {list(edges.shape)} and "
-                           f"input value tensor {list(shape)}")
+                           f"tensor and input value tensor must match, but we got boundaries tensor "
+                           f"{list(edges.shape)} and input value tensor {list(shape)}")
     if sorter is not None:
         _check_sorter(name, sorter, edges)
-    found = apply(REGISTRY["_searchsorted"], [sorted_sequence, values, sorter], {"right": right, "out_int32": out_int32})
+    params = {"right": right, "out_int32": out_int32}
+    found = apply(REGISTRY["_searchsorted"], [sorted_sequence, values, sorter], params)
     if out is not None and out.dtype is not found.dtype:
-        raise RuntimeError(f"{name}: output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
-                           f"whether out_int32 flag is True, but we got output tensor's dtype {out.dtype.scalar_name} and "
-                           f"out_int32 flag is {'True' if out_int32 else 'False'}")
+        raise RuntimeError(f"{name}: output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+                           "depending on whether out_int32 flag is True, but we got output tensor's dtype "
+                           f"{out.dtype.scalar_name} and out_int32 flag is {'True' if out_int32 else 'False'}")
     return found if out is None else write_out(REGISTRY["_searchsorted"], found, out)
 
 
@@ -201,6 +205,10 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
+_ISIN = (("Tensor elements", "Tensor test_elements"), ("Number element", "Tensor test_elements"),
+         ("Tensor elements", "Number test_element"))
+
+
 def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False,
          out: Any = None, element: Any = None, test_element: Any = None) -> Any:
     """Whether each element is one of the test elements (one of the two may be a number).
@@ -214,9 +222,8 @@ def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = Fals
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError(f"isin() received an invalid combination of arguments - got ({type(elements).__name__}, "
                         f"{type(test_elements).__name__}), but expected one of:\n"
-                        " * (Tensor elements, Tensor test_elements, *, bool assume_unique = False, bool invert = False)\n"
-                        " * (Number element, Tensor test_elements, *, bool assume_unique = False, bool invert = False)\n"
-                        " * (Tensor elements, Number test_element, *, bool assume_unique = False, bool invert = False)\n")
+                        + "".join(f" * ({first}, {second}, *, bool assume_unique = False, bool invert = False)\n"
+                                  for first, second in _ISIN))
     if out is not None and out.dtype.name != "bool":
         raise RuntimeError(f"Expected out tensor to have dtype bool, but got {_c_name(out)} instead")
     found = apply(REGISTRY["_isin"], [elements, test_elements], {"assume_unique": assume_unique, "invert": invert})
@@ -237,9 +244,9 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension 0")
     for what, other in (("bins", edges), ("weight", weight)):
         if other is not None and other.dtype is not input.dtype:
-            raise RuntimeError("torch.histogramdd: input tensor and "
-                               f"{'bins tensors' if what == 'bins' else 'weight tensor'} should have the same dtype, but got "
-                               f"input with dtype {_c_name(input)} and {what} with dtype {_c_name(other)}")
+            which = "bins tensors" if what == "bins" else "weight tensor"
+            raise RuntimeError(f"torch.histogramdd: input tensor and {which} should have the same dtype, but got input "
+                               f"with dtype {_c_name(input)} and {what} with dtype {_c_name(other)}")
     found = apply(op, [input, edges, weight], {"count": count, "range": range, "density": density})
     found = named_result(op)(found)
     return _delivered(op, found, out, input)

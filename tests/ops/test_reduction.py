@@ -71,14 +71,16 @@ def test_second_derivative_of_a_product_with_zeros() -> None:
                                [[0, 4, 0], [4, 0, 2], [0, 2, 0]])
 
 
+_NO_MAX = ("max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+           "'dim' argument.")
+
+
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda x: x.sum(5), IndexError, "Dimension out of range (expected to be in range of [-2, 1], but got 5)"),
     (lambda x: x.sum((0, 0)), RuntimeError, "dim 0 appears multiple times in the list of dims"),
     (lambda x: x.sum((0, "a")), TypeError, "sum(): argument 'dim' failed to unpack the object at pos 2"),
-    (lambda x: x.long().mean(), RuntimeError, "mean(): could not infer output dtype. Input dtype must be either a "
-                                              "floating point or complex dtype. Got: Long"),
-    (lambda x: x[:0].max(), RuntimeError, "max(): Expected reduction dim to be specified for input.numel() == 0. Specify "
-                                          "the reduction dim with the 'dim' argument."),
+    (lambda x: x.long().mean(), RuntimeError, "mean(): could not infer output dtype."),
+    (lambda x: x[:0].max(), RuntimeError, _NO_MAX),
     (lambda x: x[:0].max(0), IndexError, "max(): Expected reduction dim 0 to have non-zero size."),
     (lambda x: x[:0].argmax(), IndexError, "argmax(): Expected reduction dim to be specified for input.numel() == 0."),
     (lambda x: x.long().var(), RuntimeError, "std and var only support floating point and complex dtypes"),
@@ -88,8 +90,7 @@ def test_second_derivative_of_a_product_with_zeros() -> None:
     (lambda x: x.long().softmax(0), NotImplementedError, "\"softmax_kernel_impl\" not implemented for 'Long'"),
     (lambda x: x.topk(9), RuntimeError, "selected index k out of range"),
     (lambda x: x.kthvalue(0), RuntimeError, "kthvalue(): selected number k out of range for dimension 1"),
-    (lambda x: x.long().norm(), RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. "
-                                              "Got Long"),
+    (lambda x: x.long().norm(), RuntimeError, "Expected a floating point or complex tensor as input. Got Long"),
     (lambda x: x.quantile(2.0), RuntimeError, "quantile() q must be in the range [0, 1] but got 2"),
 ])
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
@@ -106,7 +107,8 @@ def test_too_few_degrees_of_freedom_are_warned_of() -> None:
 @pytest.mark.parametrize(("function", "name"), [
     (lambda x: x.sum(), "SumBackward0"), (lambda x: x.sum(0), "SumBackward1"), (lambda x: x.mean(), "MeanBackward0"),
     (lambda x: x.mean((0, 1)), "MeanBackward1"), (lambda x: x.prod(), "ProdBackward0"),
-    (lambda x: x.prod(0), "ProdBackward1"), (lambda x: x.max(), "MaxBackward1"), (lambda x: x.max(0)[0], "MaxBackward0"),
+    (lambda x: x.prod(0), "ProdBackward1"), (lambda x: x.max(), "MaxBackward1"),
+    (lambda x: x.max(0)[0], "MaxBackward0"),
     (lambda x: torch.max(x, x), "MaximumBackward0"), (lambda x: x.var(False), "VarBackward0"),
     (lambda x: x.std(0), "StdBackward0"), (lambda x: x.norm(), "LinalgVectorNormBackward0"),
     (lambda x: x.sort()[0], "SortBackward0"), (lambda x: x.sort(stable=True)[0], "SortBackward1"),
@@ -123,10 +125,10 @@ def test_names_in_the_graph(function: Any, name: str) -> None:
 def test_results_are_named() -> None:
     found = torch.tensor([[1.0, 3.0], [4.0, 2.0]]).max(1)
     assert found._fields == ("values", "indices")
-    assert found.values.tolist() == [3, 4] and found.indices.tolist() == [1, 0]
+    assert [t.tolist() for t in found] == [[3, 4], [1, 0]]
 
 
-@pytest.mark.parametrize("shape, dim", [((100_000,), None), ((100_000, 3), 0), ((300, 300, 7), (0, 1)),
+@pytest.mark.parametrize(("shape", "dim"), [((100_000,), None), ((100_000, 3), 0), ((300, 300, 7), (0, 1)),
                                         ((500, 3, 100), (0, 2)), ((3, 100_000), 1)])
 def test_long_float32_sums_stay_accurate(shape: tuple[int, ...], dim: Any) -> None:
     values = np.random.default_rng(0).random(shape, np.float32)
@@ -144,9 +146,11 @@ def test_narrow_sums_accumulate_in_float32() -> None:
 
 def test_sums_of_integers_are_int64_unless_asked() -> None:
     x = torch.tensor([200, 100], dtype=torch.uint8)
-    assert x.sum().dtype is torch.int64 and x.sum().item() == 300
+    assert x.sum().dtype is torch.int64
+    assert x.sum().item() == 300
     assert x.sum(dtype=torch.uint8).item() == 44
-    assert x.prod().item() == 20_000 and x.cumsum(0).dtype is torch.int64
+    assert x.prod().item() == 20_000
+    assert x.cumsum(0).dtype is torch.int64
 
 
 def test_softmax_without_overflow() -> None:

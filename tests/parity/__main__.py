@@ -51,7 +51,8 @@ def _arguments() -> argparse.Namespace:
 
 
 def _checks(text: str) -> list[str]:
-    from .suite import CHECKS, GATING, REPORTED
+    from .runs import CHECKS
+    from .suite import GATING, REPORTED
 
     groups = {"gating": GATING, "reported": REPORTED, "all": GATING + REPORTED}
     names = [n for part in text.split(",") for n in groups.get(part, (part,))]
@@ -81,7 +82,8 @@ def examine(name: str, checks: list[str], options: argparse.Namespace, side: Any
     """Every outcome of one operator."""
     from . import opdb
     from .bridge import Side
-    from .suite import Run, run_check
+    from .runs import Run
+    from .suite import run_check
 
     run = Run(
         opdb.operators()[name],

@@ -9,6 +9,7 @@ from typing import Any
 from . import compare, opdb
 from .bridge import Missing, Side, Unsupported, dtype_name
 from .outcome import Outcome, attempt, first_line, raised
+from .rebind import rebind
 from .runs import Call, Run, both, call, check, compare_samples, describe, verdict
 
 # ---- values
@@ -94,7 +95,7 @@ def alias(run: Run) -> Iterator[Outcome]:
                 try:
                     path = other.name if kind == "op" else f"Tensor.{other.name}" + "_" * (kind[0] == "i")
                     want = call(run.want, function, sample)
-                    have = call(run.have, opdb.rebind(function, run.have.module, path), sample)
+                    have = call(run.have, rebind(function, run.have.module, path), sample)
                     reason, detail = verdict(run, want.result, have.result, sample)
                 except Missing as missing:
                     reason, detail = str(missing), ""

@@ -14,7 +14,8 @@ pytest.importorskip("expecttest", reason="PyTorch's operator table needs it")
 from . import deviations, opdb  # noqa: E402
 from .bridge import Crossing, Side, Unsupported  # noqa: E402
 from .outcome import Outcome  # noqa: E402
-from .suite import CHECKS, GATING, REPORTED, Run, run_check  # noqa: E402
+from .runs import CHECKS, Run  # noqa: E402
+from .suite import GATING, REPORTED, run_check  # noqa: E402
 
 
 class Altered(types.ModuleType):

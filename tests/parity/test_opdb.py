@@ -21,7 +21,8 @@ import torch  # noqa: E402
 from . import deviations, opdb  # noqa: E402
 from .bridge import Side, candidate_name  # noqa: E402
 from .outcome import Outcome  # noqa: E402
-from .suite import GATING, Run, run_check  # noqa: E402
+from .runs import Run  # noqa: E402
+from .suite import GATING, run_check  # noqa: E402
 
 SAMPLES = int(os.environ.get("FLAMBEAU_PARITY_SAMPLES", "4"))
 SHOWN = 12

@@ -135,7 +135,7 @@ def _index_into(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
     if index.ndim > 1:
         raise IndexError(f"{what}(): Index is supposed to be a vector" if what == "index_add" else
                          f"{what}(): Index should have dimension 1 or 0 (got {index.ndim})")
-    if index.dtype.kind != "i" or (index.dtype.itemsize < 4 or what == "index_copy" and index.dtype.itemsize < 8):
+    if index.dtype.kind != "i" or (index.dtype.itemsize < 4 or (what == "index_copy" and index.dtype.itemsize < 8)):
         raise RuntimeError(f"{what}(): Expected dtype int32/int64 for index" if what == "index_add" else
                            f"{what}(): Expected a long tensor for index, but got {dtypes.of(index.dtype).scalar_name}")
     if source is None:

@@ -22,7 +22,7 @@ def _mm(x: Any, y: Any) -> Any:
 
 def _bmm(x: Any, y: Any) -> Any:
     """x @ y for batches of matrices."""
-    if x.strides[0] == 0 and x.shape[0] > 1 or y.strides[0] == 0 and y.shape[0] > 1:
+    if (x.strides[0] == 0 and x.shape[0] > 1) or (y.strides[0] == 0 and y.shape[0] > 1):
         return np.matmul(np.ascontiguousarray(x), np.ascontiguousarray(y))
     return np.matmul(x, y)
 

@@ -43,6 +43,8 @@ def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -
 def _windows_to_columns(x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     from ...kernels.convolution import output_size
 
+    if x.ndim == 3:
+        return _windows_to_columns(x[None], kernel_size, dilation, padding, stride)[0]
     n, c = x.shape[:2]
     positions = output_size(x.shape[2:], kernel_size, stride, padding, dilation)
     padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding))) if any(padding) else x
@@ -59,6 +61,8 @@ def _columns_to_windows(x: Any, size: Any, kernel_size: Any, dilation: Any, padd
 
     from ...kernels.convolution import output_size
 
+    if x.ndim == 2:
+        return _columns_to_windows(x[None], size, kernel_size, dilation, padding, stride)[0]
     n = x.shape[0]
     area = prod(kernel_size)
     c = x.shape[1] // area

@@ -221,7 +221,8 @@ _median_along, _median_all = _median_of(False)
 _nanmedian_along, _nanmedian_all = _median_of(True)
 
 PRIMITIVES = {
-    "_sort": _sort, "_sort_stable": _sort_stable, "argsort": _argsort, "topk": _topk, "kthvalue": _kthvalue, "mode": _mode,
+    "_sort": _sort, "_sort_stable": _sort_stable, "argsort": _argsort, "topk": _topk, "kthvalue": _kthvalue,
+    "mode": _mode,
     "_median_along": _median_along, "_median_all": _median_all, "_nanmedian_along": _nanmedian_along,
     "_nanmedian_all": _nanmedian_all, "_unique_all": _unique_all, "_unique_dim": _unique_dim,
     "_unique_consecutive": _unique_consecutive, "_searchsorted": _searchsorted, "_isin": _isin,

@@ -264,12 +264,12 @@ def _vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, d
 def _require_norm(x: Any, ord: float, dim: Any) -> None:
     shown = f"{ord:g}"
     if dim is None:
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {shown} norm on an empty tensor because the operation "
-                           "does not have an identity")
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {shown} norm on an empty tensor because the "
+                           "operation does not have an identity")
     for axis in wrap_dims(dim, x.ndim):
         if x.shape[axis] == 0:  # PyTorch's text lacks a space
-            raise RuntimeError(f"linalg.vector_norm cannot compute the {shown} norm on the dimension {axis}because this "
-                               "dimension is empty and the operation does not have an identity")
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {shown} norm on the dimension {axis}because "
+                               "this dimension is empty and the operation does not have an identity")
 
 
 def _dist(x: Any, y: Any, p: Any = 2) -> Any:

@@ -213,7 +213,7 @@ class _ConvTransposeNd(_ConvNd):
         if len(wanted) != n:
             raise ValueError(f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} "
                              f"or {leading + n} elements (got {len(wanted)})")
-        smallest = [(input.size(leading + i) - 1) * self.stride[i] - 2 * self.padding[i]  # type: ignore[operator]
+        smallest = [(input.size(leading + i) - 1) * self.stride[i] - 2 * self.padding[i]
                     + self.dilation[i] * (self.kernel_size[i] - 1) + 1 for i in range(n)]
         largest = [low + step - 1 for low, step in zip(smallest, self.stride, strict=True)]
         if any(not low <= size <= high for low, size, high in zip(smallest, wanted, largest, strict=True)):

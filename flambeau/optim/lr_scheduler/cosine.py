@@ -75,7 +75,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         share = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * share / 2 for base in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Go on to the next epoch, or to any, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0

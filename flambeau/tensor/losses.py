@@ -1,0 +1,166 @@
+"""Losses over classes as users call them: any number of dimensions, probabilities for classes, smoothed labels."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..autograd.node import layer
+from ..ops.declare import REGISTRY
+from .apply import apply
+from .shaping import reshaped
+from .tensor import Tensor
+
+__all__ = ["cross_entropy", "nll_loss"]
+
+_INTEGERS = (np.dtype(np.int64), np.dtype(np.uint8))
+
+
+def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None, dtype: Any) -> None:
+    n, t = len(shape), target._array.shape
+    if n == 0:
+        raise ValueError(f"Expected 1 or more dimensions (got {n})")
+    if n != 1 and (not t or shape[0] != t[0]):
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({t[0] if t else 0}).")
+    classes = shape[0] if n == 1 else shape[1]
+    if n <= 2 and len(t) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if n == 1 and t not in ((), (1,)):
+        raise RuntimeError(f"size mismatch (got input: {list(shape)}, target: {list(t)})")
+    if target._array.dtype not in _INTEGERS:
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
+    if weight is not None:
+        if weight._array.shape != (classes,):
+            raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got "
+                               f"weight tensor of shape: {list(weight._array.shape)}")
+        if weight._array.dtype != dtype.numpy:
+            raise RuntimeError(f"expected scalar type {dtype.scalar_name} but found {weight.dtype.scalar_name}")
+    if n > 2 and t[1:] != shape[2:]:
+        if n == 4 and len(t) == 3:
+            raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(t)}")
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(t)}")
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+             ignore_index: int = -100) -> Tensor:
+    """Minus the log-probability of each target: -weight[t] · input[t].
+
+    Args:
+        input: log-probabilities, (C), (N, C) or (N, C, ...).
+        target: classes, (), (N) or (N, ...); those equal to `ignore_index` do not count.
+        weight: the weight of each class; the mean divides by the sum of the weights met.
+
+    Raises:
+        IndexError: a target is no class.
+        RuntimeError, ValueError: the shapes or dtypes do not fit.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.]]), torch.tensor([1]))
+    tensor(2.)
+    """
+    shape = input._array.shape
+    _check_classes(shape, target, weight, input.dtype)
+    how = {"reduction": "mean" if reduction == "elementwise_mean" else reduction, "ignore_index": ignore_index}
+    n = len(shape)
+    if n <= 2:
+        return apply(REGISTRY["_nll_loss"], [input, target, weight], how)  # type: ignore[no-any-return]
+    op = REGISTRY["_nll_loss2d"]
+    if n == 4:
+        return apply(op, [input, target, weight], how)  # type: ignore[no-any-return]
+    rest = prod(shape[2:])
+    flat = reshaped(input, (shape[0], shape[1], 1, rest))
+    loss = apply(op, [flat, reshaped(target, (shape[0], 1, rest)), weight], how)
+    if reduction == "none":
+        return reshaped(loss, (shape[0], *shape[2:]))
+    return loss  # type: ignore[no-any-return]
+
+
+def _over(x: Tensor, number: float) -> Tensor:
+    return apply(REGISTRY["_div_number"], [x], {"other": number})  # type: ignore[no-any-return]
+
+
+def _times(x: Tensor, number: float) -> Tensor:
+    return apply(REGISTRY["_mul_number"], [x], {"other": number})  # type: ignore[no-any-return]
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+                  ignore_index: int = -100, label_smoothing: float = 0.0) -> Tensor:
+    """nll_loss(log_softmax(input), target), or the cross entropy with the probabilities `target`.
+
+    Args:
+        input: logits, (C), (N, C) or (N, C, ...).
+        target: classes, as in `nll_loss`, or probabilities in the shape of `input`.
+        label_smoothing: the share of each target that is spread evenly over all classes.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
+    tensor(1.3863)
+    """
+    reduction = "mean" if reduction == "elementwise_mean" else reduction
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if input._array.ndim == 0:
+        raise RuntimeError("Expected input to have 1 or more dimensions (got 0)")
+    shape = input._array.shape
+    dim = 0 if len(shape) == 1 else 1
+    probabilities = target._array.shape == shape and target._array.dtype.kind in "fV"
+    if probabilities:
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        if weight is not None and weight._array.shape != (shape[dim],):
+            raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {shape[dim]} classes or no "
+                               f"classes but got weight tensor of shape: {list(weight._array.shape)}")
+    logs = apply(REGISTRY["log_softmax"], [input], {"dim": dim})
+    if probabilities:
+        return _with_probabilities(logs, target, weight, reduction, dim, label_smoothing)
+    loss = nll_loss(logs, target, weight, reduction, ignore_index)
+    if label_smoothing == 0:
+        return loss
+    return _smoothed(logs, loss, target, weight, reduction, ignore_index, dim, label_smoothing)
+
+
+def _with_probabilities(logs: Tensor, target: Tensor, weight: Tensor | None, reduction: str, dim: int,
+                        label_smoothing: float) -> Tensor:
+    fn = layer.functions
+    shape = logs._array.shape
+    if label_smoothing > 0:
+        shared = label_smoothing / shape[dim]
+        target = apply(REGISTRY["_add_number"], [_times(target, 1 - label_smoothing)], {"other": shared})
+    product = logs * target
+    if weight is not None:
+        product = product * reshaped(weight, [-1 if i == dim else 1 for i in range(len(shape))])
+    if reduction == "none":
+        return -fn.sum(product, dim)  # type: ignore[no-any-return]
+    total = -fn.sum(product)
+    if reduction == "sum":
+        return total  # type: ignore[no-any-return]
+    count = prod(shape) // max(shape[dim], 1)
+    return _over(total, count) if count else total * float("nan")
+
+
+def _smoothed(logs: Tensor, loss: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int,
+              dim: int, label_smoothing: float) -> Tensor:
+    fn = layer.functions
+    shape = logs._array.shape
+    if weight is not None:
+        weighted = logs * reshaped(weight, [-1 if i == dim else 1 for i in range(len(shape))])
+        smooth = -fn.sum(weighted, dim)
+    else:
+        smooth = -fn.sum(logs, dim)
+    ignored = fn.eq(target, ignore_index)
+    smooth = fn.masked_fill(smooth, ignored, 0.0)
+    if reduction == "mean":
+        total = fn.sum(smooth)
+        if weight is not None:
+            kept = fn.masked_fill(target, ignored, 0)
+            named = reshaped(fn.index_select(weight, 0, fn.flatten(kept)), kept._array.shape)
+            smooth = total / fn.sum(fn.masked_fill(named, ignored, 0.0))
+        else:
+            counted = fn.sum(fn.logical_not(ignored))
+            smooth = total / counted
+    elif reduction == "sum":
+        smooth = fn.sum(smooth)
+    shared = label_smoothing / shape[dim]
+    return _times(loss, 1 - label_smoothing) + _times(smooth, shared)

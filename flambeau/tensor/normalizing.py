@@ -1,0 +1,230 @@
+"""Normalizations as users call them: shapes checked, running averages moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd.node import layer
+from ..ops.declare import REGISTRY
+from .apply import apply
+from .tensor import Tensor, wrap
+
+__all__ = ["batch_norm", "group_norm", "layer_norm", "native_batch_norm", "native_group_norm", "native_layer_norm",
+           "rms_norm"]
+
+
+# ----- by channel ------------------------------------------------------------------------
+
+
+def _check_channels(input: Tensor, named: dict[str, Tensor | None], training: bool) -> None:
+    shape = input._array.shape
+    channels = shape[1] if len(shape) > 1 else 0
+    for name, x in named.items():
+        if x is not None:
+            if x._array.size != channels:
+                raise RuntimeError(f"{name} should contain {channels} elements not {x._array.size}")
+        elif name.startswith("running") and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+    kind = input._array.dtype
+    for x in named.values():
+        if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
+            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of "
+                               f"{'Float' if kind in dtypes.NARROW else input.dtype.scalar_name}")
+
+
+def _moved(average: Tensor | None, value: np.ndarray, momentum: float) -> None:
+    """average ← (1 - momentum) · average + momentum · value."""
+    if average is None:
+        return
+    a = average._array
+    if a.dtype in dtypes.NARROW:
+        a[...] = dtypes.cast((1 - momentum) * dtypes.widen(a) + momentum * value, a.dtype)
+    else:
+        kind = a.dtype.type
+        a[...] = kind(1 - momentum) * a + kind(momentum) * value
+
+
+def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, list[Any]]:
+    _check_channels(input, {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias},
+                    training)
+    kept: list[Any] = []
+    out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
+        "running_mean": None if running_mean is None or training else dtypes.widen(running_mean._array),
+        "running_var": None if running_var is None or training else dtypes.widen(running_var._array),
+        "training": training, "eps": eps, "kept": kept})
+    if training:
+        _moved(running_mean, kept[0], momentum)
+        if running_var is not None:
+            shape = input._array.shape
+            count = prod(shape) // max(shape[1], 1)
+            _moved(running_var, kept[2] * (count / max(count - 1, 1) if count != 1 else np.nan), momentum)
+    return out, kept
+
+
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+               cudnn_enabled: bool = False) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, by channel (dimension 1).
+
+    Args:
+        running_mean, running_var: used in evaluation; in training the batch's own statistics are used, and
+            move these by `momentum`.
+
+    Raises:
+        RuntimeError: a number of elements is not that of the channels.
+    """
+    return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
+
+
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                      running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:
+    """`batch_norm`, and in training the mean and 1 / √(var + eps) that it used."""
+    out, kept = _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)
+    if training:
+        return out, wrap(kept[0]), wrap(kept[1])
+    empty = np.empty(0, kept[0].dtype)
+    return out, wrap(empty), wrap(empty.copy())
+
+
+# ----- over the last dimensions ----------------------------------------------------------
+
+
+def _normalized(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, (tuple, list)):
+        raise TypeError(f"layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
+                        f"{type(shape).__name__}")
+    return tuple(map(int, shape))
+
+
+def _check_last(input: Tensor, normalized: tuple[int, ...], named: dict[str, Tensor | None], comma: str) -> None:
+    if not normalized:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+                           "but got normalized_shape = []")
+    for name, x in named.items():
+        if x is not None and x._array.shape != normalized:
+            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                               f"{list(x._array.shape)} and normalized_shape = {list(normalized)}")
+    shape = input._array.shape
+    if len(shape) < len(normalized) or shape[len(shape) - len(normalized):] != normalized:
+        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
+                           f"[*{comma}{', '.join(map(str, normalized))}], but got input of size{list(shape)}")
+
+
+def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
+                eps: float) -> tuple[Tensor, list[Any]]:
+    normalized = _normalized(normalized_shape)
+    _check_last(input, normalized, {"weight": weight, "bias": bias}, ", ")
+    kind = input._array.dtype
+    for x in (weight, bias):
+        if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
+            raise RuntimeError("mixed dtype (CPU): " + ("all inputs must share same datatype." if kind not in dtypes.NARROW
+                                                        else "expect parameter to have scalar type of Float"))
+    kept: list[Any] = []
+    return apply(REGISTRY["_layer_norm"], [input, weight, bias], {
+        "normalized_shape": normalized, "eps": eps, "kept": kept}), kept
+
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, over the last dimensions.
+
+    Args:
+        normalized_shape: the sizes of the dimensions to normalize over, also of weight and bias.
+
+    Raises:
+        RuntimeError: the sizes do not fit.
+
+    >>> import flambeau as torch
+    >>> torch.layer_norm(torch.tensor([[0., 2.]]), (2,), eps=0.)
+    tensor([[-1.,  1.]])
+    """
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """`layer_norm`, and the mean and 1 / √(var + eps) that it used."""
+    out, kept = _layer_norm(input, normalized_shape, weight, bias, eps)
+    shape = input._array.shape
+    n = len(tuple(normalized_shape))
+    size = (*shape[:len(shape) - n], *(1 for _ in range(n)))
+    kind = input._array.dtype
+    mean, rstd = (wrap(dtypes.cast(np.ascontiguousarray(a.reshape(size)), kind)) for a in kept)
+    return out, mean, rstd
+
+
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+             eps: float | None = None) -> Tensor:
+    """x / √(mean(x²) + eps) · weight, over the last dimensions.
+
+    Args:
+        eps: the dtype's own by default.
+
+    >>> import flambeau as torch
+    >>> torch.rms_norm(torch.tensor([[3., 4.]]), (2,))
+    tensor([[0.8485, 1.1314]])
+    """
+    normalized = _normalized(normalized_shape)
+    _check_last(input, normalized, {"weight": weight}, "")
+    fn = layer.functions
+    x = input
+    narrow = x._array.dtype in dtypes.NARROW
+    if narrow:
+        x = x.to(dtypes.float32)
+    if eps is None:
+        eps = dtypes.finfo(x.dtype.to_real()).eps
+    dims = tuple(range(-len(normalized), 0))
+    mean = fn.mean(fn.pow(x, 2), dims, True)
+    out = x * fn.rsqrt(apply(REGISTRY["_add_number"], [mean], {"other": eps}))
+    if weight is not None:
+        out = out * weight
+    return out.to(input.dtype) if narrow else out  # type: ignore[no-any-return]
+
+
+# ----- by group of channels --------------------------------------------------------------
+
+
+def _group_norm(input: Tensor, group: int, weight: Tensor | None, bias: Tensor | None,
+                eps: float) -> tuple[Tensor, list[Any]]:
+    kept: list[Any] = []
+    return apply(REGISTRY["_group_norm"], [input, weight, bias], {"group": group, "eps": eps, "kept": kept}), kept
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5, cudnn_enabled: bool = True) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, by sample and group of channels.
+
+    Raises:
+        RuntimeError: the channels do not fall into so many groups.
+
+    >>> import flambeau as torch
+    >>> torch.group_norm(torch.tensor([[0., 2., 3., 5.]]), 2, eps=0.)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    shape = input._array.shape
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if shape[1] % num_groups:
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                           f"{list(shape)} and num_groups={num_groups}")
+    for name, x in (("weight", weight), ("bias", bias)):
+        if x is not None and x._array.shape != (shape[1],):
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got "
+                               f"{name} of shape {list(x._array.shape)} and input of shape {list(shape)}")
+    return _group_norm(input, num_groups, weight, bias, eps)[0]
+
+
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm`, and the mean and 1 / √(var + eps) that it used, (N, group) each."""
+    out, kept = _group_norm(input, group, weight, bias, eps)
+    mean, rstd = (wrap(a.reshape(N, group)) for a in kept)
+    return out, mean, rstd
