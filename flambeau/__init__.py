@@ -20,6 +20,7 @@ from .autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .devices import (
     channels_last,
     channels_last_3d,

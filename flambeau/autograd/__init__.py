@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .interface import backward, grad
 from .modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-_ABOVE = {"Function": "flambeau.tensor.custom", "Variable": "flambeau.tensor.variable",
+_ABOVE = {"Function": "flambeau.tensor.custom", "Variable": "flambeau.autograd.variable",
           "NestedIOFunction": "flambeau.tensor.custom",
           "gradcheck": "flambeau.autograd.gradcheck", "gradgradcheck": "flambeau.autograd.gradcheck"}
 _MODULES = ("forward_ad", "function", "functional", "graph", "grad_mode", "profiler", "anomaly_mode", "variable")
@@ -30,4 +31,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = ["backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad", "set_detect_anomaly",
+           "set_grad_enabled"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..backends.errstate import IGNORE, reset_state, set_state
 from .accumulate import accumulate, add_arrays
+from .anomaly_mode import Anomaly, check, explain
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, Node, layer
 
@@ -138,11 +139,21 @@ class _Run:
                 g = self.prehooks(node, extra, g)
             if node.outputs is not None and node.materializes:
                 g = _materialized(node, g, self.create)
-            found = node.vjp(g, self.create)
+            found = self.watched(node, g) if Anomaly.enabled else node.vjp(g, self.create)
             if not self.retain:
                 node.release()
         if extra is not None and extra.post_hooks:
             found = self.posthooks(node, extra, found, g)
+        return found
+
+    def watched(self, node: Node, g: Any) -> Any:
+        """A node's rules in anomaly mode: an error shows where the node was made."""
+        try:
+            found = node.vjp(g, self.create)
+        except Exception:
+            explain(node)
+            raise
+        check(node, found)
         return found
 
     def step(self, node: Node) -> None:
@@ -401,7 +412,7 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
     Returns:
         The gradients captured at the targets: arrays, or tensors if `create`.
     """
-    if targets is None and not create and not LeafHooks.count:
+    if targets is None and not create and not LeafHooks.count and not Anomaly.enabled:
         _run_plainly(roots, cotangents, retain)
         return {}
     run = _Run(retain, create)

@@ -1,34 +1,14 @@
-"""Grad mode and inference mode: whether operators record what they do.
-
-Each mode is a context variable, so it belongs to one thread (and, in asyncio, to one task);
-a new thread starts with gradients enabled, as in PyTorch.
-"""
+"""Grad mode and inference mode as blocks and decorators: whether operators record what they do."""
 
 from __future__ import annotations
 
 import functools
-from contextvars import ContextVar
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, Self, TypeVar, overload
 
-grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
-inference: ContextVar[bool] = ContextVar("inference_mode", default=False)
+from ..modes import grad_mode, inference, is_grad_enabled, is_inference_mode_enabled
 
-F = TypeVar("F")
-
-
-def is_grad_enabled() -> bool:
-    """Whether operators record a graph in this thread.
-
-    >>> import flambeau as torch
-    >>> torch.is_grad_enabled()
-    True
-    """
-    return grad_mode.get()
-
-
-def is_inference_mode_enabled() -> bool:
-    """Whether `inference_mode` is on in this thread."""
-    return inference.get()
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode:
@@ -63,7 +43,7 @@ class _Mode:
             def wrapped(*args: Any, **kwargs: Any) -> Any:
                 with self._fresh():
                     return function(*args, **kwargs)
-        return wrapped
+        return wrapped  # type: ignore[return-value]
 
     def _generator(self, generator: Any) -> Any:
         try:
@@ -90,6 +70,10 @@ class _NoArgumentMode(_Mode):
     # `@no_grad` without parentheses decorates too
     prev: bool
 
+    @overload
+    def __new__(cls) -> Self: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: Any = None) -> Any:
         self = object.__new__(cls)
         return self if function is None else self(function)
@@ -196,3 +180,7 @@ class inference_mode(_Mode):
 
     def _fresh(self) -> inference_mode:
         return inference_mode(self.mode)
+
+
+__all__ = ["enable_grad", "grad_mode", "inference", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
+           "no_grad", "set_grad_enabled"]

@@ -11,10 +11,10 @@ from typing import Any
 
 from ..autograd.interface import grad as gradients
 from ..autograd.modes import enable_grad, grad_mode
+from ..modes import special
 from ..tensor import Tensor
 from ..tensor import functions as fn
 from ..tensor.forward_mode import dual_level, make_dual, ungraphed, unpack_dual
-from ..tensor.interpreting import special
 from .trees import flatten, tensors_only
 
 

@@ -10,6 +10,7 @@ from ..tensor import Tensor
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """The leaves of nested tuples, lists and dicts, and what builds the same nest from other leaves."""
+    make: Callable[[list[Any]], Any]
     if isinstance(tree, dict):
         keys = list(tree)
         parts = [flatten(tree[k]) for k in keys]

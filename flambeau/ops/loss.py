@@ -127,7 +127,7 @@ huber_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, delta: _t
 
 def _not_differentiable(function: str, name: str, x: Any) -> None:
     if x is not None and x.requires_grad:
-        from ..autograd.modes import is_grad_enabled
+        from ..modes import is_grad_enabled
 
         if is_grad_enabled():
             raise RuntimeError(f"The function '{function}' is not differentiable with respect to argument '{name}'. "
@@ -261,14 +261,16 @@ def _nll_loss2d(xp, input, target, weight=None, *, reduction="mean", ignore_inde
     return xp.pick_classes(input, target, weight, reduction, ignore_index)
 
 
-@linear("g", node="NllLossBackwardBackward0", edgeless=("target", "weight"), expose=())
-def _nll_loss_backward(xp, g, target, weight=None, *, size, reduction, ignore_index):
-    """The transpose of `_nll_loss`: the cotangent at each class named, zeros elsewhere."""
-    return xp.place_classes(g, target, weight, size, reduction, ignore_index)
+@linear("grad_output", node="NllLossBackwardBackward0", edgeless=("target", "weight"), expose=())
+def _nll_loss_backward(xp, grad_output, input, target, weight=None, *, reduction, ignore_index):
+    """The transpose of `_nll_loss`: the cotangent at each class named, zeros elsewhere, in the input's shape."""
+    return xp.place_classes(grad_output, target, weight, input.shape, reduction, ignore_index)
 
 
 for _op in (_nll_loss, _nll_loss2d):
-    _op.vjp(input=lambda xp, g, target, weight, input_shape, reduction, ignore_index: xp._nll_loss_backward(
-        g, target, weight, size=input_shape, reduction=reduction, ignore_index=ignore_index))
-_nll_loss_backward.vjp(g=lambda xp, g, target, weight, reduction, ignore_index: xp._nll_loss(
-    g, target, weight, reduction=reduction, ignore_index=ignore_index))
+    _op.vjp(input=lambda xp, g, input, target, weight, reduction, ignore_index: xp._nll_loss_backward(
+        g, input, target, weight, reduction=reduction, ignore_index=ignore_index))
+_nll_loss_backward.vjp(
+    grad_output=lambda xp, g, target, weight, reduction, ignore_index: xp._nll_loss(
+        g, target, weight, reduction=reduction, ignore_index=ignore_index),
+    input=lambda xp, input: xp.zeros_like(input))

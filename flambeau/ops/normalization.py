@@ -118,7 +118,8 @@ def _group_norm_backward(xp, g, input, weight=None, *, group, eps, kept, needs):
     """The cotangents of input, weight and bias."""
     shape = input.shape
     n, c = shape[0], shape[1]
-    by_group, by_channel = (n, group, -1), (n, c, -1)
+    length = _numel(shape, range(2, len(shape)))
+    by_group, by_channel = (n, group, c // group * length), (n, c, length)
     y, rstd = _standardized(xp, xp.reshape(input, by_group), (2,), eps)
     flat = xp.reshape(g, by_channel)
     by_input = None

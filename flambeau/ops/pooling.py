@@ -19,15 +19,16 @@ def _gather_planes(xp, input, *, index, dims):
     return xp.gather_planes(input, index, dims)
 
 
-@linear(node="MaxPool2DWithIndicesBackwardBackward0", **_POOL)
-def _scatter_planes(xp, input, *, index, spatial, overlapping):
-    """Zeros (*planes, *spatial) with the input added at flat indices."""
-    return xp.scatter_planes(input, index, spatial, overlapping)
+@linear("grad_output", node="MaxPool2DWithIndicesBackwardBackward0", **_POOL)
+def _scatter_planes(xp, grad_output, input, *, index, dims, overlapping):
+    """Zeros like the input, with the cotangent added at flat indices of its planes."""
+    return xp.scatter_planes(grad_output, index, input.shape[len(input.shape) - dims:], overlapping)
 
 
-_gather_planes.vjp(input=lambda xp, g, input_shape, index, dims: xp._scatter_planes(
-    g, index=index, spatial=input_shape[len(input_shape) - dims:], overlapping=True))
-_scatter_planes.vjp(input=lambda xp, g, index, spatial: xp._gather_planes(g, index=index, dims=len(spatial)))
+_gather_planes.vjp(input=lambda xp, g, input, index, dims: xp._scatter_planes(
+    g, input, index=index, dims=dims, overlapping=True))
+_scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, index=index, dims=dims),
+                    input=lambda xp, input: xp.zeros_like(input))
 
 
 # ----- maxima ---------------------------------------------------------------------------
@@ -50,8 +51,8 @@ def _overlap(kernel, stride):
 
 
 for _op in (_max_pool2d, _max_pool3d):
-    _op.vjp(input=lambda xp, g, input_shape, kernel_size, stride, dilation, kept: xp._scatter_planes(
-        g, index=kept[0], spatial=input_shape[-len(kernel_size):],
+    _op.vjp(input=lambda xp, g, input, kernel_size, stride, dilation, kept: xp._scatter_planes(
+        g, input, index=kept[0], dims=len(kernel_size),
         overlapping=_overlap(kernel_size, stride) or max(dilation) > 1))
     _op.jvp(lambda xp, t_input, kernel_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(kernel_size)))
 
@@ -71,8 +72,8 @@ def _adaptive_max_pool3d(xp, input, *, output_size, kept):
 
 
 for _op in (_adaptive_max_pool2d, _adaptive_max_pool3d):
-    _op.vjp(input=lambda xp, g, input_shape, output_size, kept: xp._scatter_planes(
-        g, index=kept[0], spatial=input_shape[-len(output_size):], overlapping=True))
+    _op.vjp(input=lambda xp, g, input, output_size, kept: xp._scatter_planes(
+        g, input, index=kept[0], dims=len(output_size), overlapping=True))
     _op.jvp(lambda xp, t_input, output_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(output_size)))
 
 
@@ -107,22 +108,25 @@ def _avg_pool3d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_inc
     return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@linear(node="AvgPool2DBackwardBackward0", **_POOL)
-def _avg_pool_backward(xp, input, *, spatial, kernel_size, stride, padding, ceil_mode, count_include_pad,
+@linear("grad_output", node="AvgPool2DBackwardBackward0", **_POOL)
+def _avg_pool_backward(xp, grad_output, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad,
                        divisor_override):
-    """The transpose of the mean: to each element its share of the windows it lies in."""
-    return xp.avg_pool_backward(input, spatial, kernel_size, stride, padding, count_include_pad, divisor_override)
+    """The transpose of the mean: to each element of the input its share of the windows it lies in."""
+    return xp.avg_pool_backward(grad_output, input.shape[len(input.shape) - len(kernel_size):], kernel_size, stride,
+                                padding, count_include_pad, divisor_override)
 
 
 for _op in (_avg_pool2d, _avg_pool3d):
-    _op.vjp(input=lambda xp, g, input_shape, kernel_size, stride, padding, ceil_mode, count_include_pad,
+    _op.vjp(input=lambda xp, g, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
             divisor_override: xp._avg_pool_backward(
-                g, spatial=input_shape[-len(kernel_size):], kernel_size=kernel_size, stride=stride, padding=padding,
-                ceil_mode=ceil_mode, count_include_pad=count_include_pad, divisor_override=divisor_override))
-_avg_pool_backward.vjp(input=lambda xp, g, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                       divisor_override: (xp._avg_pool2d if len(kernel_size) == 2 else xp._avg_pool3d)(
-    g, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
-    count_include_pad=count_include_pad, divisor_override=divisor_override))
+                g, input, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
+                count_include_pad=count_include_pad, divisor_override=divisor_override))
+_avg_pool_backward.vjp(
+    grad_output=lambda xp, g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+        xp._avg_pool2d if len(kernel_size) == 2 else xp._avg_pool3d)(
+            g, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad, divisor_override=divisor_override),
+    input=lambda xp, input: xp.zeros_like(input))
 
 
 @linear(node="AdaptiveAvgPool2DBackward0", refuses=lacks("adaptive_avg_pool2d", "bool", "integer", "complex"), **_POOL)
@@ -138,15 +142,15 @@ def _adaptive_avg_pool3d(xp, input, *, output_size):
     return xp.adaptive_avg_pool(input, output_size)
 
 
-@linear(node="AdaptiveAvgPool2DBackwardBackward0", **_POOL)
-def _adaptive_avg_pool_backward(xp, input, *, spatial):
-    """The transpose of the adaptive mean."""
-    return xp.adaptive_avg_pool_backward(input, spatial)
+@linear("grad_output", node="AdaptiveAvgPool2DBackwardBackward0", **_POOL)
+def _adaptive_avg_pool_backward(xp, grad_output, input, *, output_size):
+    """The transpose of the adaptive mean, in the input's shape."""
+    return xp.adaptive_avg_pool_backward(grad_output, input.shape[len(input.shape) - len(output_size):])
 
 
 for _op in (_adaptive_avg_pool2d, _adaptive_avg_pool3d):
-    _op.vjp(input=lambda xp, g, input_shape, output_size: xp._adaptive_avg_pool_backward(
-        g, spatial=input_shape[-len(output_size):]))
-_adaptive_avg_pool_backward.vjp(input=lambda xp, g, input_shape, spatial: (
-    xp._adaptive_avg_pool2d if len(spatial) == 2 else xp._adaptive_avg_pool3d)(
-        g, output_size=input_shape[-len(spatial):]))
+    _op.vjp(input=lambda xp, g, input, output_size: xp._adaptive_avg_pool_backward(g, input, output_size=output_size))
+_adaptive_avg_pool_backward.vjp(
+    grad_output=lambda xp, g, output_size: (
+        xp._adaptive_avg_pool2d if len(output_size) == 2 else xp._adaptive_avg_pool3d)(g, output_size=output_size),
+    input=lambda xp, input: xp.zeros_like(input))

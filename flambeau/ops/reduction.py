@@ -130,10 +130,7 @@ def nanmean(xp, input, *, dim=None, keepdim=False, dtype=None):
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
                            f"{input.dtype.scalar_name}")
-    from ..autograd.modes import no_grad
-
-    with no_grad():
-        count = xp.sum(input == input, dim, keepdim)
+    count = xp.sum(input == input, dim, keepdim)
     return xp.nansum(input, dim, keepdim, dtype=dtype) / count
 
 

@@ -331,13 +331,23 @@ for _op in (split, split_with_sizes):
 
 @linear(name="unsafe_split", many=True, expose=("torch", "method"), widens=False, **_VIEW)
 def unsafe_split(xp, input, *, split_size, dim=0):
-    """`split`, without telling autograd that the pieces share memory."""
+    """`split`, without telling autograd that the pieces share memory.
+
+    >>> import flambeau as torch
+    >>> torch.unsafe_split(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
     return xp.split(input, split_size, dim)
 
 
 @linear(name="unsafe_split_with_sizes", many=True, expose=("torch", "method"), widens=False, **_VIEW)
 def unsafe_split_with_sizes(xp, input, *, split_sizes, dim=0):
-    """`split_with_sizes`, without telling autograd that the pieces share memory."""
+    """`split_with_sizes`, without telling autograd that the pieces share memory.
+
+    >>> import flambeau as torch
+    >>> torch.unsafe_split_with_sizes(torch.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
     return xp.split_with_sizes(input, split_sizes, dim)
 
 
@@ -348,31 +358,54 @@ for _op in (unsafe_split, unsafe_split_with_sizes):
 # ----- copies under a view's name ------------------------------------------------------------
 
 
-def _copying(of: Op, name: str, expose: tuple[str, ...] = ("torch",)) -> None:
-    """Declare the operator that gives a copy of what the view `of` shows."""
-    shows, many = of.forward, of.many
+def _copying(of: Op, name: str, example: str = "", shows: str = "") -> None:
+    """Declare the operator that gives a copy of what the view `of` shows.
+
+    Args:
+        example: a call on a (2, 3) tensor `x`, for the docstring.
+        shows: the shape of its result, or of its first result.
+    """
+    forward_of, many = of.forward, of.many
 
     def forward(xp, input, **params):
-        found = shows(xp, input, **params)
+        found = forward_of(xp, input, **params)
         return [a.copy() for a in found] if many else found.copy()
 
+    doc = f"A copy of what `{of.name}` shows."
+    if example:
+        first = "[0]" if many else ""
+        doc += f"""
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(2, 3)
+    >>> torch.{name}({example}){first}.shape
+    flambeau.Size({shows})
+    """
     copied = object.__new__(Op)
     copied.__dict__.update(of.__dict__)
-    copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", expose=expose, plans={},
-                           aliases=(), multi_view=False, exact_out=True, doc=f"A copy of what `{of.name}` shows.")
+    copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", plans={}, doc=doc,
+                           expose=("torch",) if example else (), aliases=(), multi_view=False, exact_out=True)
     REGISTRY[name] = copied
 
 
-for _op, _name in ((view_, "view_copy"), (alias, "alias_copy"), (t, "t_copy"), (transpose, "transpose_copy"),
-                   (permute, "permute_copy"), (expand, "expand_copy"), (unsqueeze, "unsqueeze_copy"),
-                   (select, "select_copy"), (slice_, "slice_copy"), (diagonal, "diagonal_copy"),
-                   (unfold, "unfold_copy"), (unbind, "unbind_copy"), (split, "split_copy"),
-                   (split_with_sizes, "split_with_sizes_copy")):
-    _copying(_op, _name)
-_copying(squeeze_all, "_squeeze_all_copy", expose=())
-_copying(squeeze_dim, "_squeeze_dim_copy", expose=())
-_copying(squeeze_dims, "_squeeze_dims_copy", expose=())
-_copying(as_strided, "_as_strided_copy", expose=())
+_copying(view_, "view_copy", "x, (6,)", "[6]")
+_copying(alias, "alias_copy", "x", "[2, 3]")
+_copying(t, "t_copy", "x", "[3, 2]")
+_copying(transpose, "transpose_copy", "x, 0, 1", "[3, 2]")
+_copying(permute, "permute_copy", "x, (1, 0)", "[3, 2]")
+_copying(expand, "expand_copy", "x, (4, 2, 3)", "[4, 2, 3]")
+_copying(unsqueeze, "unsqueeze_copy", "x, 0", "[1, 2, 3]")
+_copying(select, "select_copy", "x, 0, 1", "[3]")
+_copying(slice_, "slice_copy", "x, 0, 0, 1", "[1, 3]")
+_copying(diagonal, "diagonal_copy", "x", "[2]")
+_copying(unfold, "unfold_copy", "x, 1, 2, 1", "[2, 2, 2]")
+_copying(unbind, "unbind_copy", "x", "[3]")
+_copying(split, "split_copy", "x, 1", "[1, 3]")
+_copying(split_with_sizes, "split_with_sizes_copy", "x, [1, 1]", "[1, 3]")
+_copying(squeeze_all, "_squeeze_all_copy")
+_copying(squeeze_dim, "_squeeze_dim_copy")
+_copying(squeeze_dims, "_squeeze_dims_copy")
+_copying(as_strided, "_as_strided_copy")
 
 
 @linear(expose=("torch", "method"), widens=False, **_VIEW)
@@ -482,19 +515,36 @@ as_strided_scatter.jvp(lambda xp, input, src, t_input, t_src, geometry: xp._repl
 
 @composite(expose=("method",))
 def view_as(input, other):
-    """`view` under the other's shape."""
+    """`view` under the other's shape.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).view_as(torch.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return input.view(other.shape)
 
 
 @composite(expose=("method",))
 def expand_as(input, other):
-    """`expand` to the other's shape."""
+    """`expand` to the other's shape.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1).expand_as(torch.ones(3))
+    tensor([1., 1., 1.])
+    """
     return input.expand(other.shape)
 
 
 @composite(expose=("method",))
 def reshape_as(input, other):
-    """`reshape` to the other's shape."""
+    """`reshape` to the other's shape.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).reshape_as(torch.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return input.reshape(other.shape)
 
 

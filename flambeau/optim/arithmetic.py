@@ -132,12 +132,13 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
         state: tensors in the parameter's shape, or None.
         differentiable: record what the rule does.
     """
-    array = None if differentiable else getattr(param, "_array", None)
+    array: Any = None if differentiable else getattr(param, "_array", None)
     values = None if array.__class__ is not np.ndarray else _arrays_of(array, grad, state)
     if values is None:
         if param.is_complex():
             # real and imaginary parts are two parameters
-            param, grad, *state = (None if t is None else fn.view_as_real(t) for t in (param, grad, *state))
+            param, grad, *parts = (None if t is None else fn.view_as_real(t) for t in (param, grad, *state))
+            state = tuple(parts)
         rule(tensors, param, grad, *state, *scalars)
         return
     size = array.size

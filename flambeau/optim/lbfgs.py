@@ -74,7 +74,7 @@ class LBFGS(Optimizer):
             p.copy_(values)
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:
+    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Iterate; returns the first loss."""
         group = self.param_groups[0]
         lr = number(group["lr"])

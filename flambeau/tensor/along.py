@@ -15,10 +15,10 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
+from ..modes import special
 from ..ops.declare import Op
 from .apply import apply, gradient_edge, kernel_of
 from .fast import F32, F64, asarray, ndarray, new
-from .interpreting import special
 from .returns import named_result
 from .tensor import Tensor, wrap
 

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.anomaly_mode import Anomaly, remember
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..backends.numpy import ArrayNamespace, primitives
+from ..modes import special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
-from .interpreting import special
 from .tensor import Tensor, wrap
 
 ndarray = np.ndarray
@@ -286,6 +287,8 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     if any(versions):
         node.versions = tuple(versions)
     node.consts = tuple([_const(what, which, inputs, params, op) for what, which in plan.consts])
+    if Anomaly.enabled:
+        remember(node)
     first = outs[0]._array
     node.outputs = None if op.n_outputs == 1 else tuple((o._array.shape, o._array.dtype) for o in outs)
     node.fix = _fix(op, inputs, first)

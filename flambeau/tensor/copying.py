@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 
 from .. import config, devices, dtypes
-from ..backends.numpy.memory import CHANNELS_LAST, address, copy_as, filled, is_contiguous, owner, refuse_number, strided
+from ..backends.numpy.memory import (
+    CHANNELS_LAST,
+    address,
+    copy_as,
+    filled,
+    is_contiguous,
+    owner,
+    refuse_number,
+    strided,
+)
 from ..dtypes import dtype as dtype_type
+from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .inplace import check_overlap, overwrite
-from .interpreting import special
-from .interpreting import special
 from .shaping import expand
 from .tensor import Tensor, wrap
 from .viewing import copying

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..autograd.modes import enable_grad, grad_mode, no_grad
 from ..autograd.node import FREED_MESSAGE, Node, _modified, _modified_output, layer, next_number
+from ..modes import special
 from .apply import as_view, gradient_edge
 from .inplace import check_writable, rebase
-from .interpreting import special
 from .tensor import Tensor, wrap, wrap_output
 
 

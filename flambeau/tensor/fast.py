@@ -16,9 +16,9 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import quietly
+from ..modes import special
 from ..ops.declare import Op
 from .apply import gradient_edge, kernel_of
-from .interpreting import special
 from .tensor import Tensor
 
 ndarray = np.ndarray

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from ..autograd.modes import enable_grad, grad_mode
 from ..autograd.node import OpNode, layer
+from ..modes import special
 from ..ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
 from .apply import apply
-from .interpreting import special
 from .tensor import Tensor, wrap
 
 

@@ -25,14 +25,14 @@ from .activation import *  # noqa: E402, F403
 from .arithmetic import *  # noqa: E402, F403
 from .comparison import *  # noqa: E402, F403
 from .complex import *  # noqa: E402, F403
-from .copying import *  # noqa: E402, F403
 from .contraction import *  # noqa: E402, F403
 from .convolving import *  # noqa: E402, F403
+from .copying import *  # noqa: E402, F403
 from .creation import *  # noqa: E402, F403
 from .indexing import *  # noqa: E402, F403
 from .joining import *  # noqa: E402, F403
-from .losses import *  # noqa: E402, F403
 from .legacy import *  # noqa: E402, F403
+from .losses import *  # noqa: E402, F403
 from .memory import *  # noqa: E402, F403
 from .neural import *  # noqa: E402, F403
 from .normalizing import *  # noqa: E402, F403

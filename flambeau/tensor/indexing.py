@@ -15,12 +15,12 @@ import numpy as np
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
 from ..backends.numpy.indexing import put_at
+from ..modes import special
 from ..ops.declare import REGISTRY, Op
 from .apply import apply, kernel_of
 from .binding import bind, functions_of, in_place, write_out
-from .inplace import check_overlap, overwrite, write
-from .interpreting import special
 from .copying import copy_, fill_
+from .inplace import check_overlap, overwrite, write
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 from .viewing import Step, plan_keeping, viewed_in_steps, viewing

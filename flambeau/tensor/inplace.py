@@ -13,10 +13,10 @@ import numpy as np
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
+from ..modes import special
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
 from .apply import _operands, gradient_edge, kernel_of, promoted_type, record
-from .interpreting import special
 from .tensor import Tensor, wrap
 from .views import CopySlices, Geometry
 

@@ -11,11 +11,11 @@ import numpy as np
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
 from ..devices import contiguous_format
+from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import wrap_dim
 from .apply import apply
 from .binding import functions_of
-from .interpreting import special
 from .shaping import as_ints, expand, reshape, unsqueeze, view
 from .tensor import Tensor, wrap
 

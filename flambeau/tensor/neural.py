@@ -180,6 +180,10 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if enable_gqa:
         times = query._array.shape[-3] // key._array.shape[-3]
         key, value = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
+    narrow = query.dtype if query._array.dtype in dtypes.NARROW else None
+    if narrow is not None:
+        query, key, value = (x.to(dtypes.float32) for x in (query, key, value))
+        mask = None if mask is None else mask.to(dtypes.float32)
     # the root of the scale on either side: products stay in range
     factor = {"other": math.sqrt(1 / math.sqrt(width) if scale is None else scale) if width else 1.0}
     scaled = apply(REGISTRY["_mul_number"], [query], factor)
@@ -190,7 +194,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     weights = apply(REGISTRY["_safe_softmax"], [scores], {"dim": -1})
     if dropout_p > 0:
         weights = dropout(weights, dropout_p, True)
-    return matmul(weights, value)
+    found = matmul(weights, value)
+    return found if narrow is None else found.to(narrow)  # type: ignore[no-any-return]
 
 
 METHODS: dict[str, Any] = {}

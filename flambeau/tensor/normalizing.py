@@ -58,7 +58,7 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
         "running_mean": None if running_mean is None or training else dtypes.widen(running_mean._array),
         "running_var": None if running_var is None or training else dtypes.widen(running_var._array),
         "training": training, "eps": eps, "kept": kept})
-    if training:
+    if training and input._array.size:
         _moved(running_mean, kept[0], momentum)
         if running_var is not None:
             shape = input._array.shape
@@ -86,9 +86,11 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
                       running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:
     """`batch_norm`, and in training the mean and 1 / √(var + eps) that it used."""
     out, kept = _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)
+    given = next((x._array.dtype for x in (weight, bias, running_mean, running_var) if x is not None),
+                 input._array.dtype)
     if training:
-        return out, wrap(kept[0]), wrap(kept[1])
-    empty = np.empty(0, kept[0].dtype)
+        return out, wrap(dtypes.cast(kept[0], given)), wrap(dtypes.cast(kept[1], given))
+    empty = np.empty(0, given)
     return out, wrap(empty), wrap(empty.copy())
 
 
@@ -226,5 +228,6 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm`, and the mean and 1 / √(var + eps) that it used, (N, group) each."""
     out, kept = _group_norm(input, group, weight, bias, eps)
-    mean, rstd = (wrap(a.reshape(N, group)) for a in kept)
+    given = next((x._array.dtype for x in (weight, bias) if x is not None), input._array.dtype)
+    mean, rstd = (wrap(dtypes.cast(a.reshape(N, group), given)) for a in kept)
     return out, mean, rstd

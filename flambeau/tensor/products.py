@@ -15,11 +15,11 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import FREED, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import quietly
+from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
 from .apply import apply, gradient_edge
 from .binding import functions_of, write_out
-from .interpreting import special
 from .shaping import reshaped
 from .tensor import Tensor
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from ..backends.numpy.memory import element_strides
 from ..devices import contiguous_format
+from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import Size, infer_size, wrap_dim
 from .apply import apply, arrays
 from .binding import functions_of
-from .interpreting import special
 from .tensor import Tensor, wrap
 from .viewing import viewing
 from .views import Geometry

@@ -39,7 +39,8 @@ def test_gradients_of_two_leaves_do_not_share_memory():
     g = torch.ones(2)
     (x + y).backward(g)
     x.grad[0] = 7.0
-    assert y.grad.tolist() == [1.0, 1.0] and g.tolist() == [1.0, 1.0]
+    assert y.grad.tolist() == [1.0, 1.0]
+    assert g.tolist() == [1.0, 1.0]
 
 
 def test_a_leaf_never_takes_over_what_the_graph_saved():
@@ -136,7 +137,8 @@ def test_higher_orders():
     third, = torch.autograd.grad(second, x, create_graph=True)
     fourth, = torch.autograd.grad(third, x)
     assert [t.item() for t in (first, second, third, fourth)] == [32.0, 48.0, 48.0, 24.0]
-    assert first.requires_grad and not fourth.requires_grad
+    assert first.requires_grad
+    assert not fourth.requires_grad
 
 
 def test_create_graph_in_backward_warns_of_the_cycle():
@@ -165,7 +167,8 @@ def test_the_engine_is_usable_after_a_hook_raised():
     handle = y.register_hook(fail)
     with pytest.raises(ValueError, match="no"):
         y.sum().backward()
-    assert torch.is_grad_enabled() and x.grad is None
+    assert torch.is_grad_enabled()
+    assert x.grad is None
     handle.remove()
     (x * 3).sum().backward()
     assert x.grad.tolist() == [3.0, 3.0]

@@ -27,7 +27,8 @@ class Square(torch.autograd.Function):
 def test_forward_backward_and_the_names():
     x = torch.tensor([3.0], requires_grad=True)
     y = Square.apply(x)
-    assert type(y.grad_fn).__name__ == "SquareBackward" and y.grad_fn.name() == "SquareBackward"
+    assert type(y.grad_fn).__name__ == "SquareBackward"
+    assert y.grad_fn.name() == "SquareBackward"
     y.sum().backward()
     assert x.grad.tolist() == [6.0]
 
@@ -115,7 +116,9 @@ def test_mark_dirty_and_non_differentiable():
     x = torch.tensor([1.0], requires_grad=True)
     y = x * 1
     z, flags = AddOne.apply(y)
-    assert z is y and not flags.requires_grad and z.grad_fn.name() == "AddOneBackward"
+    assert z is y
+    assert not flags.requires_grad
+    assert z.grad_fn.name() == "AddOneBackward"
     z.sum().backward()
     assert x.grad.tolist() == [10.0]
 
@@ -132,7 +135,8 @@ def test_an_input_returned_as_it_is():
 
     x = torch.tensor([1.0], requires_grad=True)
     y = Same.apply(x)
-    assert y is not x and y.data_ptr() == x.data_ptr()
+    assert y is not x
+    assert y.data_ptr() == x.data_ptr()
     y.sum().backward()
     assert x.grad.tolist() == [7.0]
 
@@ -199,4 +203,5 @@ def test_wrong_gradients_are_refused(returned, message):
 def test_nothing_is_recorded_without_grad():
     with torch.no_grad():
         y = Square.apply(torch.tensor([1.0], requires_grad=True))
-    assert y.grad_fn is None and not y.requires_grad
+    assert y.grad_fn is None
+    assert not y.requires_grad

@@ -20,7 +20,8 @@ def test_a_hook_that_returns_nothing_leaves_it():
     x = torch.tensor(2.0, requires_grad=True)
     x.register_hook(lambda g: seen.append(g.item()))
     (x * x).backward()
-    assert seen == [4.0] and x.grad.item() == 4.0
+    assert seen == [4.0]
+    assert x.grad.item() == 4.0
 
 
 def test_hooks_run_in_order_and_see_each_others_result():
@@ -89,7 +90,8 @@ def test_retain_grad_sees_what_the_hooks_left():
     y.retain_grad()
     y.register_hook(lambda g: g * 5)
     y.backward()
-    assert y.grad.item() == 5.0 and y.retains_grad
+    assert y.grad.item() == 5.0
+    assert y.retains_grad
 
 
 def test_post_accumulate_hooks_see_the_tensor():

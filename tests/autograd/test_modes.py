@@ -31,7 +31,8 @@ def test_modes_decorate_functions_and_generators():
         yield torch.is_grad_enabled()
         yield torch.is_grad_enabled()
 
-    assert not function() and not bare()
+    assert not function()
+    assert not bare()
     inside = []
     for value in generator():
         inside.append(value)
@@ -54,8 +55,10 @@ def test_inference_mode():
     x = torch.ones(2, requires_grad=True)
     with torch.inference_mode():
         y = x * 2
-        assert torch.is_inference_mode_enabled() and not torch.is_grad_enabled()
-    assert y.is_inference() and not y.requires_grad
+        assert torch.is_inference_mode_enabled()
+        assert not torch.is_grad_enabled()
+    assert y.is_inference()
+    assert not y.requires_grad
     with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
         _ = y._version
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):

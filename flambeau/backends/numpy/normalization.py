@@ -36,6 +36,10 @@ def _by_channel(x: Any) -> Any:
 
 def _batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, eps: float,
                 kept: list[Any]) -> Any:
+    if not x.size:
+        nothing = np.zeros(x.shape[1] if x.ndim > 1 else 0, x.dtype)
+        kept[:] = (nothing, nothing, nothing)
+        return x.copy()
     rows = _by_channel(x)
     n, c, length = rows.shape
     across = (1, c, 1)
@@ -57,6 +61,8 @@ def _batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: 
 
 def _batch_norm_backward(g: Any, x: Any, weight: Any = None, *, training: bool, eps: float, kept: list[Any],
                          needs: Any) -> Any:
+    if not x.size:
+        return g.copy(), np.zeros_like(kept[0]), np.zeros_like(kept[0])
     rows, flat = _by_channel(x), _by_channel(g)
     n, c, length = rows.shape
     across = (1, c, 1)

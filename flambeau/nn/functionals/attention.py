@@ -125,7 +125,7 @@ def multi_head_attention_forward(
             raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
                                  f"{value.shape[:2]}")
         biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        weights: tuple[Any, ...] = (q_proj_weight, k_proj_weight, v_proj_weight)
         for name, weight in zip("qkv", weights, strict=True):
             if weight is None:
                 raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")

@@ -202,17 +202,19 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = var * fn.ones_like(input)
+        spread: Tensor = var * fn.ones_like(input)
     elif fn.any(var < 0):
         raise ValueError("var has negative entry/entries")
-    if var.size() != input.size():
-        if input.size()[:-1] == var.size():
-            var = fn.unsqueeze(var, -1)
-        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1) and not _spans(var, input):
+    else:
+        spread = var
+    if spread.size() != input.size():
+        if input.size()[:-1] == spread.size():
+            spread = fn.unsqueeze(spread, -1)
+        elif not (input.size()[:-1] == spread.size()[:-1] and spread.size(-1) == 1) and not _spans(spread, input):
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    clamped = var.clone()
+    clamped = spread.clone()
     with no_grad():
         clamped.clamp_(min=eps)
     loss = 0.5 * (fn.log(clamped) + (input - target) ** 2 / clamped)

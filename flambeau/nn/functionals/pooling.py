@@ -88,7 +88,7 @@ def sizes_or_own(output_size: Any, input: Tensor, rank: int) -> Any:
     if len(own) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     return [n if given is None else given
-            for given, n in zip(output_size, own[-len(output_size):], strict=True)]
+            for given, n in zip(output_size, own[len(own) - len(output_size):], strict=True)]
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:

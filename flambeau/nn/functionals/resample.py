@@ -119,7 +119,7 @@ def _resample(input: Tensor, dim: int, size: int, factor: float | None, mode: st
         return input.index_select(dim, index[0])
     shape = [1] * input.dim()
     shape[dim] = size
-    total = None
+    total: Any = None
     for i, weights in enumerate(taps):
         weight = fn.tensor(weights, dtype=input.dtype, device=input.device).reshape(shape)
         term = input.index_select(dim, index[i]) * weight

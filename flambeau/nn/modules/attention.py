@@ -90,6 +90,7 @@ class MultiheadAttention(Module):
                 init.xavier_uniform_(weight)
         if self.in_proj_bias is not None:
             init.constant_(self.in_proj_bias, 0.0)
+            assert self.out_proj.bias is not None
             init.constant_(self.out_proj.bias, 0.0)
         if self.bias_k is not None:
             init.xavier_normal_(self.bias_k)

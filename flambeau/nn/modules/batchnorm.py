@@ -52,6 +52,9 @@ class _NormBase(Module):
     def reset_running_stats(self) -> None:
         """Start the running statistics anew, at mean 0 and variance 1."""
         if self.track_running_stats:
+            assert self.running_mean is not None
+            assert self.running_var is not None
+            assert self.num_batches_tracked is not None
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
@@ -60,6 +63,7 @@ class _NormBase(Module):
         """Start anew, at weight 1 and bias 0."""
         self.reset_running_stats()
         if self.affine:
+            assert self.weight is not None
             init.ones_(self.weight)
             if self.bias is not None:
                 init.zeros_(self.bias)

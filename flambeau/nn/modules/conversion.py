@@ -217,5 +217,5 @@ def _kind(value: Any) -> str:
     return "torch.dtype" if isinstance(value, dtypes.dtype) else type(value).__name__
 
 
-def _cast(module: Any, dtype: Any) -> Self:
+def _cast(module: Any, dtype: Any) -> Any:
     return module._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)

@@ -98,11 +98,11 @@ def _register_global_backward(hook: Callable, full: bool) -> RemovableHandle:
     return GLOBAL.add(GLOBAL.backward, hook)
 
 
-def _identity_function() -> type:
+def _identity_function() -> Any:
     """The autograd function that gives a module's inputs, or outputs, one node of their own."""
     global _IDENTITY
     if _IDENTITY is None:
-        from ...autograd import Function
+        from ...tensor.custom import Function
 
         class BackwardHookFunction(Function):
             @staticmethod
@@ -118,7 +118,7 @@ def _identity_function() -> type:
     return _IDENTITY
 
 
-_IDENTITY: type | None = None
+_IDENTITY: Any = None
 
 
 class BackwardHook:

@@ -432,7 +432,7 @@ def _set_buffer(module: Module, name: str, value: Any, is_buffer: bool, buffers:
     if buffers is not None and name in buffers and not is_buffer:
         buffers[name] = _registered(module, GLOBAL.buffer_registration, name, value)
         return
-    persistent = value.persistent if is_buffer else name not in module._non_persistent_buffers_set
+    persistent = value.persistent if is_buffer and value is not None else name not in module._non_persistent_buffers_set
     _forget(module, name, "_parameters", "_modules", "_buffers")
     if getattr(module.register_buffer, "__func__", None) is Module.register_buffer:
         module.register_buffer(name, value, persistent)

@@ -15,7 +15,9 @@ __all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def _shape(normalized_shape: Any) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+    if isinstance(normalized_shape, numbers.Integral):
+        return (normalized_shape,)  # type: ignore[return-value]
+    return tuple(normalized_shape)
 
 
 class LayerNorm(Module):
@@ -55,6 +57,7 @@ class LayerNorm(Module):
     def reset_parameters(self) -> None:
         """Start anew, at weight 1 and bias 0."""
         if self.elementwise_affine:
+            assert self.weight is not None
             init.ones_(self.weight)
             if self.bias is not None:
                 init.zeros_(self.bias)
@@ -99,6 +102,7 @@ class RMSNorm(Module):
     def reset_parameters(self) -> None:
         """Start anew, at weight 1."""
         if self.elementwise_affine:
+            assert self.weight is not None
             init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -153,6 +157,7 @@ class GroupNorm(Module):
     def reset_parameters(self) -> None:
         """Start anew, at weight 1 and bias 0."""
         if self.affine:
+            assert self.weight is not None
             init.ones_(self.weight)
             if self.bias is not None:
                 init.zeros_(self.bias)

@@ -226,10 +226,10 @@ class ParameterDict(Module):
             if not isinstance(pair, Iterable):
                 raise TypeError(f"ParameterDict update sequence element #{i} should be Iterable; is"
                                 f"{type(pair).__name__}")
-            if len(pair) != 2:  # type: ignore[arg-type]
-                raise ValueError(f"ParameterDict update sequence element #{i} has length "
-                                 f"{len(pair)}; 2 is required")  # type: ignore[arg-type]
-            self[pair[0]] = pair[1]
+            entry: Any = pair
+            if len(entry) != 2:
+                raise ValueError(f"ParameterDict update sequence element #{i} has length {len(entry)}; 2 is required")
+            self[entry[0]] = entry[1]
 
     def extra_repr(self) -> str:
         return "\n".join(_describe(key, value, typename) for key, value in self.items())

@@ -1,0 +1,30 @@
+"""`torch.autograd.Variable`: what tensors were called before they were one class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableType):
+    """A tensor: `Variable(data, requires_grad)` gives one, and every tensor is a Variable.
+
+    >>> import flambeau as torch
+    >>> torch.autograd.Variable(torch.ones(1), requires_grad=True)
+    tensor([1.], requires_grad=True)
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        from ..tensor import functions
+
+        made = functions.empty(0) if data is None else data.detach()
+        return made.requires_grad_(requires_grad)
+
+
+__all__ = ["Variable"]
