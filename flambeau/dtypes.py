@@ -87,10 +87,6 @@ float64 = dtype("float64", np.float64, FLOATING, 7, "DoubleTensor", "Double")
 complex64 = dtype("complex64", np.complex64, COMPLEX, 8, "ComplexFloatTensor", "ComplexFloat")
 complex128 = dtype("complex128", np.complex128, COMPLEX, 9, "ComplexDoubleTensor", "ComplexDouble")
 
-half, float_, double = float16, float32, float64
-short, int_, long = int16, int32, int64
-cfloat, cdouble = complex64, complex128
-
 ALL = (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
        float16, bfloat16, float32, float64, complex64, complex128)
 WIDE_UNSIGNED = frozenset((uint16, uint32, uint64))

@@ -54,6 +54,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool) -> None:
             if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _ALONE and g.base is None and g.flags.owndata
                     and g.flags.writeable):
                 mine = g
+            elif type(g) is not np.ndarray:
+                mine = np.asarray(g)
             else:
                 mine = np.array(g, order="K", copy=True, subok=False)
                 if 0 in mine.strides and mine.size > 1:
@@ -65,8 +67,10 @@ def accumulate(variable: Any, box: list[Any], tensors: bool) -> None:
             target = held._array
             if target.dtype.kind == "V":
                 target[...] = add_arrays(target, g)
-            else:
+            elif type(g) is np.ndarray:
                 _add(target, g, target)
+            else:
+                target[()] = target[()] + g  # scalars: four times as quick as an addition of arrays
             counter = held._counter
             if counter is None:
                 held._counter = [1]

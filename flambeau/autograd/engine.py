@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from ..backends.errstate import IGNORE, reset_state, set_state
 from .accumulate import accumulate, add_arrays
@@ -310,7 +311,7 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     """
     run = _Run(retain, False)
     pending, owned, heap, leaves = run.pending, run.owned, run.found_heap, run.found_leaves
-    deliver, discover = run.deliver, run.discover
+    discover = run.discover
     get, pop, add = pending.get, pending.pop, np.add
     node: Any
     next_node: Any
@@ -318,6 +319,8 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     node, _ = roots[0]
     if len(roots) == 1 and node.outputs is None and not node.is_leaf:
         g = cotangents[0]._array
+        if not g.ndim and node.run is not None:
+            g = g[()]
     else:
         for (node, output), g in zip(roots, cotangents, strict=True):
             discover(node, output, g._array)
@@ -357,7 +360,9 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                                 add(summed, x, summed)
                                 last, held = next_node, summed  # a weight is often met many times in a row
                             else:
-                                deliver(next_node, 0, x)
+                                total = pending[next_node] = add_arrays(summed, x)
+                                if type(total) is ndarray and total.dtype.kind != "V":
+                                    owned.add(next_node)
                         elif numbers is None and next_node.outputs is None and next_node not in pending:
                             if newest is None:  # kept at hand: most often it is the next to run
                                 newest = next_node
@@ -389,7 +394,7 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                 g = pop(node)
             else:
                 node = newest
-        found = g = x = summed = held = None
+        found = g = x = summed = total = held = None
         for leaf in leaves:
             accumulate(leaf.variable, [pop(leaf)], False)
     finally:

@@ -496,9 +496,10 @@ class AccumulateGrad(Node):
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable
-        self.edges = ()
-        self.edge_outputs = None
-        self.outputs = self.extra = self.run = None
+        # written out: a loop on one leaf makes one of these in every turn
+        self.edge0 = self.edge1 = self.edge_outputs = self.outputs = self.extra = self.run = None
+        self.more_edges = ()
+        self.n_edges = 0
         self.seq = next_number()
 
     def vjp(self, cotangents: Any, tensors: bool) -> tuple[()]:

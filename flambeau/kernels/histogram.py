@@ -94,8 +94,8 @@ def histc(x: np.ndarray, bins: int, low: float = 0.0, high: float = 0.0) -> np.n
         raise RuntimeError("torch.histc: max must be larger than min")
     inside = x[(x >= left) & (x <= right)]
     place = _rounded(inside - left, dtype)
-    place = _rounded(place / _rounded(right - left, dtype), dtype)
-    place = _rounded(place * x.dtype.type(bins), dtype).astype(np.int64)
+    place = _rounded(place * _rounded(x.dtype.type(bins), dtype), dtype)
+    place = _rounded(place / _rounded(right - left, dtype), dtype).astype(np.int64)
     counts = np.bincount(np.minimum(place, bins - 1), minlength=bins)
     return dtypes.cast(counts.astype(x.dtype), dtype)
 

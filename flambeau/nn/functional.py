@@ -22,10 +22,11 @@ from .functionals.resample import *  # noqa: F403
 _OPERATORS = (
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "gelu", "hardshrink", "hardtanh_",
-    "linear", "logsigmoid", "native_channel_shuffle", "pdist", "prelu", "relu_", "rrelu_",
-    "selu_", "softplus", "softshrink",
+    "linear", "logsigmoid", "max_unpool1d", "max_unpool2d", "max_unpool3d", "native_channel_shuffle", "pdist", "prelu",
+    "relu_", "rrelu_", "scaled_dot_product_attention", "selu_", "softplus", "softshrink",
 )
 globals().update({name: getattr(_fn, name) for name in _OPERATORS if hasattr(_fn, name)})
+unfold, fold = _fn.unfolded, _fn.folded  # the tensor's `unfold` is another function
 
 __all__ = sorted(  # noqa: PLE0605
     name for name, value in globals().items() if callable(value) and not name.startswith("_"))

@@ -206,7 +206,7 @@ def bincount(xp, input, weights=None, *, minlength=0):
 bincount.vjp(weights=_undifferentiable("bincount"))
 
 
-@op(differentiable=False, refuses=lacks("histogram_cpu", "bool", "integer", "complex"))
+@op(differentiable=False, widens=False, refuses=lacks("histogram_cpu", "bool", "integer", "complex"))
 def histc(xp, input, *, bins=100, min=0, max=0):
     """Counts of the elements in `bins` equal bins between `min` and `max` (their own range where both are equal).
 

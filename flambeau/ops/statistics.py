@@ -62,7 +62,8 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
         kept = () if axis is None else kept[:axis] + kept[axis + 1:]
     if len(q.shape):
         return xp.reshape(xp.transpose(values, 0, 1), (len(q), *kept))
-    return xp.reshape(xp.squeeze(values, -1), kept)
+    values = xp.squeeze(values, -1)
+    return values if tuple(values.shape) == kept else xp.reshape(values, kept)
 
 
 @composite(numbers=("q",))

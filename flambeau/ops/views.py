@@ -548,21 +548,21 @@ def reshape_as(input, other):
     return input.reshape(other.shape)
 
 
-# ----- views that replace what they are called on ------------------------------------------
+# ----- the same views under other nodes ------------------------------------------------------
 
 
-def _in_place_of(of: Op, key: str, node: str) -> None:
-    """Declare the form of a view that changes its own tensor: the same rule under the node PyTorch gives it."""
+def _renamed(of: Op, key: str, node: str) -> None:
+    """Declare another use of a view (in place, by `reshape`): the same rule under the node PyTorch gives it."""
     made = object.__new__(Op)
     made.__dict__.update(of.__dict__)
     made.__dict__.update(node=node, expose=(), plans={}, aliases=(), key=key)
     REGISTRY[key] = made
 
 
-for _op, _name, _node in ((t, "_t_", "TBackward1"), (transpose, "_transpose_", "TransposeBackward1"),
+for _op, _name, _node in ((view_, "_reshape_alias", "ReshapeAliasBackward0"), (t, "_t_", "TBackward1"), (transpose, "_transpose_", "TransposeBackward1"),
                           (squeeze_all, "_squeeze_all_", "SqueezeBackward3"),
                           (squeeze_dim, "_squeeze_dim_", "SqueezeBackward4"),
                           (squeeze_dims, "_squeeze_dims_", "SqueezeBackward5"),
                           (unsqueeze, "_unsqueeze_", "UnsqueezeBackward1"),
                           (as_strided, "_as_strided_", "AsStridedBackward1")):
-    _in_place_of(_op, _name, _node)
+    _renamed(_op, _name, _node)

@@ -81,7 +81,13 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             return result
         node = OpNode()
         edge = input._node
-        if edge is None or input._base is not None:
+        if edge is None:
+            edge = input._accumulator
+            if edge is not None:
+                edge = edge()
+            if edge is None:
+                edge = gradient_edge(input)
+        elif input._base is not None:
             edge = gradient_edge(input)
         node.edge0 = edge
         node.edge1 = None

@@ -11,7 +11,8 @@ from ..ops.declare import REGISTRY
 from .apply import apply
 from .tensor import Tensor
 
-__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc"]
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
+           "folded", "unfolded"]
 
 _convolution = REGISTRY["convolution"]
 

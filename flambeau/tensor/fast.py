@@ -7,6 +7,7 @@ much as the arithmetic of a 4x4 product.
 
 from __future__ import annotations
 
+import operator as python
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,10 @@ _grad_enabled = grad_mode.get
 _inferring = inference.get
 
 
+#: NumPy's arithmetic of two scalars is twice as quick as its arithmetic of two 0-d arrays
+_SCALAR = {"add": python.add, "sub": python.sub, "mul": python.mul}
+
+
 class _Numbers(dict):
     """Python numbers as 0-d arrays of one dtype, kept: NumPy takes an array twice as quickly as a number."""
 
@@ -38,7 +43,7 @@ class _Numbers(dict):
 
     def __missing__(self, number: Any) -> Any:
         if not number or number != number:  # 0.0 and -0.0 are one key, nan is none
-            return number
+            return asarray(number, self.dtype)
         if len(self) > 1000:
             self.clear()
         made = self[number] = asarray(number, self.dtype)
@@ -131,6 +136,7 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
 def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
     """The function of an elementwise operator of two inputs, and its operator form, which may decline."""
     kernel = kernel_of(op)
+    scalar = _SCALAR.get(op.name)
     records = op.differentiable
     takes_numbers = op.inputs[1] in op.numbers
     plans = (None, plan_of(op, 1, 2), plan_of(op, 2, 2), plan_of(op, 3, 2)) if records else (None,) * 4
@@ -159,7 +165,7 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
             return fall_back(input, other)
         try:
-            r = quietly(kernel, a, b)
+            r = quietly(kernel, a, b) if scalar is None or a.ndim or b.ndim else quietly(scalar, a[()], b[()])
         except (ValueError, RuntimeError):  # shapes that do not broadcast; or another thread is in there
             return fall_back(input, other)
         if type(r) is not ndarray:
@@ -245,7 +251,7 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             return fall_back(input, other)
         try:
             b = _float32s[other] if dt is F32 else _float64s[other]
-            r = quietly(kernel, a, b)
+            r = quietly(kernel, a, b) if scalar is None or a.ndim else quietly(scalar, a[()], b[()])
         except (OverflowError, RuntimeError):
             return fall_back(input, other)
         if type(r) is not ndarray:

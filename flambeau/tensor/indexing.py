@@ -258,7 +258,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
         if kind is tuple:
             for obj in key:
                 k = obj.__class__
-                if k is int or obj is None or obj is Ellipsis or (k is slice and obj.step is None):
+                if k is int or obj is Ellipsis or (k is slice and obj.step is None):
                     continue
                 break
             else:
@@ -292,12 +292,11 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
 
 _SELECT = plan_keeping("select", "input_shape", "dim", "index")
 _SLICE = plan_keeping("slice", "input_shape", "dim", "start", "end", "step")
-_UNSQUEEZE = plan_keeping("unsqueeze", "input_shape")
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 def _steps(shape: tuple[int, ...], key: tuple[Any, ...]) -> list[Step]:
-    """The views that a key of ints, slices, None and ... stands for, one after the other."""
+    """The views that a key of ints, slices and ... stands for, one after the other."""
     steps: list[Step] = []
     dim = 0
     for obj in key:
@@ -311,12 +310,8 @@ def _steps(shape: tuple[int, ...], key: tuple[Any, ...]) -> list[Step]:
                 steps.append((*_SLICE, (shape, dim, obj.start, obj.stop, 1)))
                 shape = (*shape[:dim], max(last - first, 0), *shape[dim + 1:])
             dim += 1
-        elif obj is None:
-            steps.append((*_UNSQUEEZE, (shape,)))
-            shape = (*shape[:dim], 1, *shape[dim:])
-            dim += 1
-        else:
-            dim += len(shape) - dim - sum(1 for k in key[key.index(obj) + 1:] if k is not None and k is not Ellipsis)
+        else:  # ...
+            dim = len(shape) - sum(1 for k in key[key.index(obj) + 1:] if k is not Ellipsis)
     return steps
 
 
@@ -451,6 +446,10 @@ def __iter__(self: Tensor) -> Iterator[Tensor]:
     if not self._array.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(functions_of(REGISTRY["unbind"])(self, dim=0))
+
+
+def __reversed__(self: Tensor) -> Any:
+    return self.flip(0) if self._array.ndim else self
 
 
 def __len__(self: Tensor) -> int:
@@ -742,7 +741,7 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
 
 METHODS: dict[str, Any] = {
     "__getitem__": __getitem__, "__setitem__": __setitem__, "__delitem__": __delitem__, "__iter__": __iter__,
-    "__len__": __len__, "select": select, "index_put": index_put, "index_put_": index_put_, "scatter": scatter,
+    "__reversed__": __reversed__, "__len__": __len__, "select": select, "index_put": index_put, "index_put_": index_put_, "scatter": scatter,
     "scatter_": scatter_, "index_fill": index_fill, "index_fill_": index_fill_, "masked_fill_": _masked_fill_,
     "take_along_dim": take_along_dim, "nonzero": nonzero, "nonzero_static": nonzero_static, "where": _where_method,
 }

@@ -98,6 +98,7 @@ def rebase(x: Tensor, node: Any) -> None:
         base._retains = None
         base.retain_grad()
     x._requires_grad = True
+    x._view_version = -1  # its history was the base's old one: made anew when asked for
 
 
 def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:

@@ -91,9 +91,9 @@ def tolist(self: Tensor) -> Any:
 
 
 def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    if array.dtype.kind == "b":
-        array = array.astype(np.uint8)
-    return wrap(np.asarray(array))
+    # what NumPy's functions give where a tensor took part: a tensor, of uint8 where it should be bool
+    array = np.asarray(array)
+    return layer.functions.from_numpy(array.astype(np.uint8) if array.dtype.kind == "b" else array)
 
 
 def __dlpack__(self: Tensor, *, stream: Any = None, **protocol: Any) -> Any:

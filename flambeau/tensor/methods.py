@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator as python
 from typing import Any
 
 import numpy as np
@@ -129,16 +128,6 @@ def _rtruediv(self: Tensor, other: Any) -> Any:
     return functions.reciprocal(self) * other
 
 
-_mul = operator("mul")
-
-
-def _rmul(self: Tensor, other: Any) -> Any:
-    result = _mul(self, other)
-    if result is NotImplemented and isinstance(other, (str, list, tuple, bytes)):
-        return other * python.index(self)
-    return result
-
-
 def _pow(self: Tensor, other: Any) -> Any:
     kind = type(other)
     if (kind is int or kind is float) and self._array.dtype.kind == "f":
@@ -215,11 +204,6 @@ def _contains(self: Tensor, element: Any) -> bool:
     return bool(np.any(functions.eq(self, element)._array))
 
 
-def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """What NumPy's functions give where a tensor took part: a tensor."""
-    return functions.from_numpy(np.asarray(array))
-
-
 _install()
 _rsub_number = REGISTRY["_rsub_number"]
 _add, _sub, _mul, _div = (operator(name) for name in ("add", "sub", "mul", "div"))
@@ -229,7 +213,7 @@ _and, _or, _xor = (declining(getattr(functions, f"bitwise_{name}")) for name in 
 _lshift, _rshift = declining(functions.bitwise_left_shift), declining(functions.bitwise_right_shift)
 
 _OPERATORS: dict[str, Any] = {
-    "add": _add, "radd": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "rmul": _rmul, "truediv": _div, "div": _div,
+    "add": _add, "radd": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "rmul": operator("mul"), "truediv": _div, "div": _div,
     "rtruediv": _rtruediv, "rdiv": _rtruediv, "floordiv": _floordiv,
     "rfloordiv": reflected(functions.floor_divide), "mod": _mod, "rmod": reflected(functions.remainder),
     "pow": _pow, "rpow": _rpow, "matmul": _matmul, "rmatmul": _rmatmul,
@@ -240,7 +224,7 @@ _OPERATORS: dict[str, Any] = {
     "gt": comparing("gt"), "ge": comparing("ge"), "hash": _hash,
     "neg": functions_of(REGISTRY["neg"]), "pos": functions.positive, "abs": functions.abs, "invert": _invert,
     "bool": _bool, "nonzero": _bool, "int": _int, "float": _float, "complex": _complex, "index": _index,
-    "contains": _contains, "array_wrap": _array_wrap,
+    "contains": _contains,
     "iadd": assigning("add_"), "isub": assigning("sub_"), "imul": assigning("mul_"), "itruediv": assigning("div_"),
     "idiv": assigning("div_"), "ifloordiv": assigning("floor_divide_"), "imod": assigning("remainder_"),
     "ipow": assigning("pow_"), "iand": assigning("bitwise_and_"), "ior": assigning("bitwise_or_"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.numpy.memory import element_strides
+from ..backends.numpy.memory import element_strides, with_axis
 from ..devices import contiguous_format
 from ..modes import special
 from ..ops.declare import REGISTRY
@@ -120,7 +120,8 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
             pass  # said in PyTorch's words below
     size = _listed(shape, "reshape", "shape")
     try:
-        return _viewed(input, size)  # type: ignore[no-any-return]
+        key = "view" if a.flags.c_contiguous else "_reshape_alias"
+        return apply(REGISTRY[key], [input], {"size": size})  # type: ignore[no-any-return]
     except RuntimeError as error:
         if "not compatible" not in str(error):
             raise
@@ -220,8 +221,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     n = a.ndim
     if special[0] or dim.__class__ is not int or not -n - 1 <= dim <= n:
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})  # type: ignore[no-any-return]
-    at = dim if dim >= 0 else dim + n + 1
-    return _unsqueeze(input, a[(slice(None),) * at + (None,)], a.shape)
+    return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
 
 
 # ----- dimensions in another order -------------------------------------------------------

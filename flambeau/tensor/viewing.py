@@ -46,7 +46,7 @@ def hang(out: Tensor, edge: Node, number: int, op: Op, plan: Plan, consts: tuple
     node.consts = consts
     node.seq = next_number()
     dt = out._array.dtype
-    if dt is _F32 or dt is _F64:
+    if (dt is _F32 or dt is _F64) and source._array.dtype is dt:
         node.fix = None
         node.run = plan.run
     else:

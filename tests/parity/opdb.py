@@ -24,13 +24,15 @@ with warnings.catch_warnings():
 LARGEST_SAMPLE = 100_000
 
 # Results whose values mean nothing: only shape, dtype and layout are compared.
-UNINITIALISED = frozenset(
-    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ resize_as_".split()
-)
+UNINITIALISED = frozenset((
+    "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_",
+))
 
 # Factorisations that are unique only up to a sign or phase: compare what the sample's own
 # `output_process_fn_grad` keeps of them.
-GAUGE = frozenset("svd linalg.svd svd_lowrank pca_lowrank linalg.eig linalg.eigh linalg.qr qr".split())
+GAUGE = frozenset((
+    "svd", "linalg.svd", "svd_lowrank", "pca_lowrank", "linalg.eig", "linalg.eigh", "linalg.qr", "qr",
+))
 
 # Entries that exist for a compiler, a GPU or PyTorch's own internals, by how their names begin ...
 INTERNAL = (
@@ -38,7 +40,7 @@ INTERNAL = (
     *("native_dropout_backward", "nn.functional.batch_norm.without_cudnn"),
 )
 # ... and those with nothing to compare: sparse results, and `slice`, which is no function of PyTorch's.
-INCOMPARABLE = frozenset("sparse.sampled_addmm sparse.mm.reduce to_sparse slice".split())
+INCOMPARABLE = frozenset(("sparse.sampled_addmm", "sparse.mm.reduce", "to_sparse", "slice"))
 
 # What the project promises first; a missing one is a failure, not a skip.
 REQUIRED = tuple(
@@ -81,7 +83,7 @@ REQUIRED = tuple(
     nn.functional.mse_loss nn.functional.cross_entropy nn.functional.nll_loss
     nn.functional.binary_cross_entropy
     nn.functional.binary_cross_entropy_with_logits
-    """.split()
+    """.split()  # noqa: SIM905  (a page of names, not of quotes)
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 
-from . import checks, derivatives  # noqa: F401  (each registers its checks)
+from . import checks, derivatives  # noqa: F401  (they fill CHECKS)
 from .bridge import Missing, Unsupported
 from .outcome import Outcome, raised
 from .runs import CHECKS, Run

@@ -16,13 +16,13 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is the oracle")
 pytest.importorskip("expecttest", reason="PyTorch's operator table needs it")
 
-import torch  # noqa: E402
+import torch
 
-from . import deviations, opdb  # noqa: E402
-from .bridge import Side, candidate_name  # noqa: E402
-from .outcome import Outcome  # noqa: E402
-from .runs import Run  # noqa: E402
-from .suite import GATING, run_check  # noqa: E402
+from . import deviations, opdb
+from .bridge import Side, candidate_name
+from .outcome import Outcome
+from .runs import Run
+from .suite import GATING, run_check
 
 SAMPLES = int(os.environ.get("FLAMBEAU_PARITY_SAMPLES", "4"))
 SHOWN = 12

@@ -6,7 +6,7 @@ y = x + 2
 z = y * y * 3
 out = z.mean()
 print(y.grad_fn, z.grad_fn, out.grad_fn, out, x.grad_fn)
-print(out.grad_fn.next_functions, out.grad_fn.next_functions[0][0].next_functions[1][0].name())
+print(out.grad_fn.next_functions, out.grad_fn.next_functions[0][0].next_functions[0][0].name())
 out.backward()
 print(x.grad, y.is_leaf, x.is_leaf)
 (x ** 2).sum().backward()

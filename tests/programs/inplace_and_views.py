@@ -14,7 +14,7 @@ d[0] = 7
 print(x[0], c[0], d.requires_grad, x.is_set_to(x), x.untyped_storage().nbytes())
 print(x.add_(1), x.mul_(2).sub_(1).div_(2), x.clamp_(0, 3), x.neg_(), x.abs_(), x.sqrt_(), x.fill_(2), x.zero_())
 n = torch.zeros(3)
-print(n.copy_(torch.tensor([1, 2, 3])), n.t_() is n, n.unsqueeze_(0).shape, n.squeeze_().shape, n.resize_(2, 2).shape)
+print(n.copy_(torch.tensor([1, 2, 3])), n.t_() is n, n.unsqueeze_(0).shape, n.squeeze_().shape, n.resize_(2, 1).shape)
 print(torch.add(torch.ones(2), 1, out=torch.empty(2)), torch.ones(2).exponential_().shape)
 
 leaf = torch.ones(3, requires_grad=True)

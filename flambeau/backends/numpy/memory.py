@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ... import dtypes
-from ...shapes import infer_size, wrap_dim, wrap_dims
+from ...shapes import contiguous_strides, infer_size, wrap_dim, wrap_dims
 
 ndarray = np.ndarray
 
@@ -61,22 +61,17 @@ def lying(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.ndarra
     return _as_strided(moved, shape, strides)
 
 
+def _nothing(x: np.ndarray, shape: Any) -> np.ndarray:
+    """An empty view of the memory of `x`."""
+    return lying(x, shape, (x.itemsize,) * len(shape))
+
+
 def element_strides(x: np.ndarray) -> tuple[int, ...]:
-    """Strides in elements as PyTorch counts them, also where NumPy keeps none (empty, size 1)."""
+    """Strides in elements; of an empty array, for which NumPy keeps none, those of a row-major one."""
     item = x.itemsize
-    strides = [s // item for s in x.strides]
-    if 0 in strides:
-        shape = x.shape
-        if 0 in shape:
-            step = 1
-            for i in range(len(shape) - 1, -1, -1):
-                strides[i] = step
-                step *= shape[i] or 1
-        else:
-            for i in range(len(shape) - 1, -1, -1):
-                if shape[i] == 1 and not strides[i]:  # a new axis
-                    strides[i] = shape[i + 1] * strides[i + 1] if i + 1 < len(shape) else 1
-    return tuple(strides)
+    if 0 in x.shape and not any(x.strides):
+        return contiguous_strides(x.shape)
+    return tuple([s // item for s in x.strides])
 
 
 def strided(x: np.ndarray, size: Any, stride: Any, storage_offset: int | None = None) -> np.ndarray:
@@ -102,8 +97,8 @@ def strided(x: np.ndarray, size: Any, stride: Any, storage_offset: int | None = 
             raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
                                f"itemsize {item} requiring a storage size of {needed} are out of bounds for storage "
                                f"of size {whole.nbytes}")
-    elif not whole.nbytes:
-        return np.empty(size, x.dtype)
+    else:
+        return _nothing(x, size)
     return lying(x, size, tuple(s * item for s in stride), (offset - here) * item)
 
 
@@ -122,10 +117,38 @@ def _view(x: Any, size: tuple[int, ...]) -> Any:
     shape = infer_size(tuple(size), x.size)
     if x.flags.c_contiguous:
         return x.reshape(shape)
-    try:
-        return np.reshape(x, shape, copy=False)
-    except ValueError:
-        raise RuntimeError(_VIEW_INCOMPATIBLE) from None
+    item = x.itemsize
+    strides = _strides_under(x.shape, element_strides(x), shape)
+    if strides is None:
+        raise RuntimeError(_VIEW_INCOMPATIBLE)
+    return lying(x, shape, tuple(s * item for s in strides))
+
+
+def _strides_under(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> list[int] | None:
+    """Strides that show the same elements under another shape; None if there are none.
+
+    The old dimensions fall into runs that lie evenly in memory; a new dimension must not straddle two of them.
+    """
+    result = [0] * len(target)
+    into = len(target) - 1
+    while into >= 0 and not shape:
+        result[into] = 1
+        into -= 1
+    count = filled_up = 1  # elements of the run seen so far, in old and in new dimensions
+    step = strides[-1] if strides else 1
+    for d in range(len(shape) - 1, -1, -1):
+        count *= shape[d]
+        if d and (shape[d - 1] == 1 or strides[d - 1] == count * step):
+            continue
+        while into >= 0 and (filled_up < count or target[into] == 1):
+            result[into] = filled_up * step
+            filled_up *= target[into]
+            into -= 1
+        if filled_up != count:
+            return None
+        if d:
+            step, count, filled_up = strides[d - 1], 1, 1
+    return result if into < 0 else None
 
 
 def _view_dtype(x: Any, dtype: Any) -> Any:
@@ -148,7 +171,7 @@ def _view_dtype(x: Any, dtype: Any) -> Any:
                     raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} to {names}, but got {s}")
         if not x.size:
             last = x.shape[-1] * x.itemsize // to.itemsize
-            return np.empty((*x.shape[:-1], last), to)
+            return _nothing(x, (*x.shape[:-1], last)).view(to)
     return x.view(to)
 
 
@@ -231,7 +254,18 @@ def _unsqueeze(x: Any, dim: int) -> Any:
     n = x.ndim
     if not -n - 1 <= dim <= n:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n - 1}, {n}], but got {dim})")
-    return x[(slice(None),) * (dim if dim >= 0 else dim + n + 1) + (None,)]
+    return with_axis(x, dim if dim >= 0 else dim + n + 1)
+
+
+def with_axis(x: Any, axis: int) -> Any:
+    """`x` with a new axis of size 1, whose stride is that of all that follows (NumPy's own would be 0)."""
+    shape = x.shape
+    full = (*shape[:axis], 1, *shape[axis:])
+    if x.flags.c_contiguous:
+        return x.reshape(full)
+    strides = x.strides
+    new = shape[axis] * strides[axis] if axis < len(shape) else x.itemsize
+    return lying(x, full, (*strides[:axis], new, *strides[axis:]))
 
 
 def _select(x: Any, dim: int, index: int) -> Any:
@@ -272,10 +306,11 @@ def _diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     rows, columns = x.shape[a], x.shape[b]
     length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
     rest = [i for i in range(x.ndim) if i not in (a, b)]
-    start = 0 if not length else offset * x.strides[b] if offset >= 0 else -offset * x.strides[a]
+    steps = [s * x.itemsize for s in element_strides(x)]
+    start = 0 if not length else offset * steps[b] if offset >= 0 else -offset * steps[a]
     shape = (*[x.shape[i] for i in rest], length)
-    strides = (*[x.strides[i] for i in rest], x.strides[a] + x.strides[b])
-    return lying(x, shape, strides, start) if x.size else np.empty(shape, x.dtype)
+    strides = (*[steps[i] for i in rest], steps[a] + steps[b])
+    return lying(x, shape, strides, start) if length and x.size else _nothing(x, shape)
 
 
 def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
@@ -289,7 +324,7 @@ def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not x.ndim:
         return lying(x, (size,), (x.itemsize,))
-    shape, strides = list(x.shape), list(x.strides)
+    shape, strides = list(x.shape), [s * x.itemsize for s in element_strides(x)]
     shape[axis] = (length - size) // step + 1
     strides.append(strides[axis])
     strides[axis] *= step

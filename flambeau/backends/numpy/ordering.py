@@ -207,7 +207,7 @@ def _histogram(x: Any, edges: Any = None, weight: Any = None, count: int | None 
         at -= flat[inside] < edges[at]
         at += flat[inside] >= edges[np.minimum(at + 1, count)]
     else:
-        count = len(edges) - 1
+        edges, count = edges.copy(), len(edges) - 1
         inside = (flat >= edges[0]) & (flat <= edges[-1])
         at = np.searchsorted(edges, flat[inside], "right") - 1
     at = np.minimum(at, count - 1)

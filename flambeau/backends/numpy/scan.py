@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ... import dtypes
 from ...shapes import wrap_dim
 
 _WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
+LARGE = 16384  # arrays with more elements are scanned in parts
 FEW = 16  # with fewer lanes than this, Python's own numbers are quicker than rows
 
 
@@ -25,7 +27,28 @@ def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None) -> Any:
     wider = _WIDER.get(x.dtype)
     if wider is None:
         return ufunc.accumulate(x, axis)
-    return ufunc.accumulate(x.astype(wider), axis).astype(x.dtype)
+    if x.size < LARGE or not x.flags.c_contiguous:
+        return ufunc.accumulate(x.astype(wider), axis).astype(x.dtype)
+    return _in_parts(ufunc, x, axis, wider)
+
+
+def _in_parts(ufunc: Any, x: Any, axis: int, wider: np.dtype) -> Any:
+    """The same with wide numbers for a part at a time, which stays in the processor's cache."""
+    out = np.empty_like(x)
+    n, inner = x.shape[axis], prod(x.shape[axis + 1:])
+    lines, target = x.reshape(-1, n, inner), out.reshape(-1, n, inner)
+    if inner >= 4 * FEW:
+        for line, result in zip(lines, target, strict=True):
+            total = line[0].astype(wider)
+            result[0] = total
+            for k in range(1, n):
+                ufunc(total, line[k], total)
+                result[k] = total
+    else:
+        step = max(LARGE // (n * inner), 1)
+        for i in range(0, len(lines), step):
+            target[i:i + step] = ufunc.accumulate(lines[i:i + step].astype(wider), 1)
+    return out
 
 
 def _cumsum(x: Any, dim: int, dtype: Any = None) -> Any:

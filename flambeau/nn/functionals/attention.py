@@ -9,7 +9,7 @@ from typing import Any
 from ...tensor import Tensor
 from ...tensor import functions as fn
 
-__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
+__all__ = ["multi_head_attention_forward"]
 
 
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> tuple[Tensor, ...]:
@@ -191,7 +191,7 @@ def _without_weights(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, 
         else:
             attn_mask = attn_mask.view(batch, num_heads, -1, k.size(1))
     split = (batch, num_heads, -1, head_dim)
-    heads = scaled_dot_product_attention(q.view(split), k.view(split), v.view(split), attn_mask, dropout_p,
+    heads = fn.scaled_dot_product_attention(q.view(split), k.view(split), v.view(split), attn_mask, dropout_p,
                                             is_causal)
     joined = heads.permute(2, 0, 1, 3).contiguous().view(batch * length, num_heads * head_dim)
     output = fn.linear(joined, weight, bias)
@@ -234,51 +234,3 @@ def _heads(projected: Tensor, static: Tensor | None, name: str, heads: int, head
     if static.size(2) != head_dim:
         raise AssertionError(f"expecting {name}.size(2) of {head_dim}, but got {static.size(2)}")
     return static
-
-
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-                                 enable_gqa: bool = False) -> Tensor:
-    """softmax(scale · QKᵀ + mask) V.
-
-    Args:
-        query: (..., L, E).
-        key, value: (..., S, E), (..., S, Ev).
-        attn_mask: broadcastable to (..., L, S); True where attention is allowed, or numbers to add.
-        dropout_p: probability of dropping an attention weight; always in effect.
-        is_causal: mask what lies ahead of each query.
-        scale: 1 / √E by default.
-        enable_gqa: let several heads of queries share one head of keys and values.
-
-    Raises:
-        RuntimeError: there is an explicit mask although `is_causal`.
-
-    >>> import flambeau as torch
-    >>> x = torch.ones(1, 2, 4)
-    >>> torch.nn.functional.scaled_dot_product_attention(x, x, x).shape
-    flambeau.Size([1, 2, 4])
-    """
-    if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
-                               "is_causal=True")
-        ones = fn.ones((query.size(-2), key.size(-2)), device=query.device)
-        attn_mask = ones.tril() != 0
-    if enable_gqa:
-        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
-        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
-    # half of the scale to each side, so that neither overflows
-    half = math.sqrt(1.0 / math.sqrt(query.size(-1)) if scale is None else scale)
-    scores = (query * half) @ (key.transpose(-2, -1) * half)
-    if attn_mask is None:
-        weights = scores.softmax(-1)
-    else:
-        if not attn_mask.is_floating_point():
-            attn_mask = fn.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask.logical_not(), -math.inf)
-        scores = scores + attn_mask
-        # a query that may look at nothing sees zeros
-        blind = (scores == -math.inf).all(-1, keepdim=True)
-        weights = scores.softmax(-1).masked_fill(blind, 0.0)
-    if dropout_p > 0.0:
-        weights = fn.dropout(weights, dropout_p, True)
-    return weights @ value

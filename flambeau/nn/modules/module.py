@@ -43,8 +43,6 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
-MISSING = object()
-
 
 class Module(Calling, Stateful, Convertible):
     """Base class of all neural network modules.

@@ -1,0 +1,172 @@
+"""Making tensors: dtypes inferred, shapes checked, memory shared or not, as PyTorch does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flambeau as torch
+
+try:
+    import torch as pytorch
+except ImportError:
+    pytorch = None
+
+needs_pytorch = pytest.mark.skipif(pytorch is None, reason="PyTorch is not installed")
+
+
+@pytest.mark.parametrize(("data", "dtype"), [
+    ([1, 2], "int64"), ([1, 2.0], "float32"), ([True, False], "bool"), ([True, 2], "int64"), ([1, 2j], "complex64"),
+    ([], "float32"), ([[], []], "float32"), (np.float64(1), "float64"), ([np.float64(1)], "float64"),
+    (np.ones(2, np.int16), "int16"), (3, "int64"), (True, "bool"), (range(3), "int64"), (((1, 2), (3, 4)), "int64")])
+def test_inferred_dtypes(data: Any, dtype: str) -> None:
+    assert torch.tensor(data).dtype.name == dtype
+
+
+@pytest.mark.parametrize(("data", "kwargs", "error", "text"), [
+    ([[1, 2], [3]], {}, ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
+    ([[1], 2], {}, TypeError, "not a sequence"),
+    ([1, [2]], {}, TypeError, "'list' object cannot be interpreted as an integer"),
+    ("a", {}, TypeError, "invalid data type 'str'"),
+    (["a"], {}, ValueError, "too many dimensions 'str'"),
+    (None, {}, RuntimeError, "Could not infer dtype of NoneType"),
+    ({}, {}, RuntimeError, "Could not infer dtype of dict"),
+    (2**63, {}, ValueError, "Overflow when unpacking long long"),
+    ([300], {"dtype": torch.uint8}, RuntimeError, "value cannot be converted to type uint8 without overflow"),
+    (math.nan, {"dtype": torch.int32}, RuntimeError, "value cannot be converted to type int32 without overflow"),
+    (1j, {"dtype": torch.float32}, TypeError, "must be real number, not complex"),
+    ([1], {"requires_grad": True}, RuntimeError, "Only Tensors of floating point and complex dtype can require gradients"),
+])
+def test_what_is_no_tensor(data: Any, kwargs: dict[str, Any], error: type, text: str) -> None:
+    with pytest.raises(error, match=text):
+        torch.tensor(data, **kwargs)
+
+
+def test_lists_of_tensors_and_arrays() -> None:
+    assert torch.tensor([torch.tensor(1), torch.tensor(2.0)]).tolist() == [1.0, 2.0]
+    with pytest.warns(UserWarning, match="Creating a tensor from a list of numpy.ndarrays is extremely slow"):
+        assert torch.tensor([np.array([1, 2]), np.array([3, 4])]).tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
+        torch.tensor([torch.ones(2), torch.ones(2)])
+    with pytest.warns(UserWarning, match="To copy construct from a tensor"):
+        torch.tensor(torch.ones(2))
+
+
+def test_sizes() -> None:
+    assert torch.zeros(2, 3).shape == torch.zeros((2, 3)).shape == torch.zeros([2, 3]).shape == (2, 3)
+    assert torch.zeros(()).shape == ()
+    for call, error, text in [
+        (lambda: torch.zeros(2, -1), RuntimeError, "zeros: Dimension size must be non-negative."),
+        (lambda: torch.zeros("a"), TypeError, "must be tuple of ints, not str"),
+        (lambda: torch.zeros(2.5), TypeError, "must be tuple of ints, not float"),
+        (lambda: torch.zeros(), TypeError, "missing 1 required positional arguments"),
+        (lambda: torch.ones(-1), RuntimeError, r"Trying to create tensor with negative dimension -1: \[-1\]"),
+    ]:
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_constants_and_their_likes() -> None:
+    x = torch.ones(2, 3, dtype=torch.float64).t()
+    assert torch.zeros_like(x).stride() == x.stride() == (1, 3)
+    assert torch.full((2,), True).dtype is torch.bool
+    assert torch.full((2,), 1j).dtype is torch.complex64
+    assert torch.full_like(x, 3).dtype is torch.float64
+    assert x.new_zeros(2).dtype is x.new_tensor([1]).dtype is torch.float64
+    assert x.new_full((2,), 7).tolist() == [7.0, 7.0]
+    assert torch.ones(2, dtype=torch.bfloat16).tolist() == [1.0, 1.0]
+    out = torch.empty(0)
+    assert torch.ones(3, out=out) is out
+    assert out.tolist() == [1.0] * 3
+
+
+def test_sequences() -> None:
+    assert torch.arange(0, 1, 0.3).tolist() == pytest.approx([0, 0.3, 0.6, 0.9])
+    assert torch.arange(5, 0, -2).tolist() == [5, 3, 1]
+    assert torch.arange(3.0).dtype is torch.float32
+    assert torch.eye(2, 3).tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    assert torch.linspace(0, 10, 4, dtype=torch.int64).tolist() == [0, 3, 6, 10]
+    with pytest.warns(UserWarning, match="torch.range is deprecated"):
+        assert torch.range(0, 3).tolist() == [0.0, 1.0, 2.0, 3.0]
+    for call, text in [(lambda: torch.arange(0, 5, -1), "upper bound and lower bound inconsistent with step sign"),
+                       (lambda: torch.arange(0, 1, 0), "step must be nonzero"),
+                       (lambda: torch.arange(math.inf), "unsupported range: 0 -> inf"),
+                       (lambda: torch.linspace(0, 1, -1), "number of steps must be non-negative")]:
+        with pytest.raises(RuntimeError, match=text):
+            call()
+
+
+@pytest.mark.parity
+@needs_pytorch
+@settings(max_examples=200, deadline=None)
+@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.integers(0, 50), st.sampled_from(["float32", "float64"]))
+def test_linspace_is_pytorchs_to_rounding(start: float, end: float, steps: int, dtype: str) -> None:
+    ours = torch.linspace(start, end, steps, dtype=getattr(torch, dtype)).numpy()
+    theirs = pytorch.linspace(start, end, steps, dtype=getattr(pytorch, dtype)).numpy()
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6 if dtype == "float32" else 1e-14, atol=1e-4 if dtype == "float32"
+                               else 1e-12)
+
+
+@pytest.mark.parity
+@needs_pytorch
+@settings(max_examples=100, deadline=None)
+@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-7, 7) | st.floats(0.25, 3) | st.floats(-3, -0.25))
+def test_arange_is_pytorchs(start: int, end: int, step: float) -> None:
+    found = []
+    for module in (torch, pytorch):
+        try:
+            x = module.arange(start, end, step)
+            found.append((x.numpy(), str(x.dtype).rpartition(".")[2]))
+        except RuntimeError as error:
+            found.append((np.zeros(0), str(error)))
+    assert found[0][1] == found[1][1]
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6, atol=1e-5)
+
+
+def test_sharing_memory() -> None:
+    a = np.zeros(2, np.float32)
+    assert torch.as_tensor(a).data_ptr() == torch.asarray(a).data_ptr() == torch.from_numpy(a).data_ptr()
+    x = torch.ones(2)
+    assert torch.as_tensor(x) is x
+    assert torch.asarray(x, copy=True).data_ptr() != x.data_ptr()
+    b = bytearray(b"\x01\x02\x03\x04")
+    y = torch.frombuffer(b, dtype=torch.uint8, offset=1, count=2)
+    y[0] = 9
+    assert b[1] == 9
+    with pytest.raises(ValueError, match="must be a multiple of element size"):
+        torch.frombuffer(bytearray(3), dtype=torch.int16)
+    with pytest.raises(ValueError, match="can't alias arbitrary sequence into a tensor"):
+        torch.asarray([1], copy=False)
+
+
+def test_strides_of_ones_choice() -> None:
+    assert torch.empty_strided((2, 3), (1, 2)).stride() == (1, 2)
+    assert torch.empty_permuted((2, 3, 4), (2, 0, 1)).stride() == (3, 1, 6)
+    assert torch.scalar_tensor(2).dtype is torch.float32
+
+
+def test_typed_constructors() -> None:
+    assert torch.FloatTensor(2, 3).shape == (2, 3)
+    assert torch.FloatTensor([1, 2]).tolist() == [1.0, 2.0]
+    assert torch.LongTensor([1.5]).tolist() == [1]
+    assert torch.Tensor([1, 2]).dtype is torch.float32
+    assert torch.Tensor(2, 3).shape == (2, 3)
+    assert torch.FloatTensor.dtype is torch.float32
+    with pytest.raises(TypeError, match=r"new\(\): data must be a sequence \(got float\)"):
+        torch.Tensor(2.5)
+    with pytest.raises(TypeError, match="expected TensorOptions"):
+        torch.FloatTensor(torch.ones(2).double())
+
+
+def test_the_default_dtype_is_followed() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.ones(1).dtype is torch.tensor(1.0).dtype is torch.float64
+        assert torch.tensor(1j).dtype is torch.complex128
+    finally:
+        torch.set_default_dtype(torch.float32)
