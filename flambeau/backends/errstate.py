@@ -25,11 +25,13 @@ except ImportError:  # another NumPy: the public, slower way
     IGNORE = None
 
     def set_state(_: Any) -> Any:
+        """Switch the warnings off; gives what `reset_state` asks for."""
         state = np.errstate(all="ignore")
         state.__enter__()
         return state
 
     def reset_state(token: Any) -> None:
+        """Make the warnings what they were before `set_state`."""
         token.__exit__(None, None, None)
 
 

@@ -84,7 +84,7 @@ class Plan:
         self.needs = tuple(bool(mask >> i & 1) for i in range(inputs))
         self.wide_run: Any = None  # the same where inputs were broadcast
         self.run: Any = None  # the short way to run the rules on arrays, chosen when first recorded
-        rules = op.joint_rule, {}
+        rules: tuple[Rule | None, dict[int, Rule | None]] = op.joint_rule, {}
         if op.joint_rule is not None:
             wanted = set(op.joint_rule.names)
         else:

@@ -407,7 +407,8 @@ def take(xp, input, index):
     return xp.take_flat(input, index)
 
 
-take.vjp(input=lambda xp, g, index, input_shape: xp.put(xp.zeros(input_shape, dtype=g.dtype), index, g, accumulate=True))
+take.vjp(input=lambda xp, g, index, input_shape:
+         xp.put(xp.zeros(input_shape, dtype=g.dtype), index, g, accumulate=True))
 
 
 @op(expose=("torch", "method", "inplace"), **_INDEX)

@@ -68,7 +68,8 @@ def _batch_norm_backward(xp, g, input, weight=None, *, training, eps, kept, need
     scaled = g if weight is None else g * xp.reshape(weight, across)
     by_input = None
     if needs[0]:
-        by_input = _through_statistics(xp, scaled, y, rstd, dims) if training else xp._centred(scaled, shift=None, factor=factor)
+        by_input = (_through_statistics(xp, scaled, y, rstd, dims) if training
+                    else xp._centred(scaled, shift=None, factor=factor))
     return (by_input, xp.sum(g * y, dims) if needs[1] else None, xp.sum(g, dims) if needs[2] else None)
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from .declare import op
 
 
-
-
 def _drawn(name: str, node: str, inputs: int = 1) -> None:
     """An operator whose result was drawn beforehand: `values`."""
     if inputs == 1:

@@ -559,7 +559,9 @@ def _renamed(of: Op, key: str, node: str) -> None:
     REGISTRY[key] = made
 
 
-for _op, _name, _node in ((view_, "_reshape_alias", "ReshapeAliasBackward0"), (t, "_t_", "TBackward1"), (transpose, "_transpose_", "TransposeBackward1"),
+for _op, _name, _node in ((view_, "_reshape_alias", "ReshapeAliasBackward0"),
+                          (t, "_t_", "TBackward1"),
+                          (transpose, "_transpose_", "TransposeBackward1"),
                           (squeeze_all, "_squeeze_all_", "SqueezeBackward3"),
                           (squeeze_dim, "_squeeze_dim_", "SqueezeBackward4"),
                           (squeeze_dims, "_squeeze_dims_", "SqueezeBackward5"),

@@ -215,7 +215,7 @@ def _wrapped(a: Any, narrow: np.dtype | None) -> Tensor:
         a = np.asarray(a)
     if narrow is not None and a.dtype == np.float32:
         a = dtypes.cast(a, narrow)
-    return wrap(a)  # type: ignore[no-any-return]
+    return wrap(a)
 
 
 def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:

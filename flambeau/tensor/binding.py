@@ -156,7 +156,8 @@ def general(op: Op) -> Callable[..., Any]:
     return call
 
 
-_PARTIAL_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+_PARTIAL_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single "
                     "memory location. Please clone() the tensor before performing the operation.")
 
 

@@ -24,15 +24,15 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _viewed(x: Tensor, size: Sequence[int]) -> Tensor:
-    return apply(REGISTRY["view"], [x], {"size": tuple(size)})  # type: ignore[no-any-return]
+    return apply(REGISTRY["view"], [x], {"size": tuple(size)})
 
 
 def _permuted(x: Tensor, dims: Sequence[int]) -> Tensor:
-    return apply(REGISTRY["permute"], [x], {"dims": tuple(dims)})  # type: ignore[no-any-return]
+    return apply(REGISTRY["permute"], [x], {"dims": tuple(dims)})
 
 
 def _summed(x: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
-    return apply(REGISTRY["sum"], [x], {"dim": tuple(dims), "keepdim": keepdim})  # type: ignore[no-any-return]
+    return apply(REGISTRY["sum"], [x], {"dim": tuple(dims), "keepdim": keepdim})
 
 
 def _shape(x: Tensor) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     _check_vector("outer", "self", input)
     _check_vector("outer", "vec2", vec2)
     column = _viewed(input, (input._array.shape[0], 1))
-    return layer.functions.mul(column, vec2, out=out)  # type: ignore[no-any-return]
+    return layer.functions.mul(column, vec2, out=out)
 
 
 ger = outer
@@ -73,7 +73,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     a, b = _shape(input), _shape(other)
     if not a or not b:
-        return layer.functions.mul(input, other, out=out)  # type: ignore[no-any-return]
+        return layer.functions.mul(input, other, out=out)
     if a[-1] != b[-1]:
         raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
                            f"{list(a)} and {list(b)}")
@@ -133,7 +133,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     else:
         product = mm(reshaped(x, (prod(rows), depth)), reshaped(y, (depth, prod(columns))))
     found = reshaped(product, (*rows, *columns))
-    return found if out is None else write_out(REGISTRY["mm"], found, out)  # type: ignore[no-any-return]
+    return found if out is None else write_out(REGISTRY["mm"], found, out)
 
 
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -151,7 +151,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     y = apply(view, [other.contiguous()], {"size": tuple(s for m in b for s in (1, m))})
     product = layer.functions.mul(x, y)
     found = apply(view, [product], {"size": tuple(m * k for m, k in zip(a, b, strict=True))})
-    return found if out is None else write_out(REGISTRY["mul"], found, out)  # type: ignore[no-any-return]
+    return found if out is None else write_out(REGISTRY["mul"], found, out)
 
 
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
@@ -170,7 +170,7 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = N
         found = fn.vdot(x, y)
     else:
         found = fn.sum(fn.mul(fn.conj(x), y), dim)
-    return found if out is None else write_out(REGISTRY["mul"], found, out)  # type: ignore[no-any-return]
+    return found if out is None else write_out(REGISTRY["mul"], found, out)
 
 
 # ----- chains and powers -----------------------------------------------------------------
@@ -251,7 +251,7 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) ->
                                f"{list(_shape(tensors[i]))} cannot be multiplied")
     product = mm(*matrices) if n == 2 else _chained(matrices)
     found = _viewed(product, size)
-    return found if out is None else write_out(REGISTRY["mm"], found, out)  # type: ignore[no-any-return]
+    return found if out is None else write_out(REGISTRY["mm"], found, out)
 
 
 def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
@@ -269,7 +269,7 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
             raise RuntimeError(f"Tensor dimension is {x._array.ndim}, expected 2 instead.")
     if len(matrices) == 1:
         found = matrices[0].clone()
-        return found if out is None else write_out(REGISTRY["mm"], found, out)  # type: ignore[no-any-return]
+        return found if out is None else write_out(REGISTRY["mm"], found, out)
     return linalg_multi_dot(matrices, out=out)
 
 
@@ -290,18 +290,18 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tens
         raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
                            f"{shape[-2]} by {shape[-1]} matrices")
     found = _power(A, n)
-    return found if out is None else write_out(REGISTRY["mm"], found, out)  # type: ignore[no-any-return]
+    return found if out is None else write_out(REGISTRY["mm"], found, out)
 
 
 def _power(a: Tensor, n: int) -> Tensor:
     fn = layer.functions
     if n == 0:
-        return a.clone().copy_(fn.eye(a._array.shape[-1], dtype=a.dtype))  # type: ignore[no-any-return]
+        return a.clone().copy_(fn.eye(a._array.shape[-1], dtype=a.dtype))
     if n == 1:
-        return a.clone()  # type: ignore[no-any-return]
+        return a.clone()
     if n < 0:
         inverse = fn.linalg_inv(a)
-        return inverse if n == -1 else _power(inverse, -n)  # type: ignore[no-any-return]
+        return inverse if n == -1 else _power(inverse, -n)
     if n == 2:
         return matmul(a, a)
     if n == 3:
@@ -342,15 +342,15 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
 
         warnings.warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
-            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in "
-            "a future release.", stacklevel=2)
+            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross "
+            "in a future release.", stacklevel=2)
         for i, size in enumerate(_shape(input)):
             if size == 3:
                 dim = i
                 break
         else:
             raise RuntimeError("no dimension of size 3 in input")
-    return functions_of(REGISTRY["linalg_cross"])(input, other, dim=dim, out=out)  # type: ignore[no-any-return]
+    return functions_of(REGISTRY["linalg_cross"])(input, other, dim=dim, out=out)
 
 
 # ----- einsum ----------------------------------------------------------------------------
@@ -579,7 +579,7 @@ def _paired(a: Tensor, b: Tensor, users: list[int], kept: int, size: int) -> Ten
     if only_b:
         b = _summed(b, only_b, True)
     if not together:
-        return layer.functions.mul(a, b)  # type: ignore[no-any-return]
+        return layer.functions.mul(a, b)
     return _sum_of_products(a, b, together)
 
 
@@ -642,7 +642,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     rows = prod(s[:-1])
     form = apply(REGISTRY["_trilinear"], [reshaped(input1, (rows, s[-1])), weight, reshaped(input2, (rows, t[-1]))])
     out = reshaped(form, (*s[:-1], w[0]))
-    return out if bias is None else layer.functions.add(out, bias)  # type: ignore[no-any-return]
+    return out if bias is None else layer.functions.add(out, bias)
 
 
 METHODS: dict[str, Any] = {"outer": outer, "ger": ger, "inner": inner, "kron": kron, "matrix_power": matrix_power,

@@ -32,8 +32,8 @@ def _spread(value: Any, rank: int, name: str) -> tuple[int, ...]:
 
 def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     if bias is not None and bias._array.dtype != input._array.dtype:
-        raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) should "
-                           "be the same")
+        raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) "
+                           "should be the same")
     if weight._array.dtype != input._array.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}")
 
@@ -53,16 +53,16 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
         if min(sizes) < least:
             raise RuntimeError(f"{what} is not supported")
     if w[0] < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight "
-                           f"of size {list(w)} instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
+                           f"weight of size {list(w)} instead")
     if w[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
-                           f"weight of size [{list(w)}] instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+                           f"got weight of size [{list(w)}] instead")
     channels = w[0] if transposed else w[1] * groups
     if x[1] != channels:
         first = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
-        raise RuntimeError(f"Given {first}, weight of size {list(w)}, expected input{list(x)} to have {channels} channels, "
-                           f"but got {x[1]} channels instead")
+        raise RuntimeError(f"Given {first}, weight of size {list(w)}, expected input{list(x)} to have {channels} "
+                           f"channels, but got {x[1]} channels instead")
     outputs = w[1] * groups if transposed else w[0]
     if bias is not None and bias._array.shape != (outputs,):
         first = f"transposed={int(transposed)}, " if transposed else ""
@@ -96,14 +96,14 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
                         "Tensor is expected") from None
     unbatched = len(x) == rank + 1
     if not unbatched and len(x) != rank + 2:
-        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of "
-                           f"size: {list(x)}")
+        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
+                           f"of size: {list(x)}")
     _check(name, (1, *x) if unbatched else x, w, bias, how)
     _check_types(input, weight, bias)
     if unbatched:
         input = apply(REGISTRY["unsqueeze"], [input], {"dim": 0})
     out = apply(_convolution, [input, weight, bias], how)
-    return apply(REGISTRY["_squeeze_dim"], [out], {"dim": 0}) if unbatched else out  # type: ignore[no-any-return]
+    return apply(REGISTRY["_squeeze_dim"], [out], {"dim": 0}) if unbatched else out
 
 
 def _padded(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: tuple[int, ...],
@@ -194,7 +194,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     """
     fn = layer.functions
     out = conv1d(fn.permute(input, (1, 2, 0)), fn.permute(weight, (2, 1, 0)), bias, padding=pad)
-    return fn.permute(out, (2, 0, 1))  # type: ignore[no-any-return]
+    return fn.permute(out, (2, 0, 1))
 
 
 # ----- windows as columns ----------------------------------------------------------------
@@ -236,15 +236,15 @@ def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 
     if n < 3:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {n})")
     if n > 4 or 0 in shape[n - 3:]:
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
-                           f"for input, but got: {list(shape)}")
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                           f"dimensions for input, but got: {list(shape)}")
     blocks = _positions(shape[-2:], how)
     if min(blocks) < 1:
         raise RuntimeError(
             f"Given input with spatial size {tuple(shape[-2:])}, kernel_size={how['kernel_size']}, "
             f"dilation={how['dilation']}, padding={how['padding']}, calculated shape of the array of sliding blocks as "
             f"{tuple(blocks)}, but its components must be at least one.")
-    return apply(REGISTRY["im2col"], [input], how)  # type: ignore[no-any-return]
+    return apply(REGISTRY["im2col"], [input], how)
 
 
 def folded(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
@@ -258,15 +258,15 @@ def folded(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1,
                            f"dimensions for input, but got: {list(shape)}")
     area = prod(how["kernel_size"])
     if shape[-2] % area:
-        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
-                           f"input.size(1)={shape[-2]} and kernel_size={how['kernel_size']}.")
+        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+                           f"got input.size(1)={shape[-2]} and kernel_size={how['kernel_size']}.")
     blocks = _positions(size, how)
     told = (f"Given output_size={size}, kernel_size={how['kernel_size']}, dilation={how['dilation']}, "
             f"padding={how['padding']}, stride={how['stride']}, ")
     if min(blocks) < 1:
-        raise RuntimeError(told + f"calculated shape of the array of sliding blocks as {tuple(blocks)}, which is too small "
-                           "(non-positive)")
+        raise RuntimeError(told + f"calculated shape of the array of sliding blocks as {tuple(blocks)}, which is too "
+                           "small (non-positive)")
     if prod(blocks) != shape[-1]:
-        raise RuntimeError(told + "expected size of input's dimension 2 to match the calculated number of sliding blocks "
-                           f"{blocks[0]} * {blocks[1]} = {prod(blocks)}, but got input.size(2)={shape[-1]}.")
-    return apply(REGISTRY["col2im"], [input], {"output_size": size, **how})  # type: ignore[no-any-return]
+        raise RuntimeError(told + "expected size of input's dimension 2 to match the calculated number of sliding "
+                           f"blocks {blocks[0]} * {blocks[1]} = {prod(blocks)}, but got input.size(2)={shape[-1]}.")
+    return apply(REGISTRY["col2im"], [input], {"output_size": size, **how})

@@ -49,7 +49,8 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=4)
     if memory_format is None and not special[0]:
         return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
-    return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})  # type: ignore[no-any-return]
+    result: Tensor = apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
+    return result
 
 
 def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
@@ -70,11 +71,15 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         if rest and (rest[0] is None or isinstance(rest[0], dtype_type)):
             dtype = rest.pop(0)
     elif rest:
-        raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but expected "
-                        "one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool "
+        raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but "
+                        "expected "
+                        "one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = "
+                        "False, bool "
                         "copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool "
-                        "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * (Tensor "
-                        "tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n")
+                        "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * "
+                        "(Tensor "
+                        "tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = "
+                        "None)\n")
     if len(rest) > 1:
         copy = bool(rest[1])
     if other is not None:
@@ -123,7 +128,8 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     tensor([1., 1.])
     """
     if special[0]:
-        return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})  # type: ignore[no-any-return]
+        result: Tensor = apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
+        return result
     return _clone(input, copy_as(input._array, memory_format))
 
 
@@ -141,7 +147,7 @@ def is_contiguous_(self: Tensor, memory_format: Any = None) -> bool:
 
 def detach_copy(input: Tensor) -> Tensor:
     """A copy without history."""
-    return wrap(input._array.copy())  # type: ignore[no-any-return]
+    return wrap(input._array.copy())
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
@@ -223,8 +229,10 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         return overwrite(REGISTRY["_fill_tensor_"], [self, value], {}, compute)
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         name = type(value).__name__
-        raise TypeError(f"fill_() received an invalid combination of arguments - got ({name}), but expected one of:\n * "
-                        f"(Tensor value)\n      didn't match because some of the arguments have invalid types: (!{name}!)"
+        raise TypeError(f"fill_() received an invalid combination of arguments - got ({name}), but expected one of:\n "
+                        "* "
+                        "(Tensor value)\n      didn't match because some of the arguments have invalid types: "
+                        f"(!{name}!)"
                         f"\n * (Number value)\n      didn't match because some of the arguments have invalid types: "
                         f"(!{name}!)\n")
     refuse_number(value, self.dtype)
@@ -246,9 +254,11 @@ def fill(input: Tensor, value: Any) -> Tensor:
         if value._array.ndim:
             raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")
-        return apply(REGISTRY["_fill_tensor"], [input, value])  # type: ignore[no-any-return]
+        result: Tensor = apply(REGISTRY["_fill_tensor"], [input, value])
+        return result
     refuse_number(value, input.dtype)
-    return apply(REGISTRY["_fill_number"], [input], {"value": value})  # type: ignore[no-any-return]
+    result: Tensor = apply(REGISTRY["_fill_number"], [input], {"value": value})
+    return result
 
 
 class _Nothing(dict):
@@ -284,7 +294,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if a.ndim > 2 and len(set(a.shape)) != 1:
         raise RuntimeError("all dimensions of input must be of equal length")
     from ..backends.numpy.memory import element_strides
-    from .shaping import as_strided
+    from .striding import as_strided
 
     strides = element_strides(a)
     step = sum(strides)

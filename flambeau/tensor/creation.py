@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -185,7 +184,8 @@ def _unwrapped(found: list[Any], shape: list[int], dtype: dtype_type | None) -> 
     """Elements that are tensors, arrays or NumPy's numbers as Python numbers, and the dtype they make."""
     first = found[0]
     if isinstance(first, np.ndarray) and first.ndim:
-        warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+        warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting "
+                      "the "
                       "list to a single numpy.ndarray with numpy.array() before converting to a tensor.", UserWarning,
                       stacklevel=5)
     result = None
@@ -280,14 +280,17 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
                          "are not currently supported. (You can probably work around this by making a copy of your "
                          "array  with array.copy().) ")
     if not ndarray.flags.writeable:
-        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
-                      "writing to this tensor will result in undefined behavior. You may want to copy the array to protect "
+        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+                      "means "
+                      "writing to this tensor will result in undefined behavior. You may want to copy the array to "
+                      "protect "
                       "its data or make it writable before converting it to a tensor. This type of warning will be "
                       "suppressed for the rest of this program.", UserWarning, stacklevel=2)
     if ndarray.dtype.byteorder == ">":
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte "
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+                         "byte "
                          "orders is currently not supported.")
-    return wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))  # type: ignore[no-any-return]
+    return wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
 
 
 def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> Tensor:
@@ -303,8 +306,10 @@ def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> 
     else:
         if out._array.size:
             warnings.warn(
-                f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does "
-                f"not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a future "
+                f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which "
+                "does "
+                f"not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
+                "future "
                 "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse "
                 "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning,
                 stacklevel=4)
@@ -374,7 +379,7 @@ def empty(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: 
 def _laid_out(array: np.ndarray, memory_format: Any) -> np.ndarray:
     if memory_format is None or memory_format.name in ("contiguous_format", "preserve_format"):
         return array
-    return copy_as(array, memory_format)  # type: ignore[no-any-return]
+    return copy_as(array, memory_format)
 
 
 def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
@@ -405,7 +410,8 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     """
     size, order = tuple(size), tuple(physical_layout)
     if len(size) != len(order):
-        raise RuntimeError(f"Number of dimensions in the tensor input does not match the length of the physical layout; "
+        raise RuntimeError("Number of dimensions in the tensor input does not match the length of the physical "
+                           "layout; "
                            f"i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}")
     if sorted(order) != list(range(len(size))):
         raise RuntimeError("Duplicate dim not allowed" if len(set(order)) != len(order) else
@@ -442,18 +448,23 @@ def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int =
     if not length or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if offset < 0 or offset >= length:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) "
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} "
+                         "bytes) "
                          "minus 1")
     if count < 0 and (length - offset) % dtype.itemsize:
         raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
                          f"element size ({dtype.itemsize})")
     if count > 0 and offset + count * dtype.itemsize > length:
-        raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not "
+        raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) "
+                         "must not "
                          f"be greater than actual buffer length ({length} bytes)")
     if memory.readonly:
-        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you "
-                      "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy "
-                      "the buffer to protect its data or make it writable before converting it to a tensor. This type of "
+        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This "
+                      "means you "
+                      "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to "
+                      "copy "
+                      "the buffer to protect its data or make it writable before converting it to a tensor. This type "
+                      "of "
                       "warning will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
     found = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * dtype.itemsize, offset).view(dtype.numpy)
     return _finish(found, None, requires_grad)
@@ -568,7 +579,7 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
         array = np.zeros(sizes(args, "new"), dtype.numpy)
     if device is not None:
         devices.check(device)
-    return wrap(array, cls)  # type: ignore[no-any-return]
+    return wrap(array, cls)
 
 
 # ----- like another tensor, as methods -------------------------------------------------------

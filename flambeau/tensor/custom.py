@@ -175,7 +175,7 @@ class FunctionNode(Node, FunctionCtx):
         if lead < 0 or any(s not in (1, have[i + lead]) for i, s in enumerate(shape)):
             raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {index} - got "
                                f"{list(have)} but expected shape compatible with {list(shape)}")
-        return layer.functions.sum_to_size(g, shape)  # type: ignore[no-any-return]
+        return layer.functions.sum_to_size(g, shape)
 
 
 class FunctionMeta(type):
@@ -184,7 +184,7 @@ class FunctionMeta(type):
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         members = {"_forward_cls": cls, "__module__": cls.__module__}
         node = type(FunctionNode)(name + "Backward", (FunctionNode,), members)
-        cls._backward_cls = node  # type: ignore[attr-defined]
+        cls._backward_cls = node
         super().__init__(name, bases, namespace)
 
 
@@ -400,7 +400,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 class _Refuse(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.clone()  # type: ignore[attr-defined, no-any-return]
+        return x.clone()
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ def refused(name: str, value: Any, *signatures: str) -> TypeError:
 def as_index(value: Any) -> int | None:
     """An integer argument as int; None where it is none."""
     if value.__class__ is int:
-        return value  # type: ignore[no-any-return]
+        return value
     if isinstance(value, _INT):
         return int(value)
     if isinstance(value, Tensor) and value._array.ndim == 0 and value._array.dtype.kind in "iu":

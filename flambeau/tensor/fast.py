@@ -32,7 +32,7 @@ _inferring = inference.get
 
 
 #: NumPy's arithmetic of two scalars is twice as quick as its arithmetic of two 0-d arrays
-_SCALAR = {"add": python.add, "sub": python.sub, "mul": python.mul}
+_SCALAR = {"abs": python.abs, "neg": python.neg, "add": python.add, "sub": python.sub, "mul": python.mul}
 
 
 class _Numbers(dict):
@@ -57,6 +57,7 @@ _float32s, _float64s = _Numbers(F32), _Numbers(F64)
 def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     """The public function of an operator of one input without parameters."""
     kernel = kernel_of(op)
+    scalar = _SCALAR.get(op.name)
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
     shape_only = plan.consts == (("shape", 0),)
@@ -74,7 +75,7 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         if dt is not F32 and dt is not F64:
             return general(input)
         try:
-            r = quietly(kernel, a)
+            r = quietly(kernel, a) if scalar is None or a.ndim else quietly(scalar, a[()])
         except RuntimeError:  # another thread is in there
             return general(input)
         if type(r) is not ndarray:

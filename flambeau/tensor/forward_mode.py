@@ -66,7 +66,7 @@ def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: 
 
 def ungraphed(x: Tensor) -> Tensor:
     """`x` without its history, but with its tangent (`detach` drops both)."""
-    out: Tensor = x.detach()  # type: ignore[attr-defined]
+    out: Tensor = x.detach()
     if x._tangent is not None:
         set_tangent(out, x._tangent)
     return out
@@ -163,7 +163,7 @@ def _elementwise(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: S
         values["g"] = t
         part = rule.function(*[values[n] for n in rule.names])
         total = part if total is None else total + part
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _transposed(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> list[Tensor | None]:
@@ -312,7 +312,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError("Cannot make_dual a tensor that already has a tangent: unpack_dual it first.")
     out = layer.functions.view_as(tensor, tensor)
     set_tangent(out, tangent)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

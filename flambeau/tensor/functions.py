@@ -43,9 +43,11 @@ from .products import *  # noqa: E402, F403
 from .random import *  # noqa: E402, F403
 from .reducing import *  # noqa: E402, F403
 from .scanning import *  # noqa: E402, F403
+from .scattering import *  # noqa: E402, F403
 from .selection import *  # noqa: E402, F403
 from .sequences import *  # noqa: E402, F403
 from .shaping import *  # noqa: E402, F403
+from .striding import *  # noqa: E402, F403
 
 layer.functions = sys.modules[__name__]
 

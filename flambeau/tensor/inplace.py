@@ -197,7 +197,7 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
         from .forward_mode import set_written_tangent
 
         set_written_tangent(target, tangents)
-    return target  # type: ignore[no-any-return]
+    return target
 
 
 def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:

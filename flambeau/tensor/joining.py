@@ -61,7 +61,8 @@ unbind_copy = _copies("unbind_copy", "Copies of what `unbind` shows.")
 
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """A copy of a slice."""
-    return functions_of(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)  # type: ignore[no-any-return]
+    result: Tensor = functions_of(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)
+    return result
 
 
 def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
@@ -133,7 +134,8 @@ def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
         where = next(x for x in (indices_or_sections, indices, sections) if x is not None)
         if not isinstance(where, (int, tuple, list)):
             raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, "
-                            f"{type(where).__name__}), but expected one of:\n * (Tensor input, int sections)\n * (Tensor "
+                            f"{type(where).__name__}), but expected one of:\n * (Tensor input, int sections)\n * "
+                            "(Tensor "
                             "input, tuple of ints indices)\n")
         n = input._array.ndim
         if n < at_least:
@@ -143,7 +145,8 @@ def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
         if isinstance(where, int):
             length = input._array.shape[dim]
             if where == 0 or length % where:
-                raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
+                raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the "
+                                   "dimension "
                                    f"{length} is not divisible by the split_size {where}!")
         return tensor_split(input, where, dim)
 
@@ -178,7 +181,7 @@ def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor
             if a.dtype is not first.dtype or a.ndim != first.ndim or (recording and x._requires_grad):
                 return None
             arrays.append(a)
-        return wrap(quick(arrays, dim))  # type: ignore[no-any-return]
+        return wrap(quick(arrays, dim))
     except (AttributeError, ValueError):
         return None  # said in PyTorch's words by the general way
 
@@ -197,9 +200,9 @@ def _cat_like(name: str) -> Any:
                 raise ValueError("torch.cat(): expected a non-empty list of Tensors")
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         if out is None:
-            return plain(*args, **kwargs)  # type: ignore[no-any-return]
+            return plain(*args, **kwargs)
         try:
-            return plain(*args, out=out, **kwargs)  # type: ignore[no-any-return]
+            return plain(*args, out=out, **kwargs)
         except RuntimeError as error:
             if "desired output type" in str(error):
                 raise TypeError("torch.cat(): input types can't be cast to the desired output type "
@@ -236,8 +239,9 @@ def block_diag(*tensors: Any) -> Tensor:
     """
     given = _given(tensors)
     if not given:
-        return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))  # type: ignore[no-any-return]
-    return apply(REGISTRY["_block_diag"], given)  # type: ignore[no-any-return]
+        return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    result: Tensor = apply(REGISTRY["_block_diag"], given)
+    return result
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
@@ -295,7 +299,8 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     flat = [functions_of(REGISTRY["_unsafe_view"])(
         apply(REGISTRY["clone"], [x], {"memory_format": contiguous_format}), size=(-1,)) if not x._array.flags.c_contiguous
         else reshape(x, -1) for x in grids]
-    return functions_of(REGISTRY["stack"])(flat, dim=1)  # type: ignore[no-any-return]
+    result: Tensor = functions_of(REGISTRY["stack"])(flat, dim=1)
+    return result
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
@@ -312,7 +317,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return wrap(np.zeros(0, input._array.dtype))  # type: ignore[no-any-return]
+        return wrap(np.zeros(0, input._array.dtype))
     n = input._array.size
     mask = np.zeros((n,) * r, np.bool_)
     chosen = list((_with_replacement if with_replacement else _combinations)(range(n), r))
@@ -320,7 +325,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         mask[tuple(np.array(chosen).T)] = True
     grids = meshgrid(*[input] * r, indexing="ij")
     select = functions_of(REGISTRY["masked_select"])
-    return functions_of(REGISTRY["stack"])([select(x, wrap(mask)) for x in grids], dim=1)  # type: ignore[no-any-return]
+    result: Tensor = functions_of(REGISTRY["stack"])([select(x, wrap(mask)) for x in grids], dim=1)
+    return result
 
 
 # ----- again and again ---------------------------------------------------------------------
@@ -337,7 +343,8 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
         dims = tuple(dims[0])
     counts = as_ints(dims, "tile", "dims")
     counts = (1,) * (input._array.ndim - len(counts)) + counts
-    return functions_of(REGISTRY["repeat"])(input, counts)  # type: ignore[no-any-return]
+    result: Tensor = functions_of(REGISTRY["repeat"])(input, counts)
+    return result
 
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
@@ -351,7 +358,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     from .apply import arrays
 
     if repeats is None:
-        return wrap(arrays.repeat_positions(input._array))  # type: ignore[no-any-return]
+        return wrap(arrays.repeat_positions(input._array))
     if dim is None:
         input = reshape(input, -1)
         dim = 0
@@ -373,12 +380,14 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     elif counts.ndim != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     elif counts.size != length:
-        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} "
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{counts.size} "
                            f"and input.size({axis}) = {length}")
     places = arrays.repeat_positions(counts)
     if output_size is not None and output_size != places.size:
         raise RuntimeError("allocated size does not match required size")
-    return functions_of(REGISTRY["index_select"])(input, axis, wrap(places))  # type: ignore[no-any-return]
+    result: Tensor = functions_of(REGISTRY["index_select"])(input, axis, wrap(places))
+    return result
 
 
 # ----- diagonals ---------------------------------------------------------------------------
@@ -394,9 +403,11 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     """
     n = input._array.ndim
     if n == 1:
-        return functions_of(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)  # type: ignore[no-any-return]
+        result: Tensor = functions_of(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)
+        return result
     if n == 2:
-        return functions_of(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)  # type: ignore[no-any-return]
+        result: Tensor = functions_of(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)
+        return result
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
 
 
@@ -421,7 +432,7 @@ def _triangle(upper: bool) -> Any:
             raise RuntimeError(f"{which} must be non-negative, got{n}" if which == "row" else
                                f"{which} must be non-negative, got{n}")
         found = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-        return wrap(np.stack(found).astype((dtype or dtypes.int64).numpy))  # type: ignore[no-any-return]
+        return wrap(np.stack(found).astype((dtype or dtypes.int64).numpy))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Row and column numbers of the {'upper' if upper else 'lower'} triangle of a matrix."

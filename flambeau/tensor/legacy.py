@@ -40,4 +40,4 @@ TYPES = {d.legacy: tensortype(d.legacy, (), {"dtype": d, "__module__": "torch",
          for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
 globals().update(TYPES)
 
-__all__ = list(TYPES)  # noqa: PLE0604 -- the names are the dtypes'
+__all__ = list(TYPES)

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.node import layer
+from ..autograd.modes import grad_mode, inference
+from ..autograd.node import OpNode, layer, next_number
+from ..autograd.runs import plan_of
+from ..modes import special
 from ..ops.declare import REGISTRY
-from .apply import apply
+from .apply import apply, gradient_edge
 from .shaping import reshaped
-from .tensor import Tensor
+from .tensor import Tensor, wrap
 
 __all__ = ["cross_entropy", "nll_loss"]
 
@@ -33,8 +36,8 @@ def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
     if weight is not None:
         if weight._array.shape != (classes,):
-            raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got "
-                               f"weight tensor of shape: {list(weight._array.shape)}")
+            raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but "
+                               f"got weight tensor of shape: {list(weight._array.shape)}")
         if weight._array.dtype != dtype.numpy:
             raise RuntimeError(f"expected scalar type {dtype.scalar_name} but found {weight.dtype.scalar_name}")
     if n > 2 and t[1:] != shape[2:]:
@@ -61,28 +64,78 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduct
     tensor(2.)
     """
     shape = input._array.shape
+    if len(shape) == 2 and weight is None and not special[0]:
+        found = _quick_nll(input, target, reduction, ignore_index)
+        if found is not None:
+            return found
     _check_classes(shape, target, weight, input.dtype)
     how = {"reduction": "mean" if reduction == "elementwise_mean" else reduction, "ignore_index": ignore_index}
     n = len(shape)
     if n <= 2:
-        return apply(REGISTRY["_nll_loss"], [input, target, weight], how)  # type: ignore[no-any-return]
+        return apply(REGISTRY["_nll_loss"], [input, target, weight], how)
     op = REGISTRY["_nll_loss2d"]
     if n == 4:
-        return apply(op, [input, target, weight], how)  # type: ignore[no-any-return]
+        return apply(op, [input, target, weight], how)
     rest = prod(shape[2:])
     flat = reshaped(input, (shape[0], shape[1], 1, rest))
     loss = apply(op, [flat, reshaped(target, (shape[0], 1, rest)), weight], how)
     if reduction == "none":
         return reshaped(loss, (shape[0], *shape[2:]))
-    return loss  # type: ignore[no-any-return]
+    return loss
+
+
+_nll = REGISTRY["_nll_loss"]
+_nll_plan = plan_of(_nll, 1, 3)
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_LONG = np.dtype(np.int64)
+
+
+def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int) -> Any:
+    """The mean or the sum over plain rows, all of whose targets are classes; None where it is not so."""
+    a, t = input._array, target._array
+    n, classes = a.shape
+    if (t.ndim != 1 or t.shape[0] != n or not n or t.dtype is not _LONG or a.dtype not in _FLOATS
+            or reduction not in ("mean", "sum") or ignore_index >= 0):
+        return None
+    if np.minimum.reduce(t) < 0 or np.maximum.reduce(t) >= classes:
+        return None
+    places = np.arange(0, n * classes, classes)
+    places += t
+    divisor = -n if reduction == "mean" else -1
+    result: Any = wrap(np.asarray(np.add.reduce(a.reshape(-1).take(places)) / a.dtype.type(divisor)))
+    if input._requires_grad and grad_mode.get():
+        node = OpNode()
+        node.seq = next_number()
+        node.plan = _nll_plan
+        node.extra = node.outputs = node.fix = node.versions = None
+        node.edges = (gradient_edge(input), None, None)
+        node.edge_outputs = (input._output_nr, 0, 0) if input._output_nr else None
+        node.saved = (input, target, None)
+        counters = [x._counter[0] if x._counter is not None else 0 for x in (input, target)]
+        if any(counters):
+            node.versions = (*counters, 0)
+        node.consts = (reduction, ignore_index)
+
+        def run(node: Any, g: Any) -> Any:
+            a = node.unpack(False)[0]
+            out = np.zeros(a.size, a.dtype)
+            out[places] = g / a.dtype.type(divisor)
+            return out.reshape(a.shape), None, None
+
+        node.run = run
+        result._requires_grad = True
+        result._node = node
+    elif inference.get():
+        result._inference = True
+    return result
 
 
 def _over(x: Tensor, number: float) -> Tensor:
-    return apply(REGISTRY["_div_number"], [x], {"other": number})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_div_number"], [x], {"other": number})
 
 
 def _times(x: Tensor, number: float) -> Tensor:
-    return apply(REGISTRY["_mul_number"], [x], {"other": number})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_mul_number"], [x], {"other": number})
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
@@ -110,9 +163,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         if weight is not None and weight._array.shape != (shape[dim],):
-            raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {shape[dim]} classes or no "
-                               f"classes but got weight tensor of shape: {list(weight._array.shape)}")
-    logs = apply(REGISTRY["log_softmax"], [input], {"dim": dim})
+            raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {shape[dim]} classes or "
+                               f"no classes but got weight tensor of shape: {list(weight._array.shape)}")
+    logs = layer.functions.log_softmax(input, dim)
     if probabilities:
         return _with_probabilities(logs, target, weight, reduction, dim, label_smoothing)
     loss = nll_loss(logs, target, weight, reduction, ignore_index)
@@ -132,10 +185,10 @@ def _with_probabilities(logs: Tensor, target: Tensor, weight: Tensor | None, red
     if weight is not None:
         product = product * reshaped(weight, [-1 if i == dim else 1 for i in range(len(shape))])
     if reduction == "none":
-        return -fn.sum(product, dim)  # type: ignore[no-any-return]
+        return -fn.sum(product, dim)
     total = -fn.sum(product)
     if reduction == "sum":
-        return total  # type: ignore[no-any-return]
+        return total
     count = prod(shape) // max(shape[dim], 1)
     return _over(total, count) if count else total * float("nan")
 

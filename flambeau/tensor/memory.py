@@ -125,12 +125,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     tensor([1., 1.])
     """
     if isinstance(ext_tensor, Tensor):
-        return detach(ext_tensor) if not copy else wrap(ext_tensor._array.copy())  # type: ignore[no-any-return]
+        return detach(ext_tensor) if not copy else wrap(ext_tensor._array.copy())
     if isinstance(ext_tensor, np.ndarray):
         array = ext_tensor
     else:
         array = np.from_dlpack(ext_tensor)
-    return wrap(array.copy() if copy or not array.flags.writeable else array)  # type: ignore[no-any-return]
+    return wrap(array.copy() if copy or not array.flags.writeable else array)
 
 
 def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
@@ -194,10 +194,12 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """
     found = memo.get(id(self))
     if found is not None:
-        return found  # type: ignore[no-any-return]
+        return found
     if self._node is not None:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                           "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the "
+                           "moment.  If you were attempting to deepcopy a module, this may be because of a "
+                           "torch.nn.utils."
                            "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     import copy
 

@@ -27,18 +27,21 @@ from . import (
     products,
     random,
     reducing,
+    scattering,
     scanning,
     selection,
     shaping,
     storage,
+    striding,
 )
 from .apply import apply
 from .binding import functions_of, in_place
 from .inplace import fast_binary
 from .tensor import Tensor
 
-_FAMILIES = (activation, arithmetic, comparison, complex, contraction, copying, creation, indexing, joining, memory,
-             neural, norms, ordering, products, random, reducing, scanning, selection, shaping, storage)
+_FAMILIES = (activation, arithmetic, comparison, complex, contraction, copying, creation, indexing, joining,
+             memory, neural, norms, ordering, products, random, reducing, scanning, scattering, selection,
+             shaping, storage, striding)
 
 
 def _install() -> None:

@@ -43,9 +43,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, sca
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if input._array.dtype not in (np.int64, np.int32):
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
-                           f"but got torch.{input.dtype.legacy} instead (while checking arguments for embedding)")
-    return apply(REGISTRY["_embedding"], [weight, input], {  # type: ignore[no-any-return]
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
+                           f"Int; but got torch.{input.dtype.legacy} instead (while checking arguments for embedding)")
+    return apply(REGISTRY["_embedding"], [weight, input], {
         "padding_idx": -1 if padding_idx is None else padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),
         "sparse": bool(sparse)})
 
@@ -169,7 +169,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         if enable_gqa and query._array.shape[1] != key._array.shape[1]:
             times = query._array.shape[1] // key._array.shape[1]
             k, v = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
-        return apply(REGISTRY["_flash_attention"], [query, k, v, mask], {  # type: ignore[no-any-return]
+        return apply(REGISTRY["_flash_attention"], [query, k, v, mask], {
             "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale, "kept": []})
     if is_causal:
         if attn_mask is not None:
@@ -195,7 +195,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if dropout_p > 0:
         weights = dropout(weights, dropout_p, True)
     found = matmul(weights, value)
-    return found if narrow is None else found.to(narrow)  # type: ignore[no-any-return]
+    return found if narrow is None else found.to(narrow)
 
 
 METHODS: dict[str, Any] = {}

@@ -106,8 +106,8 @@ def _normalized(shape: Any) -> tuple[int, ...]:
 
 def _check_last(input: Tensor, normalized: tuple[int, ...], named: dict[str, Tensor | None], comma: str) -> None:
     if not normalized:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
-                           "but got normalized_shape = []")
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got normalized_shape = []")
     for name, x in named.items():
         if x is not None and x._array.shape != normalized:
             raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
@@ -186,7 +186,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     out = x * fn.rsqrt(apply(REGISTRY["_add_number"], [mean], {"other": eps}))
     if weight is not None:
         out = out * weight
-    return out.to(input.dtype) if narrow else out  # type: ignore[no-any-return]
+    return out.to(input.dtype) if narrow else out
 
 
 # ----- by group of channels --------------------------------------------------------------
@@ -219,8 +219,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
                            f"{list(shape)} and num_groups={num_groups}")
     for name, x in (("weight", weight), ("bias", bias)):
         if x is not None and x._array.shape != (shape[1],):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got "
-                               f"{name} of shape {list(x._array.shape)} and input of shape {list(shape)}")
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
+                               f"got {name} of shape {list(x._array.shape)} and input of shape {list(shape)}")
     return _group_norm(input, num_groups, weight, bias, eps)[0]
 
 

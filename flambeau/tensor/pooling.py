@@ -41,11 +41,11 @@ def _strides(value: Any, kernel: tuple[int, ...], function: str, name: str = "st
 
 
 def _unsqueezed(x: Tensor) -> Tensor:
-    return apply(REGISTRY["unsqueeze"], [x], {"dim": -2})  # type: ignore[no-any-return]
+    return apply(REGISTRY["unsqueeze"], [x], {"dim": -2})
 
 
 def _squeezed(x: Tensor) -> Tensor:
-    return apply(REGISTRY["_squeeze_dim"], [x], {"dim": -2})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_squeeze_dim"], [x], {"dim": -2})
 
 
 def _check_vectors(x: Tensor, function: str) -> None:
@@ -69,8 +69,8 @@ def _check_windows(shape: tuple[int, ...], kernel: tuple[int, ...], stride: tupl
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if p > ((k - 1) * d + 1) // 2:
-            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
-                               f"dilation={d}")
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} "
+                               f"and dilation={d}")
     if min(kernel) <= 0:
         names = "TWH"[3 - rank:]
         raise RuntimeError("kernel size should be greater than zero, but got "
@@ -97,8 +97,8 @@ def _check_planes(x: Tensor, rank: int) -> None:
         raise RuntimeError(f"non-empty {_PLANES[rank]} (batch mode) tensor expected for input")
     if 0 in shape[n - rank - 1:]:
         if rank == 2:
-            raise RuntimeError("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:"
-                               f"{list(shape)}")
+            raise RuntimeError("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+                               f"got:{list(shape)}")
         raise RuntimeError("Expected input's non-batch dimensions to have positive length, but input has a shape of "
                            f"{tuple(shape)} and non-batch dimension {shape[n - rank - 1:].index(0) + n - rank - 1} has "
                            "length zero!")
@@ -152,8 +152,8 @@ def _one(value: Any, name: str, function: str = "max_pool1d") -> int:
 def _check_max_pool1d(x: Tensor, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
     shape = x._array.shape
     if len(shape) not in (2, 3) or 0 in shape[len(shape) - 2:]:
-        raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but "
-                           f"got:{list(shape)}")
+        raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+                           f"input, but got:{list(shape)}")
     if kernel <= 0:
         raise RuntimeError(f"max_pool1d() kernel_size must be greater than zero, but got {kernel}")
     if stride <= 0:
@@ -206,8 +206,8 @@ def _check_adaptive(x: Tensor, output: tuple[int, ...], rank: int, function: str
         raise RuntimeError(f"{function}(): Expected {_PLANES[rank]} tensor, but got{colon} {list(shape)}")
     for i in range(n - rank, n):
         if shape[i] == 0:
-            raise RuntimeError(f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has "
-                               f"sizes {list(shape)} with dimension {i} being empty")
+            raise RuntimeError(f"{function}(): Expected input to have non-zero size for non-batch dimensions, but "
+                               f"input has sizes {list(shape)} with dimension {i} being empty")
     if min(output) < 0:
         raise RuntimeError(f"{function}: elements of output_size must be greater than or equal to 0 but received "
                            "{" + ", ".join(map(str, output)) + "}")
@@ -270,7 +270,7 @@ def _avg_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any
     if n in (rank + 1, rank + 2):
         _check_windows(x._array.shape, kernel, steps, pad, (1,) * rank, bool(ceil_mode))
     _check_planes(x, rank)
-    return apply(REGISTRY[f"_avg_pool{rank}d"], [x], {  # type: ignore[no-any-return]
+    return apply(REGISTRY[f"_avg_pool{rank}d"], [x], {
         "kernel_size": kernel, "stride": steps, "padding": pad, "ceil_mode": bool(ceil_mode),
         "count_include_pad": bool(count_include_pad), "divisor_override": divisor_override})
 
@@ -319,8 +319,8 @@ def _adaptive_mean(rank: int) -> Any:
         _check_adaptive(input, output, rank, function, "")
         if output == (1,) * rank:
             dims = tuple(range(-rank, 0)) if rank == 3 else (-1, -2)
-            return apply(REGISTRY["mean"], [input], {"dim": dims, "keepdim": True})  # type: ignore[no-any-return]
-        return apply(REGISTRY["_" + function], [input], {"output_size": output})  # type: ignore[no-any-return]
+            return apply(REGISTRY["mean"], [input], {"dim": dims, "keepdim": True})
+        return apply(REGISTRY["_" + function], [input], {"output_size": output})
 
     pool.__name__ = pool.__qualname__ = function
     pool.__doc__ = f"The mean of each of `output_size` windows that cover the last {rank} dimensions evenly."
@@ -339,7 +339,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """
     _check_vectors(input, "adaptive_avg_pool1d")
     size = _one(output_size, "output_size", "adaptive_avg_pool1d")
-    return _squeezed(adaptive_avg_pool2d(_unsqueezed(input), (1, size)))  # type: ignore[no-any-return]
+    return _squeezed(adaptive_avg_pool2d(_unsqueezed(input), (1, size)))
 
 
 # ----- back from maxima ------------------------------------------------------------------
@@ -356,8 +356,8 @@ def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], 
     if len(found) == rank + 2:
         found = found[2:]
     if len(found) != rank:
-        raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a length "
-                         f"of '{len(found)}'")
+        raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
+                         f"length of '{len(found)}'")
     for d, (size, n, s) in enumerate(zip(found, default, stride, strict=True)):
         if not n - s < size < n + s:
             raise ValueError(f'invalid output_size "{found}" (dim {d} must be between {n - s} and {n + s})')
@@ -368,9 +368,9 @@ def _unpool(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Ten
     if indices._array.dtype.kind != "i" or indices._array.dtype.itemsize != 8:
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.scalar_name}")
     if x._array.shape != indices._array.shape:
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x._array.shape)}) but "
-                           f"got indices tensor with shape: {list(indices._array.shape)}")
-    return apply(REGISTRY[f"_max_unpool{rank}d"], [x], {  # type: ignore[no-any-return]
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x._array.shape)}) "
+                           f"but got indices tensor with shape: {list(indices._array.shape)}")
+    return apply(REGISTRY[f"_max_unpool{rank}d"], [x], {
         "indices": indices._array, "output_size": size})
 
 

@@ -18,7 +18,7 @@ from ..backends.errstate import quietly
 from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
-from .apply import apply, gradient_edge
+from .apply import _fix, apply, as_view, gradient_edge
 from .binding import functions_of, write_out
 from .shaping import reshaped
 from .tensor import Tensor
@@ -99,6 +99,8 @@ for _plan, _run in zip(_mm_plans[1:], (_run_mm_left, _run_mm_right, _run_mm), st
     _plan.run = _run
 _t_plan = plan_of(_t, 1, 1)
 _t_plan.run = _run_t
+_view = REGISTRY["view"]
+_view_plan = plan_of(_view, 1, 1)
 _linear_plans = {5: plan_of(_addmm, 5, 3), 7: plan_of(_addmm, 7, 3)}
 _linear_runs = {5: _run_linear_right, 7: _run_linear}
 _one_one = {"beta": 1, "alpha": 1}
@@ -194,8 +196,8 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
             pass
         else:
             if _plain(x, y):
-                return _quick_mm(input, mat2, x, y)  # type: ignore[no-any-return]
-    return _general_mm(input, mat2, out=out)  # type: ignore[no-any-return]
+                return _quick_mm(input, mat2, x, y)
+    return _general_mm(input, mat2, out=out)
 
 
 # ----- any dimensions --------------------------------------------------------------------
@@ -228,9 +230,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             pass
         else:
             if _plain(x, y):
-                return _quick_mm(input, other, x, y)  # type: ignore[no-any-return]
+                return _quick_mm(input, other, x, y)
         return _matmul(_operand(input, "input", 1), _operand(other, "other", 2))
-    return write_out(_mm, _matmul(input, other), out)  # type: ignore[no-any-return]
+    return write_out(_mm, _matmul(input, other), out)
 
 
 def _matmul(x: Tensor, y: Tensor) -> Tensor:
@@ -240,11 +242,11 @@ def _matmul(x: Tensor, y: Tensor) -> Tensor:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {d}D and {e}D")
     if d <= 2 and e <= 2:
         if d == 2:
-            return mm(x, y) if e == 2 else fn.mv(x, y)  # type: ignore[no-any-return]
+            return mm(x, y) if e == 2 else fn.mv(x, y)
         if e == 1:
-            return fn.dot(x, y)  # type: ignore[no-any-return]
+            return fn.dot(x, y)
         row = mm(fn.unsqueeze(x, 0), y)
-        return apply(REGISTRY["_squeeze_fresh"], [row], {"dim": 0})  # type: ignore[no-any-return]
+        return apply(REGISTRY["_squeeze_fresh"], [row], {"dim": 0})
     if _folds(x, y):
         return _folded(x, y)
     if d == 3 and e == 3 and x._array.shape[0] != y._array.shape[0]:
@@ -285,8 +287,8 @@ def _folded(x: Tensor, y: Tensor) -> Tensor:
     view = REGISTRY["_unsafe_view"]
     if small._array.ndim == 2:
         out = apply(view, [mm(rows, small)], {"size": (*lead, small._array.shape[1])})
-        return fn.transpose(out, -2, -1).contiguous() if turned else out  # type: ignore[no-any-return]
-    return apply(view, [fn.mv(rows, small)], {"size": tuple(lead)})  # type: ignore[no-any-return]
+        return fn.transpose(out, -2, -1).contiguous() if turned else out
+    return apply(view, [fn.mv(rows, small)], {"size": tuple(lead)})
 
 
 def _batched(x: Tensor, y: Tensor) -> Tensor:
@@ -306,7 +308,7 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
     if column:
         product = fn.squeeze(product, -1)
     size = (*batch, *(() if row else (n,)), *(() if column else (b[-1],)))
-    return apply(REGISTRY["_unsafe_view"], [product], {"size": size})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_unsafe_view"], [product], {"size": size})
 
 
 # ----- linear maps -----------------------------------------------------------------------
@@ -336,27 +338,55 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if w.ndim == 2 and _plain(x, w.T):
         if bias is None:
             turned = _turned(weight, w)
-            return _quick_mm(input, turned, x, turned._array)  # type: ignore[no-any-return]
+            return _quick_mm(input, turned, x, turned._array)
         b = bias._array
         if b.ndim == 1 and b.shape[0] == w.shape[0] and b.dtype is x.dtype:
             mask = (1 if bias._requires_grad else 0) + (2 if input._requires_grad else 0) + (
                 4 if weight._requires_grad else 0)
             recording = _grad_enabled()
             if not mask or not recording or mask == 5 or mask == 7:
-                return _quick_linear(input, weight, bias, mask if recording else 0, x, w, b)  # type: ignore[no-any-return]
+                return _quick_linear(input, weight, bias, mask if recording else 0, x, w, b)
     rank = x.ndim
     if bias is None:
         return matmul(input, _transposed(weight))
     if rank == 2:
-        return _general_addmm(bias, input, _transposed(weight))  # type: ignore[no-any-return]
+        return _general_addmm(bias, input, _transposed(weight))
     if w.ndim == 2 and rank and x.flags.c_contiguous:
-        rows = functions_of(REGISTRY["view"])(input, (prod(x.shape[:-1]), x.shape[-1]))
+        rows = _viewed(input, (prod(x.shape[:-1]), x.shape[-1]))
         if rows._array.dtype is w.dtype and _plain(rows._array, w.T):
             product = linear(rows, weight, bias)
         else:
             product = _general_addmm(bias, rows, _transposed(weight))
-        return functions_of(REGISTRY["view"])(product, (*x.shape[:-1], w.shape[0]))  # type: ignore[no-any-return]
-    return layer.functions.add(matmul(input, _transposed(weight)), bias)  # type: ignore[no-any-return]
+        return _viewed(product, (*x.shape[:-1], w.shape[0]))
+    return layer.functions.add(matmul(input, _transposed(weight)), bias)
+
+
+def _viewed(x: Any, size: tuple[int, ...]) -> Any:
+    """`view` of a contiguous tensor, recorded."""
+    if special[0]:
+        return apply(_view, [x], {"size": size})
+    a = x._array
+    out = as_view(_fresh(a.reshape(size)), x)
+    if x._requires_grad and _grad_enabled():
+        node = OpNode()
+        node.edge0 = _edge(x)
+        node.edge1 = None
+        node.n_edges = 1
+        node.edge_outputs = (x._output_nr,) if x._output_nr else None
+        node.seq = next_number()
+        node.plan = _view_plan
+        node.run = _view_plan.run
+        node.extra = node.outputs = node.fix = node.versions = None
+        if a.dtype is not F32 and a.dtype is not F64:
+            node.fix = _fix(_view, (x,), out._array)
+            node.run = _view_plan.run if node.fix is None else None
+        node.saved0 = node.saved1 = None
+        node.consts = (a.shape,)
+        out._requires_grad = True
+        out._node = node
+    elif _inferring():
+        out._inference = True
+    return out
 
 
 def _turned(weight: Any, w: Any) -> Any:

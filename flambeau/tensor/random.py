@@ -63,16 +63,16 @@ class Generator:
     def seed(self) -> int:
         """Begin a stream that nobody can foretell, and return its seed."""
         with _lock:
-            return self.engine.seed_from_system()  # type: ignore[no-any-return]
+            return self.engine.seed_from_system()
 
     def initial_seed(self) -> int:
         """The seed that the stream began with."""
-        return self.engine.initial_seed  # type: ignore[no-any-return]
+        return self.engine.initial_seed
 
     def get_state(self) -> Tensor:
         """The state, in PyTorch's 5056 bytes."""
         with _lock:
-            return wrap(self.engine.get_state())  # type: ignore[no-any-return]
+            return wrap(self.engine.get_state())
 
     def set_state(self, new_state: Tensor) -> None:
         """Go on from a state, this library's or PyTorch's.
@@ -285,7 +285,7 @@ def _drawn_like(input: Tensor, d: dtype_type, memory_format: Any, draw: Any) -> 
     with _lock:
         stream = draw(a.size, contiguous)
     if contiguous:
-        return stream.reshape(a.shape)  # type: ignore[no-any-return]
+        return stream.reshape(a.shape)
     return kernels.place(stream, empty)
 
 
@@ -347,10 +347,10 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     if out is not None:
         return _created(array, out, device, False)
     if isinstance(mean, Tensor) and isinstance(std, Tensor):
-        return apply(REGISTRY["_normal_NormalBackward3"], [mean, std], {"values": array})  # type: ignore[no-any-return]
+        return apply(REGISTRY["_normal_NormalBackward3"], [mean, std], {"values": array})
     node = "NormalBackward1" if isinstance(mean, Tensor) else "NormalBackward2"
     given = mean if isinstance(mean, Tensor) else std
-    return apply(REGISTRY[f"_normal_{node}"], [given], {"values": array})  # type: ignore[no-any-return]
+    return apply(REGISTRY[f"_normal_{node}"], [given], {"values": array})
 
 
 def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Any = None) -> Tensor:
@@ -370,20 +370,20 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     values = values.reshape(input._array.shape)
     if out is not None:
         return _created(values, out, None, False)
-    return apply(REGISTRY["_bernoulli_BernoulliBackward0"], [input], {"values": values})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_bernoulli_BernoulliBackward0"], [input], {"values": values})
 
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson numbers with the input's rates."""
     with _lock:
         values = kernels.poisson(_engine(generator), input._array)
-    return apply(REGISTRY["_poisson_PoissonBackward0"], [input], {"values": values})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_poisson_PoissonBackward0"], [input], {"values": values})
 
 
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """How many of `count` trials succeed, each with probability `prob`."""
     with _lock:
-        return wrap(kernels.binomial(_engine(generator), count._array, prob._array))  # type: ignore[no-any-return]
+        return wrap(kernels.binomial(_engine(generator), count._array, prob._array))
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,

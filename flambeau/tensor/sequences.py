@@ -74,7 +74,8 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Numbers from `start` up to and including `end`; deprecated in favour of `arange`."""
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent "
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+                  "inconsistent "
                   "with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
                   UserWarning, stacklevel=2)
     if end is None:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..backends.numpy.memory import element_strides, with_axis
+from ..backends.numpy.memory import with_axis
 from ..devices import contiguous_format
 from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import Size, infer_size, wrap_dim
 from .apply import apply, arrays
 from .binding import functions_of
-from .tensor import Tensor, wrap
+from .tensor import Tensor
 from .viewing import viewing
-from .views import Geometry
 
-__all__ = ["adjoint", "as_strided", "as_strided_copy", "as_strided_scatter", "atleast_1d", "atleast_2d", "atleast_3d",
-           "broadcast_shapes", "broadcast_tensors", "broadcast_to", "flatten", "is_same_size", "moveaxis", "movedim",
-           "narrow", "narrow_copy", "numel", "permute", "ravel", "reshape", "reshaped", "squeeze", "squeeze_copy", "sum_to_size",
-           "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
+__all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors",
+           "broadcast_to", "flatten", "moveaxis", "movedim", "permute", "ravel", "reshape", "reshaped",
+           "squeeze", "sum_to_size", "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
 
 _view = viewing("view", "input_shape")
 _transpose = viewing("transpose", "dim0", "dim1")
@@ -89,12 +85,14 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
             pass  # a dtype, or said in PyTorch's words below
     if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
         if size[0] is self.dtype:
-            return apply(REGISTRY["_alias"], [self])  # type: ignore[no-any-return]
-        return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})  # type: ignore[no-any-return]
+            result: Tensor = apply(REGISTRY["_alias"], [self])
+            return result
+        result: Tensor = apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
+        return result
     if not size:
         raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
                         "(torch.dtype dtype)\n * (tuple of ints size)\n")
-    return _viewed(self, _listed(size, "view", "size"))  # type: ignore[no-any-return]
+    return _viewed(self, _listed(size, "view", "size"))
 
 
 def reshaped(input: Tensor, shape: Any) -> Tensor:
@@ -121,12 +119,14 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     size = _listed(shape, "reshape", "shape")
     try:
         key = "view" if a.flags.c_contiguous else "_reshape_alias"
-        return apply(REGISTRY[key], [input], {"size": size})  # type: ignore[no-any-return]
+        result: Tensor = apply(REGISTRY[key], [input], {"size": size})
+        return result
     except RuntimeError as error:
         if "not compatible" not in str(error):
             raise
     copied = apply(REGISTRY["clone"], [input], {"memory_format": contiguous_format})
-    return apply(REGISTRY["_unsafe_view"], [copied], {"size": infer_size(size, a.size)})  # type: ignore[no-any-return]
+    result: Tensor = apply(REGISTRY["_unsafe_view"], [copied], {"size": infer_size(size, a.size)})
+    return result
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -196,7 +196,8 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     a = input._array
     if special[0]:
         key = "_squeeze_all" if dim is None else "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim"
-        return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})  # type: ignore[no-any-return]
+        result: Tensor = apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
+        return result
     if dim is None:
         return _squeeze_all(input, a.squeeze(), a.shape)
     if isinstance(dim, (tuple, list)):
@@ -220,7 +221,8 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     a = input._array
     n = a.ndim
     if special[0] or dim.__class__ is not int or not -n - 1 <= dim <= n:
-        return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})  # type: ignore[no-any-return]
+        result: Tensor = apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
+        return result
     return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
 
 
@@ -242,7 +244,7 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
         n = a.ndim
         if -n <= dim0 < n and -n <= dim1 < n:
             return _transpose(input, a.swapaxes(dim0, dim1), dim0, dim1)
-    return _transposed(input, *[d for d in (dim0, dim1) if d is not None], **named)  # type: ignore[no-any-return]
+    return _transposed(input, *[d for d in (dim0, dim1) if d is not None], **named)
 
 
 swapaxes = swapdims = transpose
@@ -257,7 +259,8 @@ def t(input: Tensor) -> Tensor:
     """
     a = input._array
     if a.ndim > 2 or special[0]:
-        return apply(REGISTRY["t"], [input])  # type: ignore[no-any-return]
+        result: Tensor = apply(REGISTRY["t"], [input])
+        return result
     return _t(input, a.T)
 
 
@@ -276,7 +279,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
             return _permute(input, input._array.transpose(order), order)
         except ValueError:
             pass  # said in PyTorch's words below
-    return _permuted(input, order)  # type: ignore[no-any-return]
+    return _permuted(input, order)
 
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
@@ -290,7 +293,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     targets = (destination,) if isinstance(destination, int) else tuple(destination)
     n = input._array.ndim
     if len(sources) != len(targets):
-        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the "
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
+                           "contain the "
                            f"same number of dims as destination ({list(targets)} dims)")
     sources, targets = tuple(wrap_dim(d, n) for d in sources), tuple(wrap_dim(d, n) for d in targets)
     for name, dims, given in (("source", sources, source), ("destination", targets, destination)):
@@ -298,7 +302,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
             shown = [given] if isinstance(given, int) else list(given)
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({shown})")
     if not n:
-        return apply(REGISTRY["_alias"], [input])  # type: ignore[no-any-return]
+        result: Tensor = apply(REGISTRY["_alias"], [input])
+        return result
     order = [d for d in range(n) if d not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
@@ -323,7 +328,7 @@ def adjoint(input: Tensor) -> Tensor:
     from ..autograd.node import layer
 
     turned = transpose(input, -2, -1)
-    return layer.functions.conj(turned) if input._array.dtype.kind == "c" else turned  # type: ignore[no-any-return]
+    return layer.functions.conj(turned) if input._array.dtype.kind == "c" else turned
 
 
 def _transposed_property(self: Tensor) -> Tensor:
@@ -332,7 +337,8 @@ def _transposed_property(self: Tensor) -> Tensor:
     if n not in (0, 2):
         import warnings
 
-        warnings.warn(f"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
+        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+                      "it "
                       "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
                       "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
                       UserWarning, stacklevel=2)
@@ -373,7 +379,7 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
         size = (named["size"],)
     shape = _listed(size, "expand", "size")
     if special[0]:
-        return _expanded(self, size=shape)  # type: ignore[no-any-return]
+        return _expanded(self, size=shape)
     a = self._array
     return _expand(self, arrays.expand(a, shape), a.shape)
 
@@ -440,7 +446,8 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     shape = _listed(size, "sum_to_size", "size")
     have = input._array.shape
     if not shape:
-        return apply(REGISTRY["_sum_all"], [input])  # type: ignore[no-any-return]
+        result: Tensor = apply(REGISTRY["_sum_all"], [input])
+        return result
     if have == shape:
         return input
     lead = len(have) - len(shape)
@@ -451,99 +458,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     return view(summed, shape) if lead else summed
 
 
-# ----- parts and strides -----------------------------------------------------------------
-
-
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """`length` elements from `start` on, of dimension `dim`.
-
-    >>> import flambeau as torch
-    >>> torch.narrow(torch.arange(4), 0, 1, 2)
-    tensor([1, 2])
-    """
-    if isinstance(start, Tensor):
-        if start._array.ndim or start._array.dtype.kind not in "iu":
-            raise RuntimeError("start must be an 0-dim integral Tensor.")
-        start = start.item()
-    axis, start = _narrowed(input, dim, start, length)
-    return apply(REGISTRY["slice"], [input], {"dim": axis, "start": start, "end": start + length, "step": 1})  # type: ignore[no-any-return]
-
-
-def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
-    """A copy of `length` elements from `start` on, of dimension `dim`.
-
-    >>> import flambeau as torch
-    >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
-    tensor([1, 2])
-    """
-    axis, start = _narrowed(input, dim, start, length)
-    return functions_of(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)  # type: ignore[no-any-return]
-
-
-def _narrowed(input: Tensor, dim: int, start: int, length: int) -> tuple[int, int]:
-    """Dimension and start, counted from the front.
-
-    Raises:
-        RuntimeError, IndexError: they lie outside the tensor.
-    """
-    shape = input._array.shape
-    if not shape:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    axis = wrap_dim(dim, len(shape))
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    size = shape[axis]
-    if not -size <= start <= size:
-        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
-    if start < 0:
-        start += size
-    if start > size - length:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return axis, start
-
-
-def _strided_params(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
-    from ..backends.numpy.memory import strided
-
-    size, stride = as_ints(size, "as_strided", "size"), as_ints(stride, "as_strided", "stride")
-    array = strided(input._array, size, stride, storage_offset)
-    return {"size": size, "stride": stride, "storage_offset": storage_offset,
-            "geometry": Geometry(input._array, array)}
-
-
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """A view of the storage by shape, strides (in elements) and offset.
-
-    >>> import flambeau as torch
-    >>> torch.as_strided(torch.arange(4), (2, 2), (1, 2))
-    tensor([[0, 2],
-            [1, 3]])
-    """
-    return apply(REGISTRY["_as_strided"], [input], _strided_params(input, size, stride, storage_offset))  # type: ignore[no-any-return]
-
-
-def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *,
-                    out: Any = None) -> Tensor:
-    """A copy of what `as_strided` shows."""
-    params = _strided_params(input, size, stride, storage_offset)
-    return functions_of(REGISTRY["_as_strided_copy"])(input, **params, out=out)  # type: ignore[no-any-return]
-
-
-def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
-                       storage_offset: int | None = None) -> Tensor:
-    """A copy of `input` with `src` at the strided places."""
-    params = _strided_params(input, size, stride, storage_offset)
-    if src._array.shape != params["size"]:
-        raise RuntimeError("expected src to have a size equal to the slice of self. src size = "
-                           f"{list(src._array.shape)}, slice size = {list(params['size'])}")
-    return apply(REGISTRY["_as_strided_scatter"], [input, src], params)  # type: ignore[no-any-return]
-
-
-def squeeze_copy(input: Tensor, dim: Any = None, *, out: Any = None) -> Tensor:
-    """A copy of what `squeeze` shows."""
-    key = ("_squeeze_all_copy" if dim is None else
-           "_squeeze_dims_copy" if isinstance(dim, (tuple, list)) else "_squeeze_dim_copy")
-    return functions_of(REGISTRY[key])(input, **({} if dim is None else {"dim": dim}), out=out)  # type: ignore[no-any-return]
+# ----- dimensions added -------------------------------------------------------------------
 
 
 def _at_least(n: int) -> Any:
@@ -568,112 +483,10 @@ def _at_least(n: int) -> Any:
 atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
 
-# ----- sizes -----------------------------------------------------------------------------
-
-
-def numel(input: Tensor) -> int:
-    """The number of elements.
-
-    >>> import flambeau as torch
-    >>> torch.numel(torch.ones(2, 3))
-    6
-    """
-    return input._array.size  # type: ignore[no-any-return]
-
-
-def size(self: Tensor, dim: int | None = None) -> Any:
-    """The shape, or the size of one dimension."""
-    if dim is None:
-        return self.shape
-    shape = self._array.shape
-    if not shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return shape[wrap_dim(dim, len(shape))]
-
-
-def stride(self: Tensor, dim: int | None = None) -> Any:
-    """The strides, in elements, or one of them."""
-    strides = element_strides(self._array)
-    if dim is None:
-        return strides
-    if not strides:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return strides[wrap_dim(dim, len(strides))]
-
-
-def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether the shapes are equal."""
-    return input._array.shape == other._array.shape
-
-
-def _dimensions(self: Tensor) -> int:
-    return self._array.ndim  # type: ignore[no-any-return]
-
-
-def _numel(self: Tensor) -> int:
-    return self._array.size  # type: ignore[no-any-return]
-
-
-# ----- in place --------------------------------------------------------------------------
-
-
-def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
-    """Change the shape and strides of a tensor itself."""
-    from ..autograd.modes import grad_mode
-    from .apply import kernel_of, record
-    from .inplace import check_writable, rebase
-
-    op = REGISTRY[key]
-    recording = grad_mode.get()
-    check_writable(self, recording)
-    array: np.ndarray = kernel_of(op)(self._array, **params)
-    wants = recording and self._requires_grad
-    if wants and self._base is None:
-        node = record(op, [self], [wrap(array)], params)
-        self._array = array
-        self._bump_version()
-        rebase(self, node)
-    else:
-        self._array = array
-        self._bump_version()
-    return self
-
-
-def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
-    """`squeeze`, of this tensor itself."""
-    key = "_squeeze_all_" if dim is None else "_squeeze_dims_" if isinstance(dim, (tuple, list)) else "_squeeze_dim_"
-    return _reviewing(self, key, {} if dim is None else {"dim": dim})
-
-
-def unsqueeze_(self: Tensor, dim: int) -> Tensor:
-    """`unsqueeze`, of this tensor itself."""
-    return _reviewing(self, "_unsqueeze_", {"dim": dim})
-
-
-def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """`transpose`, of this tensor itself."""
-    return _reviewing(self, "_transpose_", {"dim0": dim0, "dim1": dim1})
-
-
-def t_(self: Tensor) -> Tensor:
-    """`t`, of this tensor itself."""
-    return _reviewing(self, "_t_", {})
-
-
-def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """`as_strided`, of this tensor itself."""
-    return _reviewing(self, "_as_strided_", _strided_params(self, size, stride, storage_offset))
-
-
 METHODS = {
     "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": unflatten,
     "ravel": ravel, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose, "swapaxes": transpose,
-    "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim, "adjoint": adjoint,
-    "expand": expand, "broadcast_to": broadcast_to, "narrow": narrow, "narrow_copy": narrow_copy, "as_strided": as_strided,
-    "as_strided_scatter": as_strided_scatter, "size": size, "stride": stride, "dim": _dimensions,
-    "ndimension": _dimensions, "numel": _numel, "nelement": _numel, "is_same_size": is_same_size,
-    "squeeze_": squeeze_, "unsqueeze_": unsqueeze_, "transpose_": transpose_, "swapaxes_": transpose_,
-    "swapdims_": transpose_, "t_": t_, "as_strided_": as_strided_,
-    "T": property(_transposed_property), "mT": property(_matrix_transposed), "H": property(_hermitian),
-    "mH": property(_matrix_hermitian),
+    "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim,
+    "adjoint": adjoint, "expand": expand, "broadcast_to": broadcast_to, "T": property(_transposed_property),
+    "mT": property(_matrix_transposed), "H": property(_hermitian), "mH": property(_matrix_hermitian),
 }

@@ -133,7 +133,8 @@ def storage(self: Tensor) -> TypedStorage:
     """The memory of this tensor as elements of its dtype."""
     import warnings
 
-    warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+    warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
+                  "storage "
                   "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
                   "directly, use tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=2)
     return TypedStorage(UntypedStorage.of(self._array), self.dtype)

@@ -202,11 +202,11 @@ class Tensor:
             raise RuntimeError("can't assign Variable as its own grad")
         if value._array.dtype != self._array.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{dtypes.C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
-                f"'{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
-                "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any "
-                "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
-                "downstream systems that assume they match.")
+                f"attempting to assign a gradient with dtype '{dtypes.C_NAMES[value.dtype.name]}' to a tensor with "
+                f"grad_dtype '{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to "
+                "the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
+                "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
+                "break downstream systems that assume they match.")
         if value._array.shape != self._array.shape:
             raise RuntimeError(f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of "
                                f"size '{list(self._array.shape)}'. Please ensure that the gradient and the tensor are "
@@ -220,7 +220,7 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same values without history: writes to it are not recorded nor counted."""
-        return wrap(self._array)  # type: ignore[no-any-return]
+        return wrap(self._array)
 
     @data.setter
     def data(self, value: Tensor) -> None:

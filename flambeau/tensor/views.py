@@ -147,7 +147,7 @@ def _replayed(view: Tensor) -> Node:
     geometry = Geometry(real._array, view._array)
     node = layer.functions._strided_part(real, geometry=geometry)._node
     assert node is not None
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 class CopySlices(Node):
@@ -172,7 +172,7 @@ class CopySlices(Node):
         self.fn.release()
 
     def drawn_edges(self) -> list[int] | None:
-        return self.fn.drawn_edges()  # type: ignore[no-any-return]
+        return self.fn.drawn_edges()
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
         geometry, fn = self.geometry, self.fn

@@ -44,7 +44,7 @@ net.eval()
 print(net.training, net.drop.training, net.bn1.num_batches_tracked, net.bn1.running_mean[:3], net.bn1.running_var[:3])
 with torch.no_grad():
     out = net(images)
-print(out.shape, out.exp().sum(1)[:3], out.requires_grad)
+print(out.shape, out.exp().sum(1).sub(1).abs().max() < 1e-6, out.requires_grad)
 print(sum(p.numel() for p in net.parameters() if p.requires_grad), list(net.state_dict()))
 for module in net.children():
     print(type(module).__name__, sum(p.numel() for p in module.parameters()))

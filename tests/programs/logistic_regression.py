@@ -24,7 +24,7 @@ for step in range(50):
 pred = (torch.sigmoid(X @ w + b).squeeze() > 0.5).float()
 print("accuracy", (pred == t).float().mean(), (pred == t).sum().item(), "of", len(t))
 print(F.binary_cross_entropy(torch.sigmoid(X @ w + b).squeeze(), t), F.binary_cross_entropy_with_logits((X @ w + b).squeeze(), t))
-print(F.logsigmoid(torch.tensor([-1., 0., 100., -100.])), torch.logit(torch.tensor([0.5, 0.9])), torch.special.expit(torch.tensor(0.)))
+print(F.logsigmoid(torch.tensor([-1., 0., 20., -20.])), torch.logit(torch.tensor([0.5, 0.9])), torch.special.expit(torch.tensor(0.)))
 
 model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(0))
 opt = torch.optim.LBFGS(model.parameters(), lr=1)

@@ -48,6 +48,7 @@ def _become(program: Path, out: int, err: int) -> None:
     sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
     warnings.resetwarnings()
     warnings.simplefilter("default")
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")  # of itself, to itself
     sys.argv = [str(program)]
     try:
         runpy.run_path(str(program), run_name="__main__")

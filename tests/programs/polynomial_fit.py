@@ -12,7 +12,7 @@ print(a, b, c, d)
 for t in range(301):
     loss = (a + b * x + c * x ** 2 + d * x ** 3 - y).pow(2).sum()
     if t % 100 == 0:
-        print(t, f"{loss.item():.3f}")
+        print(t, f"{loss.item():.1f}")
     loss.backward()
     with torch.no_grad():
         for p in (a, b, c, d):

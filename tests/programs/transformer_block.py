@@ -62,7 +62,7 @@ class GPT(nn.Module):
         for block in self.blocks:
             x, att = block(x)
         logits = self.head(self.norm(x))
-        loss = None if targets is None else F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
+        loss = None if targets is None else F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
         return logits, loss, att
 
 

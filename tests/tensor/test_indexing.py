@@ -209,7 +209,8 @@ def test_what_is_no_key(key: Any, error: type, text: str) -> None:
 
 def test_masks_and_indices_that_do_not_fit() -> None:
     x = torch.ones(2, 3)
-    with pytest.raises(IndexError, match=r"The shape of the mask \[3\] at index 0 does not match the shape of the indexed "
+    with pytest.raises(IndexError, match=r"The shape of the mask \[3\] at index 0 does not match the shape of the "
+                                         r"indexed "
                                          r"tensor \[2, 3\] at index 0"):
         x[torch.tensor([True, False, True])]
     with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 0 with size 2"):
@@ -237,7 +238,8 @@ def test_assignment_says_what_does_not_fit() -> None:
     x = torch.zeros(2, 3)
     with pytest.raises(RuntimeError, match=r"The expanded size of the tensor \(3\) must match the existing size \(5\)"):
         x[0] = torch.ones(5)
-    with pytest.raises(RuntimeError, match=r"shape mismatch: value tensor of shape \[5\] cannot be broadcast to indexing "
+    with pytest.raises(RuntimeError, match=r"shape mismatch: value tensor of shape \[5\] cannot be broadcast to "
+                                           r"indexing "
                                            r"result of shape \[1, 3\]"):
         x[torch.tensor([0])] = torch.ones(5)
     with pytest.raises(TypeError, match="can't assign a list to a torch.FloatTensor"):

@@ -85,7 +85,8 @@ def test_a_filled_tensor_forgets_what_it_held(write: Any, node: str) -> None:
 
 
 def test_fill_says_what_it_takes() -> None:
-    with pytest.raises(RuntimeError, match="fill_ only supports 0-dimension value tensor but got tensor with 1 dimensions"):
+    with pytest.raises(RuntimeError, match="fill_ only supports 0-dimension value tensor but got tensor with 1 "
+                                           "dimensions"):
         torch.ones(2).fill_(torch.ones(2))
     with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
         torch.arange(2).fill_(1j)
@@ -95,7 +96,8 @@ def test_fill_says_what_it_takes() -> None:
 def test_leaves_refuse_writes() -> None:
     x = torch.ones(2, requires_grad=True)
     for write in (lambda: x.zero_(), lambda: x.fill_(1), lambda: x.copy_(torch.ones(2)), lambda: x.__setitem__(0, 1.0)):
-        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place "
+                                               "operation"):
             write()
     with torch.no_grad():
         x.zero_()

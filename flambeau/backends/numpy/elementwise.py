@@ -89,8 +89,7 @@ def _sign(x: Any) -> Any:
         return np.array(x, copy=True)
     if x.dtype.kind == "f":
         if not x.ndim:
-            sign = np.sign(x)
-            return sign if sign == sign else x.dtype.type(0)
+            return x.dtype.type(1 if x > 0 else -1 if x < 0 else 0)
         return np.subtract(x > 0, x < 0, dtype=x.dtype)  # 0 at nan
     return np.sign(x)
 
@@ -189,6 +188,8 @@ def _integer_pow(x: Any, y: Any) -> Any:
 
 
 def _pow_number(x: Any, exponent: Any) -> Any:
+    if not x.ndim:
+        x = x[()]  # a scalar's arithmetic is quicker than a 0-d array's
     if exponent == 2:
         return x * x
     if exponent == 1:

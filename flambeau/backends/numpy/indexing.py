@@ -26,14 +26,16 @@ def _in_range(index: Any, size: int, dim: int) -> None:
 
 def _fits(index: Any, x: Any, axis: int, what: str) -> None:
     if max(index.ndim, 1) != max(x.ndim, 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor" if what == "gather" else
+        raise RuntimeError("Index tensor must have the same number of dimensions as input "
+                           "tensor" if what == "gather" else
                            "Index tensor must have the same number of dimensions as self tensor")
     for a, (n, m) in enumerate(zip(index.shape, x.shape, strict=False)):
         if a != axis and n > m:
             if what == "gather":
                 raise RuntimeError(f"Size does not match at dimension {a} expected index {list(index.shape)} to be no "
                                    f"larger than self {list(x.shape)} apart from dimension {axis}")
-            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart from "
+            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart "
+                               "from "
                                f"dimension {axis}")
 
 
@@ -64,7 +66,8 @@ def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int
             if max(source.ndim, 1) != max(index.ndim, 1):
                 raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
             if any(n > m for n, m in zip(index.shape, source.shape, strict=False)):
-                raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart "
+                raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} "
+                                   "apart "
                                    f"from dimension {axis} and to be no larger size than src {list(source.shape)}")
     return axis
 
@@ -157,12 +160,14 @@ def _index_into(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
         if what == "index_copy":
             raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
                              f"({count})")
-        raise RuntimeError(f"{what}(): Number of indices ({index.size}) should be equal to source.size(dim): ({count}), "
+        raise RuntimeError(f"{what}(): Number of indices ({index.size}) should be equal to source.size(dim): "
+                           f"({count}), "
                            f"for dim: {axis}")
     rest = [n for a, n in enumerate(x.shape) if a != axis]
     if [n for a, n in enumerate(source.shape) if a != axis] != rest:
         if what == "index_copy":
-            raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+            raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination "
+                               "slice "
                                f"shape: {rest} at dimension {axis} and source slice shape: "
                                f"{[n for a, n in enumerate(source.shape) if a != axis]} at dimension 0.")
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
@@ -188,7 +193,8 @@ def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
     size = x.shape[axis] if x.ndim else 1
     if index.size and (index.min() < 0 or index.max() >= size):
         flat = index.reshape(-1)
-        raise IndexError(f"index {flat[(flat < 0) | (flat >= size)][0]} is out of bounds for dimension {axis} with size "
+        raise IndexError(f"index {flat[(flat < 0) | (flat >= size)][0]} is out of bounds for dimension {axis} with "
+                         "size "
                          f"{size}")
     out = np.array(x, order="C", copy=True)
     _rows(out, dim)[index.reshape(-1)] = _rows(source, dim if source.ndim else 0)
@@ -245,7 +251,8 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
         if index.size:
             low, high = index.min(), index.max()
             if low < -size or high >= size:
-                raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {place} with size "
+                raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {place} with "
+                                 "size "
                                  f"{size}")
         key.append(index)
         axis += 1
@@ -279,7 +286,8 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
             target[key] = values
     except ValueError:
         full = np.empty(target.shape, np.bool_)[key].shape
-        raise RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+                           "indexing "
                            f"result of shape {list(full)}") from None
 
 
@@ -364,7 +372,8 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
                            f"{dtypes.of(x.dtype).scalar_name} and source.dtype = "
                            f"{dtypes.of(source.dtype).scalar_name}")
     if index.size != source.size:
-        raise IndexError("put_(): Expected source and index to have the same number of elements, but got source.numel() "
+        raise IndexError("put_(): Expected source and index to have the same number of elements, but got "
+                         "source.numel() "
                          f"= {source.size}, index.numel() = {index.size}")
     _in_flat(index, x.size)
     out = np.array(x, order="C", copy=True)
@@ -399,7 +408,8 @@ def _repeat_interleave(repeats: Any) -> Any:
 
 
 PRIMITIVES: dict[str, Any] = {
-    "gather_along": _gather, "scatter_along": _scatter, "scatter_reduced": _scatter_reduce, "scatter_added": _scatter_add,
+    "gather_along": _gather, "scatter_along": _scatter, "scatter_reduced": _scatter_reduce,
+    "scatter_added": _scatter_add,
     "rows_taken": _index_select, "rows_added": _index_add, "rows_copied": _index_copy, "rows_filled": _index_fill,
     "rows_reduced": _index_reduce, "index_at": _index, "put_at_indices": _index_put, "add_at_indices": _add_at_indices,
     "fill_masked": _masked_fill, "select_masked": _masked_select, "scatter_masked": _masked_scatter,

@@ -78,7 +78,8 @@ def _split_with_sizes(x: Any, split_sizes: tuple[int, ...], dim: int = 0) -> Any
             raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got "
                                f"split_sizes={list(split_sizes)}")
     if sum(split_sizes) != x.shape[axis]:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {x.shape[axis]} (input tensor's size "
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {x.shape[axis]} (input tensor's "
+                           "size "
                            f"at dimension {dim}), but got split_sizes={list(split_sizes)}")
     lead = (slice(None),) * axis
     ends = list(accumulate(split_sizes))
@@ -89,7 +90,8 @@ def _block_diag(*arrays: Any) -> Any:
     blocks = [a.reshape(1, -1) if a.ndim < 2 else a for a in arrays]
     for i, a in enumerate(blocks):
         if a.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {a.ndim} "
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                               f"{a.ndim} "
                                "dimensions")
     if not blocks:
         return np.zeros((1, 0), np.float32)

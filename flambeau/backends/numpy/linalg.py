@@ -85,7 +85,7 @@ def _cross_product(x: Any, y: Any, dim: int) -> Any:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} and "
                            f"{y.shape[axis]}")
     out = np.empty(broadcast_shapes(x.shape, y.shape), x.dtype)
-    lead = (slice(None),) * axis
+    lead: tuple[Any, ...] = (slice(None),) * axis
     a, b, c = ([v[(*lead, i)] for i in range(3)] for v in (x, y, out))
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3

@@ -34,7 +34,7 @@ def owner(x: np.ndarray) -> np.ndarray:
 
 def address(x: np.ndarray) -> int:
     """Where the first element lies."""
-    return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
+    return x.__array_interface__["data"][0]
 
 
 def lying(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.ndarray:
@@ -44,13 +44,13 @@ def lying(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.ndarra
         ValueError, TypeError: it would reach beyond the memory.
     """
     try:
-        return ndarray(shape, x.dtype, x, offset, strides)  # type: ignore[call-overload, no-any-return]
+        return ndarray(shape, x.dtype, x, offset, strides)
     except (ValueError, TypeError):
         pass  # not contiguous, or reaching over what `x` itself covers: from the owner's first byte then
     whole = owner(x)
     offset += address(x) - address(whole)
     if whole.flags.c_contiguous or whole.flags.f_contiguous:
-        return ndarray(shape, x.dtype, whole, offset, strides)  # type: ignore[call-overload, no-any-return]
+        return ndarray(shape, x.dtype, whole, offset, strides)
     moved = x
     if offset:
         start, item = divmod(offset - (address(x) - address(whole)), x.itemsize)
@@ -193,7 +193,8 @@ def _transpose(x: Any, dim0: int, dim1: int) -> Any:
 def _permute(x: Any, dims: tuple[int, ...]) -> Any:
     n = x.ndim
     if len(dims) != n:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+                           "of "
                            f"the desired ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) = "
                            f"{len(dims)}")
     order = [wrap_dim(d, n) for d in dims]
@@ -343,7 +344,7 @@ def is_contiguous(x: Any, memory_format: Any = None) -> bool:
     if name in CHANNELS_LAST:
         ndim, order, _ = CHANNELS_LAST[name]
         return x.ndim == ndim and x.transpose(order).flags.c_contiguous
-    return x.flags.c_contiguous  # type: ignore[no-any-return]
+    return x.flags.c_contiguous
 
 
 def copy_as(x: Any, memory_format: Any = None) -> Any:
@@ -432,8 +433,8 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     if len(repeats) < x.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(r < 0 for r in repeats):
-        raise RuntimeError(f"Trying to create tensor with negative dimension "
-                           f"{min(r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True))}")
+        sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}")
     return np.tile(x, repeats) if repeats else np.array(x, copy=True)
 
 
@@ -442,7 +443,8 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * x.ndim:
-        raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad length "
+        raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
+                           "length "
                            f"is {len(pad)} while the input has {x.ndim} dimensions.")
     shape, source, target = list(x.shape), [slice(None)] * x.ndim, [slice(None)] * x.ndim
     for i in range(len(pad) // 2):
@@ -613,13 +615,13 @@ def _ones_like(x: Any) -> Any:
 
 
 PRIMITIVES = {
-    "view": _view, "reshape": _reshape, "reshaped": _reshape, "view_dtype": _view_dtype, "strided_view": strided, "t": _t,
-    "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to,
+    "view": _view, "reshape": _reshape, "reshaped": _reshape, "view_dtype": _view_dtype, "strided_view": strided,
+    "t": _t, "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to,
     "squeeze": _squeeze, "unsqueeze": _unsqueeze, "select": _select, "slice": _slice, "diagonal": _diagonal,
     "unfold": _unfold, "clone": _clone, "contiguous": _contiguous, "to": _to, "flip": _flip, "roll": _roll,
-    "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat, "constant_pad": _constant_pad, "bordered": _bordered,
-    "gather_border": _gather_border,
-    "embed": _embed, "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_part": _replace_part, "replace_diagonal": _replace_diagonal,
+    "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat, "constant_pad": _constant_pad,
+    "bordered": _bordered, "gather_border": _gather_border, "embed": _embed, "embed_diagonal": _embed_diagonal,
+    "embed_windows": _embed_windows, "replace_part": _replace_part, "replace_diagonal": _replace_diagonal,
     "zeros": _zeros, "full": _full, "full_like": _full_like, "zeros_like": np.zeros_like, "ones_like": _ones_like,
     "strided_part": _strided_part, "embed_strided": _embed_strided, "replace_strided": _replace_strided,
 }

@@ -1,7 +1,6 @@
 """Normalization on arrays: the statistics once, then as few passes as the formulas allow.
 
-A block of rows at a time would stay in the cache; NumPy's passes over whole arrays are so few here that
-the calls for each block would cost more.
+Rows are taken a block at a time, so that one pass finds in the cache what the last one left there.
 """
 
 from __future__ import annotations
@@ -11,19 +10,7 @@ from typing import Any
 
 import numpy as np
 
-_mean = np.add.reduce
-
-
-def _statistics(rows: Any, axis: Any, shape: tuple[int, ...], count: int, eps: float) -> tuple[Any, Any, Any]:
-    """rows - mean, the mean and 1 / √(var + eps) over `axis`; both without it."""
-    dtype = rows.dtype.type
-    with np.errstate(all="ignore"):
-        mean = _mean(rows, axis) / dtype(count)
-        centred = rows - mean.reshape(shape)
-        letters = "abc"[:rows.ndim]
-        kept = "".join(c for i, c in enumerate(letters) if i not in (axis if isinstance(axis, tuple) else (axis,)))
-        variance = np.einsum(f"{letters},{letters}->{kept}", centred, centred) / dtype(count)
-        return centred, mean, variance
+_add = np.add.reduce
 
 
 # ----- by channel -----------------------------------------------------------------------
@@ -44,7 +31,10 @@ def _batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: 
     n, c, length = rows.shape
     across = (1, c, 1)
     if training:
-        centred, mean, variance = _statistics(rows, (0, 2), across, n * length, eps)
+        count = x.dtype.type(n * length)
+        mean = _add(rows, (0, 2)) / count
+        centred = rows - mean.reshape(across)
+        variance = np.einsum("abc,abc->b", centred, centred) / count
         rstd = 1 / np.sqrt(variance + eps).astype(x.dtype, copy=False)
         kept[:] = (mean, rstd, variance)
     else:
@@ -68,7 +58,7 @@ def _batch_norm_backward(g: Any, x: Any, weight: Any = None, *, training: bool, 
     across = (1, c, 1)
     mean, rstd = kept[0], kept[1]
     y = rows - mean.reshape(across)
-    total = _mean(flat, (0, 2)) if needs[2] or training else None
+    total = _add(flat, (0, 2)) if needs[2] or training else None
     along = np.einsum("abc,abc->b", flat, y) * rstd if needs[1] or training else None  # Σ g · y
     by_input = None
     if needs[0]:
@@ -87,22 +77,63 @@ def _batch_norm_backward(g: Any, x: Any, weight: Any = None, *, training: bool, 
 # ----- over the last dimensions ---------------------------------------------------------
 
 
-def _row_sums(a: Any, b: Any) -> Any:
-    """Σ a · b over the last axis, kept."""
-    return np.einsum("ab,ab->a", a, b)[:, None]
+BLOCK_BYTES = 1 << 18
+
+
+def _blocks(rows: Any) -> list[slice]:
+    """Rows, some at a time: as many as fit in a core's cache."""
+    count = rows.shape[0]
+    step = max(1, BLOCK_BYTES // max(1, rows.shape[1] * rows.itemsize))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _tiled(row: Any, rows: Any) -> Any:
+    """A row as many times as a block has rows: NumPy multiplies equal shapes twice as fast as broadcast ones."""
+    if row is None:
+        return None
+    block = _blocks(rows)[:1]
+    return np.tile(row.reshape(-1), (block[0].stop if block else 0, 1))
+
+
+def _standardize_rows(rows: Any, weight: Any, bias: Any, eps: float, out: Any) -> tuple[Any, Any]:
+    """Each row into `out`, standardized, scaled and shifted; the means and 1 / √(var + eps)."""
+    size = rows.dtype.type(rows.shape[1])
+    mean, rstd = np.empty(rows.shape[0], rows.dtype), np.empty(rows.shape[0], rows.dtype)
+    ones = np.ones(rows.shape[1], rows.dtype)
+    weight, bias = _tiled(weight, rows), _tiled(bias, rows)
+    for block in _blocks(rows):
+        x, y = rows[block], out[block]
+        m = np.divide(np.dot(x, ones), size, out=mean[block])
+        np.subtract(x, m[:, None], out=y)
+        r = rstd[block]
+        np.divide(np.vecdot(y, y), size, out=r)
+        np.add(r, eps, out=r)
+        np.sqrt(r, out=r)
+        np.reciprocal(r, out=r)
+        np.multiply(y, r[:, None], out=y)
+        if weight is not None:
+            np.multiply(y, weight[:len(y)], out=y)
+        if bias is not None:
+            np.add(y, bias[:len(y)], out=y)
+    return mean, rstd
+
+
+def _standardize_rows_backward(scaled: Any, y: Any, rstd: Any, out: Any) -> Any:
+    """The cotangent of the rows, from that of their standardized form `y`. All are blocks; `out` may be `y`."""
+    size = y.dtype.type(y.shape[1])
+    along = np.vecdot(scaled, y)[:, None] / size
+    total = np.dot(scaled, np.ones(y.shape[1], y.dtype))[:, None] / size
+    np.multiply(y, along, out=out)
+    np.add(out, total, out=out)
+    np.subtract(scaled, out, out=out)
+    return np.multiply(out, rstd, out=out)
 
 
 def _layer_norm(x: Any, weight: Any, bias: Any, normalized_shape: Any, eps: float, kept: list[Any]) -> Any:
     size = prod(normalized_shape)
-    rows = x.reshape(-1, size) if size else x.reshape(prod(x.shape[:x.ndim - len(normalized_shape)]), 0)
-    centred, mean, variance = _statistics(rows, 1, (-1, 1), size, eps)
-    rstd = 1 / np.sqrt(variance + eps).astype(x.dtype, copy=False)
-    kept[:] = (mean, rstd)
-    out = np.multiply(centred, rstd[:, None], out=centred)
-    if weight is not None:
-        np.multiply(out, weight.reshape(-1), out=out)
-    if bias is not None:
-        np.add(out, bias.reshape(-1), out=out)
+    rows = x.reshape(prod(x.shape[:x.ndim - len(normalized_shape)]), size)
+    out = np.empty(rows.shape, x.dtype)
+    kept[:] = _standardize_rows(rows, weight, bias, eps, out)
     return out.reshape(x.shape)
 
 
@@ -110,21 +141,28 @@ def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape
                          needs: Any) -> Any:
     size = prod(normalized_shape)
     mean, rstd = kept[0][:, None], kept[1][:, None]
-    count = mean.shape[0]
-    rows, flat = x.reshape(count, size), g.reshape(count, size)
-    y = rows - mean
-    np.multiply(y, rstd, out=y)
-    by_weight = np.einsum("ab,ab->b", flat, y).reshape(normalized_shape) if needs[1] else None
-    by_bias = _mean(flat, 0).reshape(normalized_shape) if needs[2] else None
-    by_input = None
-    if needs[0]:
-        scaled = flat if weight is None else flat * weight.reshape(-1)
-        along = _row_sums(scaled, y) / x.dtype.type(size)
-        np.multiply(y, along, out=y)
-        np.subtract(scaled, y, out=y)
-        np.subtract(y, _mean(scaled, 1)[:, None] / x.dtype.type(size), out=y)
-        by_input = np.multiply(y, rstd, out=y).reshape(x.shape)
-    return by_input, by_weight, by_bias
+    rows, flat = x.reshape(mean.shape[0], size), g.reshape(mean.shape[0], size)
+    by_input = np.empty(rows.shape, x.dtype) if needs[0] else None
+    by_weight = np.zeros(size, x.dtype) if needs[1] else None
+    by_bias = np.zeros(size, x.dtype) if needs[2] else None
+    factor = _tiled(weight, rows)
+    for block in _blocks(rows):
+        cotangent = flat[block]
+        ones = np.ones(len(cotangent), x.dtype)
+        if by_bias is not None:
+            by_bias += np.dot(ones, cotangent)
+        if by_weight is None and by_input is None:
+            continue
+        y = rows[block] - mean[block]
+        np.multiply(y, rstd[block], out=y)
+        if by_weight is not None:
+            by_weight += np.dot(ones, cotangent * y)
+        if by_input is not None:
+            _standardize_rows_backward(cotangent if factor is None else cotangent * factor[:len(y)], y, rstd[block],
+                                       by_input[block])
+    return (None if by_input is None else by_input.reshape(x.shape),
+            None if by_weight is None else by_weight.reshape(normalized_shape),
+            None if by_bias is None else by_bias.reshape(normalized_shape))
 
 
 # ----- by group of channels -------------------------------------------------------------
@@ -133,16 +171,14 @@ def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape
 def _group_norm(x: Any, weight: Any, bias: Any, group: int, eps: float, kept: list[Any]) -> Any:
     n, c = x.shape[:2]
     length = prod(x.shape[2:])
-    size = c // group * length
-    centred, mean, variance = _statistics(x.reshape(n * group, size), 1, (-1, 1), size, eps)
-    rstd = 1 / np.sqrt(variance + eps).astype(x.dtype, copy=False)
-    kept[:] = (mean, rstd)
-    np.multiply(centred, rstd[:, None], out=centred)
-    out = centred.reshape(n, c, length)
+    rows = x.reshape(n * group, c // group * length)
+    out = np.empty(rows.shape, x.dtype)
+    kept[:] = _standardize_rows(rows, None, None, eps, out)
+    by_channel = out.reshape(n, c, length)
     if weight is not None:
-        np.multiply(out, weight.reshape(1, c, 1), out=out)
+        np.multiply(by_channel, weight.reshape(1, c, 1), out=by_channel)
     if bias is not None:
-        np.add(out, bias.reshape(1, c, 1), out=out)
+        np.add(by_channel, bias.reshape(1, c, 1), out=by_channel)
     return out.reshape(x.shape)
 
 
@@ -156,14 +192,11 @@ def _group_norm_backward(g: Any, x: Any, weight: Any = None, *, group: int, eps:
     np.multiply(y, rstd, out=y)
     flat = g.reshape(n, c, length)
     by_weight = np.einsum("abc,abc->b", flat, y.reshape(n, c, length)) if needs[1] else None
-    by_bias = _mean(flat, (0, 2)) if needs[2] else None
+    by_bias = _add(flat, (0, 2)) if needs[2] else None
     by_input = None
     if needs[0]:
         scaled = (flat if weight is None else flat * weight.reshape(1, c, 1)).reshape(n * group, size)
-        np.multiply(y, _row_sums(scaled, y) / x.dtype.type(size), out=y)
-        np.subtract(scaled, y, out=y)
-        np.subtract(y, _mean(scaled, 1)[:, None] / x.dtype.type(size), out=y)
-        by_input = np.multiply(y, rstd, out=y).reshape(x.shape)
+        by_input = _standardize_rows_backward(scaled, y, rstd, y).reshape(x.shape)
     return by_input, by_weight, by_bias
 
 

@@ -192,7 +192,7 @@ def _histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     return histc(x, bins, min, max)
 
 
-def _histogram(x: Any, edges: Any = None, weight: Any = None, count: int | None = None, range: Any = None,
+def _histogram(x: Any, edges: Any = None, weight: Any = None, count: Any = None, range: Any = None,
                density: bool = False) -> Any:
     flat = x.reshape(-1)
     if edges is None:

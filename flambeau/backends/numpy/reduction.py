@@ -12,10 +12,10 @@ from ...shapes import wrap_dim, wrap_dims
 from .summation import add_up, axes_of, count_along, kept_shape, square_up
 
 ndarray = np.ndarray
-_add = np.add.reduce
-_multiply = np.multiply.reduce
-_maximum = np.maximum.reduce
-_minimum = np.minimum.reduce
+_add: Any = np.add.reduce
+_multiply: Any = np.multiply.reduce
+_maximum: Any = np.maximum.reduce
+_minimum: Any = np.minimum.reduce
 _INT64 = np.dtype(np.int64)
 
 

@@ -97,7 +97,8 @@ def _recurrence(x: Any, factor: Any, dim: int, reverse: bool = False) -> Any:
         flat, scale = lines.reshape(n, -1), factors.reshape(n, -1)
         result = np.empty(flat.shape, lines.dtype)
         for lane in range(flat.shape[1]):
-            total, found = 0.0, []
+            total = 0.0
+            found: list[float] = []
             for value, f in zip(flat[:, lane].tolist(), scale[:, lane].tolist(), strict=True):
                 total = value + f * total if found else value
                 found.append(total)

@@ -10,8 +10,8 @@ from ... import dtypes
 from ...shapes import wrap_dim
 from .summation import add_up
 
-_add = np.add.reduce
-_maximum = np.maximum.reduce
+_add: Any = np.add.reduce
+_maximum: Any = np.maximum.reduce
 _exp = np.exp
 _subtract = np.subtract
 _multiply = np.multiply

@@ -16,7 +16,7 @@ from ... import dtypes
 from ...shapes import wrap_dims
 
 ndarray = np.ndarray
-_add = np.add.reduce
+_add: Any = np.add.reduce
 _INT64 = np.dtype(np.int64)
 
 BLOCK = 128  # this many terms are added one after the other

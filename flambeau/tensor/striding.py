@@ -1,0 +1,222 @@
+"""Parts, strides and sizes: what shows a tensor's memory otherwise, and what changes a tensor's own shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..backends.numpy.memory import element_strides, strided
+from ..ops.declare import REGISTRY
+from ..shapes import wrap_dim
+from .apply import apply, kernel_of, record
+from .binding import functions_of
+from .inplace import check_writable, rebase
+from .shaping import as_ints
+from .tensor import Tensor, wrap
+from .views import Geometry
+
+__all__ = ["as_strided", "as_strided_copy", "as_strided_scatter", "is_same_size", "narrow", "narrow_copy",
+           "numel", "squeeze_copy"]
+
+
+# ----- parts and strides ---------------------------------------------------------------------
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`length` elements from `start` on, of dimension `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.narrow(torch.arange(4), 0, 1, 2)
+    tensor([1, 2])
+    """
+    if isinstance(start, Tensor):
+        if start._array.ndim or start._array.dtype.kind not in "iu":
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = start.item()
+    axis, start = _narrowed(input, dim, start, length)
+    result: Tensor = apply(REGISTRY["slice"], [input], {"dim": axis, "start": start, "end": start + length, "step": 1})
+    return result
+
+
+def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
+    """A copy of `length` elements from `start` on, of dimension `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
+    tensor([1, 2])
+    """
+    axis, start = _narrowed(input, dim, start, length)
+    result: Tensor = functions_of(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)
+    return result
+
+
+def _narrowed(input: Tensor, dim: int, start: int, length: int) -> tuple[int, int]:
+    """Dimension and start, counted from the front.
+
+    Raises:
+        RuntimeError, IndexError: they lie outside the tensor.
+    """
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    axis = wrap_dim(dim, len(shape))
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    size = shape[axis]
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    if start < 0:
+        start += size
+    if start > size - length:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return axis, start
+
+
+def _strided_params(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
+    size, stride = as_ints(size, "as_strided", "size"), as_ints(stride, "as_strided", "stride")
+    array = strided(input._array, size, stride, storage_offset)
+    return {"size": size, "stride": stride, "storage_offset": storage_offset,
+            "geometry": Geometry(input._array, array)}
+
+
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the storage by shape, strides (in elements) and offset.
+
+    >>> import flambeau as torch
+    >>> torch.as_strided(torch.arange(4), (2, 2), (1, 2))
+    tensor([[0, 2],
+            [1, 3]])
+    """
+    result: Tensor = apply(REGISTRY["_as_strided"], [input], _strided_params(input, size, stride, storage_offset))
+    return result
+
+
+def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *,
+                    out: Any = None) -> Tensor:
+    """A copy of what `as_strided` shows."""
+    params = _strided_params(input, size, stride, storage_offset)
+    result: Tensor = functions_of(REGISTRY["_as_strided_copy"])(input, **params, out=out)
+    return result
+
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
+                       storage_offset: int | None = None) -> Tensor:
+    """A copy of `input` with `src` at the strided places."""
+    params = _strided_params(input, size, stride, storage_offset)
+    if src._array.shape != params["size"]:
+        raise RuntimeError("expected src to have a size equal to the slice of self. src size = "
+                           f"{list(src._array.shape)}, slice size = {list(params['size'])}")
+    result: Tensor = apply(REGISTRY["_as_strided_scatter"], [input, src], params)
+    return result
+
+
+def squeeze_copy(input: Tensor, dim: Any = None, *, out: Any = None) -> Tensor:
+    """A copy of what `squeeze` shows."""
+    key = ("_squeeze_all_copy" if dim is None else
+           "_squeeze_dims_copy" if isinstance(dim, (tuple, list)) else "_squeeze_dim_copy")
+    result: Tensor = functions_of(REGISTRY[key])(input, **({} if dim is None else {"dim": dim}), out=out)
+    return result
+
+
+# ----- sizes -----------------------------------------------------------------------------
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements.
+
+    >>> import flambeau as torch
+    >>> torch.numel(torch.ones(2, 3))
+    6
+    """
+    return input._array.size
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or the size of one dimension."""
+    if dim is None:
+        return self.shape
+    shape = self._array.shape
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return shape[wrap_dim(dim, len(shape))]
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """The strides, in elements, or one of them."""
+    strides = element_strides(self._array)
+    if dim is None:
+        return strides
+    if not strides:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return strides[wrap_dim(dim, len(strides))]
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether the shapes are equal."""
+    return input._array.shape == other._array.shape
+
+
+def _dimensions(self: Tensor) -> int:
+    return self._array.ndim
+
+
+def _numel(self: Tensor) -> int:
+    return self._array.size
+
+
+# ----- in place --------------------------------------------------------------------------
+
+
+def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
+    """Change the shape and strides of a tensor itself."""
+    from ..autograd.modes import grad_mode
+    op = REGISTRY[key]
+    recording = grad_mode.get()
+    check_writable(self, recording)
+    array: np.ndarray = kernel_of(op)(self._array, **params)
+    wants = recording and self._requires_grad
+    if wants and self._base is None:
+        node = record(op, [self], [wrap(array)], params)
+        self._array = array
+        self._bump_version()
+        rebase(self, node)
+    else:
+        self._array = array
+        self._bump_version()
+    return self
+
+
+def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+    """`squeeze`, of this tensor itself."""
+    key = "_squeeze_all_" if dim is None else "_squeeze_dims_" if isinstance(dim, (tuple, list)) else "_squeeze_dim_"
+    return _reviewing(self, key, {} if dim is None else {"dim": dim})
+
+
+def unsqueeze_(self: Tensor, dim: int) -> Tensor:
+    """`unsqueeze`, of this tensor itself."""
+    return _reviewing(self, "_unsqueeze_", {"dim": dim})
+
+
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """`transpose`, of this tensor itself."""
+    return _reviewing(self, "_transpose_", {"dim0": dim0, "dim1": dim1})
+
+
+def t_(self: Tensor) -> Tensor:
+    """`t`, of this tensor itself."""
+    return _reviewing(self, "_t_", {})
+
+
+def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """`as_strided`, of this tensor itself."""
+    return _reviewing(self, "_as_strided_", _strided_params(self, size, stride, storage_offset))
+
+
+METHODS = {
+    "narrow": narrow, "narrow_copy": narrow_copy, "as_strided": as_strided,
+    "as_strided_scatter": as_strided_scatter, "size": size, "stride": stride, "dim": _dimensions,
+    "ndimension": _dimensions, "numel": _numel, "nelement": _numel, "is_same_size": is_same_size,
+    "squeeze_": squeeze_, "unsqueeze_": unsqueeze_, "transpose_": transpose_, "swapaxes_": transpose_,
+    "swapdims_": transpose_, "t_": t_, "as_strided_": as_strided_,
+}
