@@ -25,6 +25,7 @@ from .activation import *  # noqa: E402, F403
 from .arithmetic import *  # noqa: E402, F403
 from .comparison import *  # noqa: E402, F403
 from .complex import *  # noqa: E402, F403
+from .constants import *  # noqa: E402, F403
 from .contraction import *  # noqa: E402, F403
 from .convolving import *  # noqa: E402, F403
 from .copying import *  # noqa: E402, F403

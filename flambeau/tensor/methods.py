@@ -14,6 +14,7 @@ from . import (
     arithmetic,
     comparison,
     complex,
+    constants,
     contraction,
     copying,
     creation,
@@ -39,9 +40,9 @@ from .binding import functions_of, in_place
 from .inplace import fast_binary
 from .tensor import Tensor
 
-_FAMILIES = (activation, arithmetic, comparison, complex, contraction, copying, creation, indexing, joining,
-             memory, neural, norms, ordering, products, random, reducing, scanning, scattering, selection,
-             shaping, storage, striding)
+_FAMILIES = (activation, arithmetic, comparison, complex, constants, contraction, copying, creation, indexing,
+             joining, memory, neural, norms, ordering, products, random, reducing, scanning, scattering,
+             selection, shaping, storage, striding)
 
 
 def _install() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import dtype as dtype_type
-from .creation import _finish, put_out
+from .constants import put_out
+from .creation import finished
 from .tensor import Tensor
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
@@ -23,7 +24,7 @@ def _number(x: Any) -> Any:
 def _placed(array: np.ndarray, out: Any, device: Any, requires_grad: bool, dtype: dtype_type | None = None) -> Tensor:
     if out is not None:
         return put_out(array, out, dtype)
-    return _finish(array, device, requires_grad)
+    return finished(array, device, requires_grad)
 
 
 def _steps(start: Any, end: Any, step: Any) -> None:

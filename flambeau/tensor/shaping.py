@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..backends.numpy.memory import with_axis
+from ..backends.numpy.views import with_axis
 from ..devices import contiguous_format
 from ..modes import special
 from ..ops.declare import REGISTRY

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import float64
-from ..tensor.creation import ones_like, tensor
+from ..tensor.constants import ones_like
+from ..tensor.creation import tensor
 from .formulas import formula, number, partials
 from .picture import Arrow, Box, Picture
 from .tables import Table

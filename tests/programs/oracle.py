@@ -49,6 +49,7 @@ def _become(program: Path, out: int, err: int) -> None:
     warnings.resetwarnings()
     warnings.simplefilter("default")
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")  # of itself, to itself
+    warnings.filterwarnings("ignore", message=r"__array(_wrap)?__")  # NumPy's, of PyTorch's own methods
     sys.argv = [str(program)]
     try:
         runpy.run_path(str(program), run_name="__main__")

@@ -14,7 +14,7 @@ def run(make, steps=6, **kw):
         opt.step()
         lrs.append(round(opt.param_groups[0]["lr"], 5))
         s.step()
-    print(type(s).__name__, lrs, [round(v, 6) for v in s.get_last_lr()], s.last_epoch)
+    print(type(s).__name__, lrs, [round(v, 6) for v in s.get_last_lr()], getattr(s, "last_epoch", None))
     return s
 
 

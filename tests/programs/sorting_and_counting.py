@@ -26,7 +26,7 @@ print(x.eq(3), x.ne(3), (x >= 2) & (x < 3), (x == 0) | (x == 1), torch.logical_n
 print(torch.bitwise_and(x, 1), x << 1, x >> 1, x ^ 3, ~x, torch.gcd(x, torch.tensor(6)), torch.lcm(x, torch.tensor(2)), torch.floor_divide(x, 2), torch.remainder(x, 2), torch.sign(x - 1))
 print(torch.round(torch.tensor([0.5, 1.5, -2.5])), torch.trunc(torch.tensor([-1.7])), torch.frac(torch.tensor([-1.25])), torch.ceil(torch.tensor(1.2)), torch.floor(torch.tensor(-1.2)), torch.round(torch.tensor(3.14159), decimals=2))
 v, i = torch.tensor([[1., 3., 2.], [9., 7., 8.]]).topk(2, dim=1, sorted=True)
-print(v, i, type(m.max(1)), m.max(1)._fields, m.sort(1)[0].shape)
+print(v, i, type(m.max(1)), m.max(1).indices[0], m.sort(1)[0].shape)
 t = torch.tensor([1., 3., 2.], requires_grad=True)
 t.sort(descending=True)[0][:2].sum().backward()
 print(t.grad, t.cumsum(0), t.topk(1), t.unique() if False else t.detach().unique())

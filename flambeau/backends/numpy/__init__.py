@@ -11,9 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import elementwise, indexing, joining, linalg, memory, neural, ordering, reduction, scan, softmax, summation
+from . import (
+    elementwise,
+    indexing,
+    joining,
+    linalg,
+    memory,
+    moving,
+    neural,
+    ordering,
+    reduction,
+    scan,
+    softmax,
+    summation,
+    views,
+)
 
-FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, joining, indexing, linalg, neural)
+FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, moving, joining, indexing,
+            linalg, neural)
 
 
 class ArrayNamespace:
