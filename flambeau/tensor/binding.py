@@ -44,9 +44,9 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
     n = len(names)
     if kwargs:
         for alias, name in _NUMPY_NAMES.items():
-            if alias in kwargs and alias not in names and alias not in op.params:
-                if name in names or name in op.params:
-                    kwargs[name] = kwargs.pop(alias)
+            if alias in kwargs and alias not in names and alias not in op.params and (
+                    name in names or name in op.params):
+                kwargs[name] = kwargs.pop(alias)
     if op.order is not None and len(args) > 1:
         if len(args) > len(op.order):
             raise TypeError(f"{op.name}() takes {len(op.order)} positional arguments but {len(args)} were given")

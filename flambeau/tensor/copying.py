@@ -66,7 +66,8 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         other = rest.pop(0)
     elif rest and isinstance(rest[0], dtype_type):
         dtype = rest.pop(0)
-    elif rest and (rest[0] is None or isinstance(rest[0], (str, devices.device, int))) and not isinstance(rest[0], bool):
+    elif rest and not isinstance(rest[0], bool) and (
+            rest[0] is None or isinstance(rest[0], (str, devices.device, int))):
         device = rest.pop(0)
         if rest and (rest[0] is None or isinstance(rest[0], dtype_type)):
             dtype = rest.pop(0)

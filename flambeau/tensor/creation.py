@@ -216,7 +216,8 @@ def _unwrapped(found: list[Any], shape: list[int], dtype: dtype_type | None) -> 
                 numbers.append(x.item())
         elif isinstance(x, (bool, int, float, complex)):
             d = dtypes.of_scalar(x)
-            numbers.append(x if type(x) in _PLAIN else next(k for k in (bool, int, float, complex) if isinstance(x, k))(x))
+            plain = next(k for k in (bool, int, float, complex) if isinstance(x, k))
+            numbers.append(plain(x))
         elif isinstance(x, str):
             raise ValueError("too many dimensions 'str'")
         elif isinstance(x, (list, tuple)):

@@ -296,9 +296,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     if len(given) == 1:
         return given[0]
     grids = meshgrid(*given, indexing="ij")
-    flat = [functions_of(REGISTRY["_unsafe_view"])(
-        apply(REGISTRY["clone"], [x], {"memory_format": contiguous_format}), size=(-1,)) if not x._array.flags.c_contiguous
-        else reshape(x, -1) for x in grids]
+    flat = [reshape(x, -1) for x in grids]
     result: Tensor = functions_of(REGISTRY["stack"])(flat, dim=1)
     return result
 
@@ -429,8 +427,7 @@ def _triangle(upper: bool) -> Any:
              requires_grad: bool = False) -> Tensor:
         if row < 0 or col < 0:
             which, n = ("row", row) if row < 0 else ("col", col)
-            raise RuntimeError(f"{which} must be non-negative, got{n}" if which == "row" else
-                               f"{which} must be non-negative, got{n}")
+            raise RuntimeError(f"{which} must be non-negative, got{n}")
         found = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
         return wrap(np.stack(found).astype((dtype or dtypes.int64).numpy))
 

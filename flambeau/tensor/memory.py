@@ -275,7 +275,8 @@ def as_subclass(self: Tensor, cls: type) -> Any:
         raise RuntimeError("cls must be a type that inherits from Tensor")
     found = layer.functions._alias(self)
     out = wrap(found._array, cls)
-    out._requires_grad, out._node, out._base, out._counter = found._requires_grad, found._node, found._base, found._counter
+    out._requires_grad, out._node = found._requires_grad, found._node
+    out._base, out._counter = found._base, found._counter
     out.__dict__.update(found.__dict__)
     return out
 

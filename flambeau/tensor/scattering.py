@@ -17,7 +17,8 @@ from .inplace import check_overlap, overwrite, write
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 
-__all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim", "unravel_index", "where"]
+__all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim",
+           "unravel_index", "where"]
 
 
 def select(input: Tensor, dim: int, index: Any) -> Tensor:

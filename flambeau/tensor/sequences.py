@@ -143,7 +143,8 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     if dtype is None:
         dtype = out.dtype if out is not None else _default_for(start, end)
     points = _points(start, end, steps, dtype)
-    return _placed(dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy), out, device, requires_grad, dtype)
+    powers = dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy)
+    return _placed(powers, out, device, requires_grad, dtype)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,

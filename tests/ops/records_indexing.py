@@ -39,7 +39,8 @@ record("scatter", samples_of(lambda make: [
     (make(3, 4), 0, index_of(make, [0, 1, 2, 0]), make(2, 4)), (make(3, 4), 1, index_of(make, [0, 1], [2, 3]), 2.5)]),
     covers=("_scatter", "_scatter_number"), **MOVES)
 record("scatter_add", samples_of(lambda make: [
-    (make(3, 4), 0, make.integers(2, 4, high=3), make(3, 4)), (make(3), 0, make.integers(5, high=3), make(6))]), **MOVES)
+    (make(3, 4), 0, make.integers(2, 4, high=3), make(3, 4)),
+    (make(3), 0, make.integers(5, high=3), make(6))]), **MOVES)
 record("scatter_reduce", samples_of(lambda make: [
     (make.apart(3, 4), 0, make.integers(2, 4, high=3), make(2, 4, low=3, high=4), how, {"include_self": own})
     for how in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)]))
@@ -47,9 +48,11 @@ record("index_reduce", samples_of(lambda make: [
     (make.apart(3, 4), 0, index_of(make, 2, 0), make(2, 4, low=3, high=4), how, {"include_self": own})
     for how in ("prod", "mean", "amax", "amin") for own in (True, False)]))
 record("index_select", samples_of(lambda make: [
-    (make(3, 4), 0, index_of(make, 2, 0, 2)), (make(3, 4), -1, index_of(make, 1)), (make(), 0, index_of(make, 0))]), **MOVES)
+    (make(3, 4), 0, index_of(make, 2, 0, 2)), (make(3, 4), -1, index_of(make, 1)),
+    (make(), 0, index_of(make, 0))]), **MOVES)
 record("index_add", samples_of(lambda make: [
-    (make(3, 4), 0, index_of(make, 2, 0, 2), make(3, 4)), (make(3, 4), 1, index_of(make, 1), make(3, 1), {"alpha": 2})]),
+    (make(3, 4), 0, index_of(make, 2, 0, 2), make(3, 4)),
+    (make(3, 4), 1, index_of(make, 1), make(3, 1), {"alpha": 2})]),
     **MOVES)
 record("index_copy", samples_of(lambda make: [(make(3, 4), 0, index_of(make, 2, 0), make(2, 4))]), **MOVES)
 record("index_fill", samples_of(lambda make: [

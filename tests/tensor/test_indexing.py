@@ -242,7 +242,7 @@ def test_assignment_says_what_does_not_fit() -> None:
                                            r"indexing "
                                            r"result of shape \[1, 3\]"):
         x[torch.tensor([0])] = torch.ones(5)
-    with pytest.raises(TypeError, match="can't assign a list to a torch.FloatTensor"):
+    with pytest.raises(TypeError, match=r"can't assign a list to a torch\.FloatTensor"):
         x[0] = [1, 2, 3]
     with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
         x[torch.tensor([0])] = torch.ones(3, dtype=torch.int64)

@@ -190,11 +190,11 @@ def test_dlpack_both_ways() -> None:
 
 
 def test_from_numpy_refuses_what_no_tensor_is() -> None:
-    with pytest.raises(TypeError, match="expected np.ndarray"):
+    with pytest.raises(TypeError, match=r"expected np\.ndarray"):
         torch.from_numpy([1])
     with pytest.raises(ValueError, match="negative"):
         torch.from_numpy(np.arange(3)[::-1])
-    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.str_"):
+    with pytest.raises(TypeError, match=r"can't convert np\.ndarray of type numpy\.str_"):
         torch.from_numpy(np.array(["a"]))
     frozen = np.ones(2)
     frozen.flags.writeable = False

@@ -1,0 +1,319 @@
+"""Views of arrays, what sends their gradients back, and parts replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...shapes import infer_size, wrap_dim, wrap_dims
+from .memory import element_strides, lying, nothing
+
+# ----- views -----------------------------------------------------------------------------
+
+_VIEW_INCOMPATIBLE = ("view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                      "across two contiguous subspaces). Use .reshape(...) instead.")
+
+
+def _view(x: Any, size: tuple[int, ...]) -> Any:
+    """`x` under another shape in the same memory.
+
+    Raises:
+        RuntimeError: its strides do not allow it (PyTorch's text).
+    """
+    shape = infer_size(tuple(size), x.size)
+    if x.flags.c_contiguous:
+        return x.reshape(shape)
+    item = x.itemsize
+    strides = _strides_under(x.shape, element_strides(x), shape)
+    if strides is None:
+        raise RuntimeError(_VIEW_INCOMPATIBLE)
+    return lying(x, shape, tuple(s * item for s in strides))
+
+
+def _strides_under(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> list[int] | None:
+    """Strides that show the same elements under another shape; None if there are none.
+
+    The old dimensions fall into runs that lie evenly in memory; a new dimension must not straddle two of them.
+    """
+    result = [0] * len(target)
+    into = len(target) - 1
+    while into >= 0 and not shape:
+        result[into] = 1
+        into -= 1
+    count = filled_up = 1  # elements of the run seen so far, in old and in new dimensions
+    step = strides[-1] if strides else 1
+    for d in range(len(shape) - 1, -1, -1):
+        count *= shape[d]
+        if d and (shape[d - 1] == 1 or strides[d - 1] == count * step):
+            continue
+        while into >= 0 and (filled_up < count or target[into] == 1):
+            result[into] = filled_up * step
+            filled_up *= target[into]
+            into -= 1
+        if filled_up != count:
+            return None
+        if d:
+            step, count, filled_up = strides[d - 1], 1, 1
+    return result if into < 0 else None
+
+
+def _view_dtype(x: Any, dtype: Any) -> Any:
+    """The bytes of `x` as elements of another dtype; the last size changes with the element's."""
+    to = dtype.numpy
+    source = dtypes.of(x.dtype)
+    if to.itemsize != x.itemsize:
+        names = f"view {source.scalar_name} as {dtype.scalar_name} (different element sizes)"
+        if not x.ndim:
+            raise RuntimeError(f"self.dim() cannot be 0 to {names}")
+        stride = element_strides(x)[-1]
+        if stride != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to {names}, but got {stride}")
+        if to.itemsize > x.itemsize:
+            ratio = to.itemsize // x.itemsize
+            if x.shape[-1] % ratio:
+                raise RuntimeError(f"self.size(-1) must be divisible by {ratio} to {names}, but got {x.shape[-1]}")
+            for i, s in enumerate(element_strides(x)[:-1]):
+                if s % ratio:
+                    raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} to {names}, but got {s}")
+        if not x.size:
+            last = x.shape[-1] * x.itemsize // to.itemsize
+            return nothing(x, (*x.shape[:-1], last)).view(to)
+    return x.view(to)
+
+
+def _reshape(x: Any, size: tuple[int, ...]) -> Any:
+    return np.reshape(x, infer_size(tuple(size), x.size))
+
+
+def _t(x: Any) -> Any:
+    if x.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D")
+    return x.T
+
+
+def _transpose(x: Any, dim0: int, dim1: int) -> Any:
+    a, b = wrap_dim(dim0, x.ndim), wrap_dim(dim1, x.ndim)
+    return x.swapaxes(a, b) if x.ndim else x[...]
+
+
+def _permute(x: Any, dims: tuple[int, ...]) -> Any:
+    n = x.ndim
+    if len(dims) != n:
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+                           "of "
+                           f"the desired ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) = "
+                           f"{len(dims)}")
+    order = [wrap_dim(d, n) for d in dims]
+    if len(set(order)) != n:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return x.transpose(order)
+
+
+def _expand(x: Any, size: tuple[int, ...]) -> Any:
+    lead = len(size) - x.ndim
+    if lead < 0:
+        raise RuntimeError(f"expand({_type_of(x)}{{{list(x.shape)}}}, size={list(size)}): the number of sizes "
+                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
+                           f"tensor ({x.ndim})")
+    full, strides = [], []
+    for i, s in enumerate(size):
+        if i < lead:
+            if s < 0:
+                raise RuntimeError(f"The expanded size of the tensor ({s}) isn't allowed in a leading, non-existing "
+                                   f"dimension {i}")
+            full.append(s)
+            strides.append(0)
+            continue
+        have = x.shape[i - lead]
+        if s == -1:
+            s = have
+        elif have not in (1, s):
+            raise RuntimeError(f"The expanded size of the tensor ({s}) must match the existing size "
+                               f"({have}) at non-singleton dimension {i}.  Target sizes: {list(size)}.  "
+                               f"Tensor sizes: {list(x.shape)}")
+        full.append(s)
+        strides.append(0 if have == 1 and s != 1 else x.strides[i - lead])
+    return lying(x, tuple(full), tuple(strides))
+
+
+def _broadcast_to(x: Any, size: tuple[int, ...]) -> Any:
+    if x.__class__ is not np.ndarray:
+        x = np.asarray(x)
+    return x if x.shape == tuple(size) else _expand(x, tuple(size))
+
+
+def _type_of(x: Any) -> str:
+    return f"torch.{dtypes.of(x.dtype).legacy}"
+
+
+def _squeeze(x: Any, dim: Any = None) -> Any:
+    if dim is None:
+        return x.squeeze()
+    if isinstance(dim, (tuple, list)):
+        axes = wrap_dims(dim, x.ndim) if dim else ()
+    else:
+        axes = (wrap_dim(dim, x.ndim),)
+    axes = tuple(a for a in axes if a < x.ndim and x.shape[a] == 1)
+    return x.squeeze(axes) if axes else x[...]
+
+
+def _unsqueeze(x: Any, dim: int) -> Any:
+    n = x.ndim
+    if not -n - 1 <= dim <= n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n - 1}, {n}], but got {dim})")
+    return with_axis(x, dim if dim >= 0 else dim + n + 1)
+
+
+def with_axis(x: Any, axis: int) -> Any:
+    """`x` with a new axis of size 1, whose stride is that of all that follows (NumPy's own would be 0)."""
+    shape = x.shape
+    full = (*shape[:axis], 1, *shape[axis:])
+    if x.flags.c_contiguous:
+        return x.reshape(full)
+    strides = x.strides
+    new = shape[axis] * strides[axis] if axis < len(shape) else x.itemsize
+    return lying(x, full, (*strides[:axis], new, *strides[axis:]))
+
+
+def _select(x: Any, dim: int, index: int) -> Any:
+    if not x.ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    axis = wrap_dim(dim, x.ndim)
+    if not -x.shape[axis] <= index < x.shape[axis]:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(x.shape)} at dimension {axis}")
+    return x[(slice(None),) * axis + (index, ...)]
+
+
+def slice_bounds(start: int | None, end: int | None, length: int) -> tuple[int, int]:
+    """Where a slice begins and ends in a dimension of `length`, clamped as Python clamps."""
+    start = 0 if start is None else int(start)
+    end = length if end is None else int(end)
+    if start < 0:
+        start += length
+    if end < 0:
+        end += length
+    start = min(max(start, 0), length)
+    return start, min(max(end, start), length)
+
+
+def _slice(x: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    if not x.ndim:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    axis = wrap_dim(dim, x.ndim)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    start, end = slice_bounds(start, end, x.shape[axis])
+    return x[(slice(None),) * axis + (slice(start, end, step),)]
+
+
+def _diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    a, b = wrap_dim(dim1, x.ndim), wrap_dim(dim2, x.ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    rows, columns = x.shape[a], x.shape[b]
+    length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    rest = [i for i in range(x.ndim) if i not in (a, b)]
+    steps = [s * x.itemsize for s in element_strides(x)]
+    start = 0 if not length else offset * steps[b] if offset >= 0 else -offset * steps[a]
+    shape = (*[x.shape[i] for i in rest], length)
+    strides = (*[steps[i] for i in rest], steps[a] + steps[b])
+    return lying(x, shape, strides, start) if length and x.size else nothing(x, shape)
+
+
+def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
+    axis = wrap_dim(dimension, x.ndim)
+    length = x.shape[axis] if x.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > length:
+        raise RuntimeError(f"maximum size for tensor at dimension {axis} is {length} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if not x.ndim:
+        return lying(x, (size,), (x.itemsize,))
+    shape, strides = list(x.shape), [s * x.itemsize for s in element_strides(x)]
+    shape[axis] = (length - size) // step + 1
+    strides.append(strides[axis])
+    strides[axis] *= step
+    return lying(x, (*shape, size), strides)
+
+
+# ----- gradients of views ------------------------------------------------------------------
+
+
+def _embed(x: Any, size: tuple[int, ...], key: tuple[Any, ...]) -> Any:
+    whole = np.zeros(size, x.dtype)
+    whole[key] = x
+    return whole
+
+
+def _embed_diagonal(x: Any, size: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
+    whole = np.zeros(size, x.dtype)
+    if x.size:
+        _diagonal(whole, offset, dim1, dim2)[...] = x
+    return whole
+
+
+def _embed_windows(x: Any, size: tuple[int, ...], dimension: int, window: int, step: int) -> Any:
+    """The transpose of `unfold`: windows added where they came from."""
+    narrow = x.dtype == dtypes.BFLOAT16
+    if narrow:
+        x = dtypes.widen(x)
+    whole = np.zeros(size, x.dtype)
+    if x.size:
+        if not size:
+            whole[...] = x.sum()
+        else:
+            axis = wrap_dim(dimension, len(size))
+            count = x.shape[axis]
+            for i in range(window):
+                whole[(slice(None),) * axis + (slice(i, i + (count - 1) * step + 1, step),)] += x[..., i]
+    return dtypes.to_bfloat16(whole) if narrow else whole
+
+
+def _strided_part(x: Any, geometry: Any) -> Any:
+    return geometry.take(np.ascontiguousarray(x).reshape(x.shape))
+
+
+def _embed_strided(x: Any, geometry: Any) -> Any:
+    narrow = x.dtype == dtypes.BFLOAT16
+    whole = geometry.embed(dtypes.widen(x) if narrow else x)
+    return dtypes.to_bfloat16(whole) if narrow else whole
+
+
+def _replace_strided(x: Any, source: Any, geometry: Any) -> Any:
+    whole = np.array(x, order="C", copy=True)
+    geometry.put(whole, dtypes.cast(source, x.dtype))
+    return whole
+
+
+def _replace_part(x: Any, source: Any, shape: tuple[int, ...], key: tuple[Any, ...], what: str) -> Any:
+    if source.shape != shape:
+        raise RuntimeError(f"expected src to have a size equal to the {what} of self. src size = {list(source.shape)}, "
+                           f"{what} size = {list(shape)}")
+    whole = np.array(x, order="K", copy=True)
+    whole[key] = dtypes.cast(source, x.dtype)
+    return whole
+
+
+def _replace_diagonal(x: Any, source: Any, offset: int, dim1: int, dim2: int) -> Any:
+    shape = _diagonal(x, offset, dim1, dim2).shape
+    if source.shape != shape:
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(source.shape)}, "
+                           f"slice size = {list(shape)}")
+    whole = np.array(x, order="C", copy=True)
+    if whole.size:
+        _diagonal(whole, offset, dim1, dim2)[...] = dtypes.cast(source, x.dtype)
+    return whole
+
+
+PRIMITIVES = {
+    "view": _view, "reshape": _reshape, "reshaped": _reshape, "view_dtype": _view_dtype, "t": _t,
+    "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to, "squeeze": _squeeze, "unsqueeze": _unsqueeze,
+    "select": _select, "slice": _slice, "diagonal": _diagonal, "unfold": _unfold, "embed": _embed,
+    "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_part": _replace_part,
+    "replace_diagonal": _replace_diagonal, "strided_part": _strided_part, "embed_strided": _embed_strided,
+    "replace_strided": _replace_strided,
+}
