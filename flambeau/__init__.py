@@ -12,6 +12,7 @@ import importlib
 from typing import Any
 
 from . import autograd, devices, dtypes, shapes
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.modes import (
     enable_grad,
     inference_mode,
@@ -20,7 +21,6 @@ from .autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
-from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .devices import (
     channels_last,
     channels_last_3d,

@@ -76,7 +76,8 @@ def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     else:
         longer, shorter = list(a), b
     offset = len(longer) - len(shorter)
-    for i, s in enumerate(shorter):
+    for i in range(len(shorter) - 1, -1, -1):  # the last sizes that differ are the ones to name
+        s = shorter[i]
         axis = offset + i
         t = longer[axis]
         if s == t or s == 1:

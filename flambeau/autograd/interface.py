@@ -221,7 +221,7 @@ def _grad(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[An
         targets.append(edge(x))
     captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets)
     found = []
-    for x, target in zip(inputs, targets, strict=True):
+    for i, (x, target) in enumerate(zip(inputs, targets, strict=True)):
         g = captured.get(target)
         if g is not None:
             if not create:
@@ -232,8 +232,8 @@ def _grad(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[An
         elif allow_unused:
             found.append(None)
         else:
-            raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
-                               "allow_unused=True if this is the desired behavior.")
+            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. "
+                               "Set allow_unused=True if this is the desired behavior.")
     return tuple(found)
 
 

@@ -461,17 +461,17 @@ def _type_text(array: np.ndarray) -> str:
 def _modified(tensor: Any, version: int, expected: int) -> str:
     origin = ""
     if tensor._node is not None:
-        origin = f", which is output {tensor._output_nr} of {_operator_of(tensor._node)},"
+        origin = f", which is output {tensor._output_nr} of {operator_of(tensor._node)},"
     return _modified_text(tensor._array, origin, version, expected)
 
 
-def _operator_of(node: Node) -> str:
+def operator_of(node: Node) -> str:
     """The operator's name as PyTorch's messages have it: the node's, without `Backward0`."""
     return node.name().rstrip("0123456789").removesuffix("Backward")
 
 
 def _modified_output(node: OpNode, array: np.ndarray, number: int, version: int, expected: int) -> str:
-    return _modified_text(array, f", which is output {number} of {_operator_of(node)},", version, expected)
+    return _modified_text(array, f", which is output {number} of {operator_of(node)},", version, expected)
 
 
 def _modified_text(array: np.ndarray, origin: str, version: int, expected: int) -> str:

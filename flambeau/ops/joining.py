@@ -22,11 +22,11 @@ def _pieces(xp, g, tensors_shapes, dim):
     from ..shapes import wrap_dim
 
     if all(shape == (0,) for shape in tensors_shapes):
-        return [g for _ in tensors_shapes]
+        return [xp.zeros((0,), dtype=g.dtype) for _ in tensors_shapes]
     axis = wrap_dim(dim, len(g.shape))
     sizes = [0 if shape == (0,) else shape[axis] for shape in tensors_shapes]
     parts = xp.split_with_sizes(g, split_sizes=tuple(sizes), dim=axis)
-    return [xp.reshape(part, shape) if shape == (0,) else part
+    return [xp.zeros((0,), dtype=g.dtype) if shape == (0,) else part
             for part, shape in zip(parts, tensors_shapes, strict=True)]
 
 

@@ -16,12 +16,10 @@ def _drawn(name: str, node: str, inputs: int = 1) -> None:
         def forward(input: Any, other: Any, *, values: Any) -> Any:  # type: ignore[misc]
             return values
     declared = op(forward, name=name, key=f"_{name}_{node}", node=node, expose=(), widens=False)
-    declared.vjp(input=lambda xp, g: xp.zeros_like(g))
+    declared.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(xp.zeros_like(g), input_shape))
     if inputs == 2:
-        declared.vjp(other=None)
-        declared.jvp(lambda xp, input: xp.zeros_like(input))
-    else:
-        declared.jvp(lambda xp, input: xp.zeros_like(input))
+        declared.vjp(other=lambda xp, g, other_shape: xp.sum_to_size(xp.zeros_like(g), other_shape))
+    declared.jvp(lambda xp, out: xp.zeros_like(out))
 
 
 #: (name, node, number of inputs) of every random operator that autograd can meet

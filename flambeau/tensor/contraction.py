@@ -1,4 +1,4 @@
-"""Sums over products of indices: `einsum`, `tensordot` and their kin, as PyTorch makes them of permutations and `bmm`."""
+"""Sums over products of indices: `einsum`, `tensordot` and their kin, made of permutations and `bmm` as in PyTorch."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = N
     """
     fn = layer.functions
     for v in (x, y):
-        if not (v._array.dtype.kind in "fcV"):
+        if v._array.dtype.kind not in "fcV":
             raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
                                f"{v.dtype.scalar_name}")
     if x._array.ndim == 1 and y._array.ndim == 1:

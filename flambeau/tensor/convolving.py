@@ -11,8 +11,17 @@ from ..ops.declare import REGISTRY
 from .apply import apply
 from .tensor import Tensor
 
-__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
-           "folded", "unfolded"]
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "folded",
+    "unfolded",
+]
 
 _convolution = REGISTRY["convolution"]
 
@@ -47,9 +56,10 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
     if len(w) != len(x):
         raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got "
                            f"{len(x)}-dimensional input of size {list(x)} instead")
-    for sizes, what, least in ((how["padding"], "negative padding", 0), (how["output_padding"],
-                                                                       "negative output_padding", 0),
-                               (how["stride"], "non-positive stride", 1), (how["dilation"], "non-positive dilation", 1)):
+    for sizes, what, least in ((how["padding"], "negative padding", 0),
+                               (how["output_padding"], "negative output_padding", 0),
+                               (how["stride"], "non-positive stride", 1),
+                               (how["dilation"], "non-positive dilation", 1)):
         if min(sizes) < least:
             raise RuntimeError(f"{what} is not supported")
     if w[0] < groups:

@@ -49,8 +49,7 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=4)
     if memory_format is None and not special[0]:
         return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
-    result: Tensor = apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
-    return result
+    return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
 
 
 def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
@@ -129,8 +128,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     tensor([1., 1.])
     """
     if special[0]:
-        result: Tensor = apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
-        return result
+        return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
     return _clone(input, copy_as(input._array, memory_format))
 
 
@@ -184,8 +182,9 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             src = wrap(number_array(src, dtypes.of_scalar(src.item() if isinstance(src, np.generic) else src)))
         else:
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
-    if src._array.shape != a.shape:
-        shape = src._array.shape
+    given = src._array
+    if given.shape != a.shape:
+        shape = given.shape
         lead = len(a.shape) - len(shape)
         for i, (s, t) in enumerate(zip(shape, a.shape[max(lead, 0):], strict=False)):
             if lead >= 0 and s not in (1, t):
@@ -199,7 +198,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = expand(src, a.shape)
     if src is self:
         return self
-    check_overlap(a)
+    check_overlap(a, given)
     values = src._array
     if values.dtype.kind == "c" and a.dtype.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=2)
@@ -255,11 +254,9 @@ def fill(input: Tensor, value: Any) -> Tensor:
         if value._array.ndim:
             raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")
-        result: Tensor = apply(REGISTRY["_fill_tensor"], [input, value])
-        return result
+        return apply(REGISTRY["_fill_tensor"], [input, value])
     refuse_number(value, input.dtype)
-    result: Tensor = apply(REGISTRY["_fill_number"], [input], {"value": value})
-    return result
+    return apply(REGISTRY["_fill_number"], [input], {"value": value})
 
 
 class _Nothing(dict):

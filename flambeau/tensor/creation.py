@@ -205,18 +205,18 @@ def _unwrapped(found: list[Any], shape: list[int], dtype: dtype_type | None) -> 
                 raise ValueError("only one element tensors can be converted to Python scalars")
             d = x.dtype
             numbers.append(x.item())
+        elif isinstance(x, np.ndarray) and x.ndim:
+            d = dtypes.of(x.dtype)
+            if x.shape != first.shape:
+                raise ValueError(f"expected sequence of length {first.shape[0]} at dim {len(shape)} (got "
+                                 f"{x.shape[0]})")
+            numbers.extend(x.reshape(-1).tolist())
         elif isinstance(x, (np.ndarray, np.generic)):
             d = dtypes.of(x.dtype)
-            if x.ndim:
-                if x.shape != first.shape:
-                    raise ValueError(f"expected sequence of length {first.shape[0]} at dim {len(shape)} (got "
-                                     f"{x.shape[0]})")
-                numbers.extend(x.reshape(-1).tolist())
-            else:
-                numbers.append(x.item())
+            numbers.append(x.item())
         elif isinstance(x, (bool, int, float, complex)):
             d = dtypes.of_scalar(x)
-            plain = next(k for k in (bool, int, float, complex) if isinstance(x, k))
+            plain: Any = next(k for k in (bool, int, float, complex) if isinstance(x, k))
             numbers.append(plain(x))
         elif isinstance(x, str):
             raise ValueError("too many dimensions 'str'")
@@ -371,10 +371,11 @@ def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, co
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return finished(array_of(obj, dtype), device, requires_grad)
-    converted = dtype is not None and source.dtype is not dtype
+    wanted = dtype or source.dtype
+    converted = source.dtype is not wanted
     if converted and copy is False:
-        raise ValueError(f"can't alias tensor with dtype '{source.dtype.legacy}' into dtype '{dtype.legacy}'.")
-    found = source.to(dtype) if converted else source.clone() if copy else source
+        raise ValueError(f"can't alias tensor with dtype '{source.dtype.legacy}' into dtype '{wanted.legacy}'.")
+    found = source.to(wanted) if converted else source.clone() if copy else source
     if not requires_grad:
         return found.detach() if found._requires_grad and not isinstance(obj, Tensor) else found
     found = found.detach() if found._node is not None else found

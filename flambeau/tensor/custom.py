@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import enable_grad, grad_mode, no_grad
-from ..autograd.node import FREED_MESSAGE, Node, _modified, _modified_output, layer, next_number
+from ..autograd.node import FREED_MESSAGE, Node, _modified, _modified_output, _NodeType, layer, next_number
 from ..modes import special
 from .apply import as_view, gradient_edge
 from .inplace import check_writable, rebase
@@ -22,6 +22,11 @@ from .tensor import Tensor, wrap, wrap_output
 
 class FunctionCtx:
     """What `forward` tells autograd: what to keep, what it wrote to, what has no gradient."""
+
+    to_save: Sequence[Any]
+    dirty_tensors: Sequence[Any]
+    non_differentiable: Sequence[Any]
+    saved_for_forward: Sequence[Any]
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`, where they are `ctx.saved_tensors`; their versions are checked then."""
@@ -62,6 +67,11 @@ class FunctionNode(Node, FunctionCtx):
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = ()
     _freed = False
+    _metas: tuple[tuple[tuple[int, ...], np.dtype], ...]  # of the outputs: shapes and dtypes
+    _live: list[bool]  # which outputs have a gradient
+    _n_args: int
+    _positions: tuple[int, ...]  # of the tensors among the arguments
+    _input_metas: tuple[tuple[tuple[int, ...], np.dtype], ...]
 
     def name(self) -> str:
         return type(self).__name__
@@ -76,7 +86,7 @@ class FunctionNode(Node, FunctionCtx):
         """What `save_for_backward` was given."""
         if self._freed:
             raise RuntimeError(FREED_MESSAGE)
-        found = []
+        found: list[Any] = []
         for kind, value, counter, version, number in self._saved:
             if kind == "none":
                 found.append(None)
@@ -183,7 +193,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         members = {"_forward_cls": cls, "__module__": cls.__module__}
-        node = type(FunctionNode)(name + "Backward", (FunctionNode,), members)
+        node = _NodeType(name + "Backward", (FunctionNode,), members)
         cls._backward_cls = node
         super().__init__(name, bases, namespace)
 
@@ -272,9 +282,9 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     node.edge_outputs = numbers if any(numbers) else None
     node.extra = node.outputs = node.run = None
     node.seq = next_number()
-    node._positions = tuple(i for i, _ in tensors)  # type: ignore[attr-defined]
-    node._n_args = len(args)  # type: ignore[attr-defined]
-    node._input_metas = tuple((x._array.shape, x._array.dtype) for _, x in tensors)  # type: ignore[attr-defined]
+    node._positions = tuple(i for i, _ in tensors)
+    node._n_args = len(args)
+    node._input_metas = tuple((x._array.shape, x._array.dtype) for _, x in tensors)
     tangents = [x._tangent if isinstance(x, Tensor) else None for x in args] if special[0] else ()
     plain = args
     if any(t is not None for t in tangents):
@@ -310,8 +320,8 @@ def _wrap_outputs(node: FunctionNode, args: Sequence[Any], outputs: list[Any], e
                                "The inputs that are modified inplace must all be outputs of the Function.")
     tensors = [x for x in outputs if isinstance(x, Tensor)]
     metas = tuple((x._array.shape, x._array.dtype) for x in tensors)
-    node._metas = metas  # type: ignore[attr-defined]
-    node._live = []  # type: ignore[attr-defined]
+    node._metas = metas
+    node._live = []
     if len(tensors) > 1:
         node.outputs = metas
     results: list[Any] = []
@@ -321,7 +331,7 @@ def _wrap_outputs(node: FunctionNode, args: Sequence[Any], outputs: list[Any], e
             results.append(out)
             continue
         live = executable and id(out) not in fixed and out._array.dtype.kind in "fcV"
-        node._live.append(live)  # type: ignore[attr-defined]
+        node._live.append(live)
         if id(out) in dirty and id(out) in given:
             if executable:
                 check_writable(out, True)

@@ -45,13 +45,13 @@ def dims(name: str, dim: Any, *signatures: str) -> Any:
             raise TypeError(f"{name}(): argument 'dim' failed to unpack the object at pos {at + 1} with error \"type "
                             f"must be tuple of ints,but got {type(dim[at]).__name__}\"")
         return found
-    found = as_index(dim)
-    if found is None:
+    single = as_index(dim)
+    if single is None:
         if not signatures:
             signatures = ("(*, torch.dtype dtype = None)",
                           "(tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None)")
         raise refused(name, dim, *signatures)
-    return found
+    return single
 
 
 def one_dim(name: str, dim: Any, position: int = 1) -> int:

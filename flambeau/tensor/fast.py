@@ -32,7 +32,8 @@ _inferring = inference.get
 
 
 #: NumPy's arithmetic of two scalars is twice as quick as its arithmetic of two 0-d arrays
-_SCALAR = {"abs": python.abs, "neg": python.neg, "add": python.add, "sub": python.sub, "mul": python.mul}
+_SCALAR: dict[str, Any] = {"abs": python.abs, "neg": python.neg, "add": python.add, "sub": python.sub,
+                           "mul": python.mul}
 
 
 class _Numbers(dict):
@@ -140,7 +141,9 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
     scalar = _SCALAR.get(op.name)
     records = op.differentiable
     takes_numbers = op.inputs[1] in op.numbers
-    plans = (None, plan_of(op, 1, 2), plan_of(op, 2, 2), plan_of(op, 3, 2)) if records else (None,) * 4
+    plans: tuple[Any, ...] = (None,) * 4
+    if records:
+        plans = (None, plan_of(op, 1, 2), plan_of(op, 2, 2), plan_of(op, 3, 2))
     codes = []
     for plan in plans:
         if plan is None or not (plan.tensors or plan.outs or plan.consts):

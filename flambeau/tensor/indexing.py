@@ -57,8 +57,7 @@ def _selected(x: Tensor, dim: int, index: int) -> Tensor:
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
     if special[0]:
-        result: Tensor = apply(REGISTRY["select"], [x], {"dim": dim, "index": index})
-        return result
+        return apply(REGISTRY["select"], [x], {"dim": dim, "index": index})
     return _select(x, a[(slice(None),) * dim + (index, ...)], a.shape, dim, index)
 
 
@@ -85,15 +84,13 @@ def _sliced(x: Tensor, dim: int, key: slice, always: bool = False) -> Tensor:
     if not always and step == 1 and not start and (end is None or end >= a.shape[dim]):
         return x
     if special[0]:
-        result: Tensor = apply(REGISTRY["slice"], [x], {"dim": dim, "start": start, "end": end, "step": step})
-        return result
+        return apply(REGISTRY["slice"], [x], {"dim": dim, "start": start, "end": end, "step": step})
     return _slice(x, a[(slice(None),) * dim + (slice(start, end, step),)], a.shape, dim, start, end, step)
 
 
 def _aliased(x: Tensor) -> Tensor:
     if special[0]:
-        result: Tensor = apply(REGISTRY["_alias"], [x])
-        return result
+        return apply(REGISTRY["_alias"], [x])
     return _alias(x, x._array[...])
 
 
@@ -289,8 +286,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
         return _aliased(self)
     found, indices = _resolve(self, _as_tuple(key))
     if indices:
-        result: Tensor = apply(REGISTRY["_index"], [found, *indices])
-        return result
+        return apply(REGISTRY["_index"], [found, *indices])
     return _aliased(self) if found is self else found
 
 
@@ -355,7 +351,7 @@ def _written_plainly(self: Tensor, key: Any, value: Any) -> bool:
         except (IndexError, TypeError):
             return False
     elif value.__class__ is float or value.__class__ is int:
-        if a.dtype.kind != "f":
+        if a.dtype.kind != "f" or not -65504.0 <= value <= 65504.0:  # what any float dtype holds
             return False
         try:
             a[key] = value
@@ -470,5 +466,5 @@ def __len__(self: Tensor) -> int:
 
 METHODS: dict[str, Any] = {
     "__getitem__": __getitem__, "__setitem__": __setitem__, "__delitem__": __delitem__, "__iter__": __iter__,
-    "__len__": __len__,
+    "__reversed__": __reversed__, "__len__": __len__,
 }

@@ -13,6 +13,7 @@ import numpy as np
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
+from ..backends.numpy.memory import address
 from ..modes import special
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
@@ -56,12 +57,12 @@ def check_writable(x: Tensor, recording: bool) -> None:
 def _refuse_view(x: Tensor, creation: str) -> None:
     node = x.grad_fn
     if creation == "multi":
-        name = f"Output {x._output_nr} of {node.name()}" if node is not None else "This view"
+        name = f"Output {x._output_nr} of {operator_of(node)}" if node is not None else "This view"
         raise RuntimeError(f"{name} is a view and is being modified inplace. This view is the output of a function "
                            "that returns multiple views. Such functions do not allow the output views to be modified "
                            "inplace. You should replace the inplace operation by an out-of-place one.")
     if creation == "custom":
-        name = f"Output {x._output_nr} of {node.name()}" if node is not None else "This view"
+        name = f"Output {x._output_nr} of {operator_of(node)}" if node is not None else "This view"
         raise RuntimeError(f"{name} is a view and is being modified inplace. This view was created inside a custom "
                            "Function (or because an input was returned as-is) and the autograd logic to handle "
                            "view+inplace would override the custom backward associated with the custom Function, "
@@ -126,7 +127,8 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
             raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
                                f"{target.dtype.scalar_name}")
     values, _ = _operands(op, inputs, params)
-    check_overlap(a)
+    read = [x._array for x in inputs[1:] if isinstance(x, Tensor)] if op.kind == ELEMENTWISE or op.apart else ()
+    check_overlap(a, *read, apart=op.kind != ELEMENTWISE)
 
     def compute() -> None:
         found = kernel_of(op)(*values, **params)
@@ -155,14 +157,41 @@ _OVERLAP = ("unsupported operation: more than one element of the written-to tens
             "Please clone() the tensor before performing the operation.")
 
 
-def check_overlap(a: np.ndarray) -> None:
-    """Refuse to write to an array some of whose elements are one in memory.
+_PARTIAL_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single memory location. Please clone() the tensor before performing the operation.")
+
+
+def check_overlap(a: np.ndarray, *read: np.ndarray, apart: bool = False) -> None:
+    """Refuse to write to an array some of whose elements are one in memory, or are others' of what is read meanwhile.
+
+    Args:
+        apart: refuse, too, where what is read is the very array that is written to.
 
     Raises:
-        RuntimeError: it is expanded (PyTorch's text).
+        RuntimeError: it is expanded, or shares part of its memory (PyTorch's texts).
     """
     if 0 in a.strides and a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
         raise RuntimeError(_OVERLAP)
+    for b in read:
+        if b is a:
+            if apart:
+                raise RuntimeError(_PARTIAL_OVERLAP)
+        elif np.may_share_memory(a, b) and _is_dense(a) and _is_dense(b):
+            same = address(a) == address(b) and a.nbytes == b.nbytes and a.strides == b.strides
+            if apart or not same:
+                raise RuntimeError(_PARTIAL_OVERLAP)
+
+
+def _is_dense(a: np.ndarray) -> bool:
+    """Whether the elements fill a stretch of memory. Where they leave holes, PyTorch looks for no overlap."""
+    if a.flags.forc:
+        return True
+    filled = a.itemsize
+    for stride, n in sorted((s, n) for s, n in zip(a.strides, a.shape, strict=True) if n != 1):
+        if stride != filled:
+            return False
+        filled *= n
+    return True
 
 
 def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None],
@@ -209,13 +238,15 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     def call(input: Any, other: Any) -> Any:
         try:
             a = input._array
-            b = other if other.__class__ is float else other._array
+            b: Any = other if other.__class__ is float else other._array
             dt = a.dtype
         except AttributeError:
             return general(input, other)
         if ((b is not other and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
                 or special[0] or input._inference or 0 in a.strides):
             return general(input, other)
+        if b is not a and b is not other and (a.base is b or (b.base is not None and (b.base is a or b.base is a.base))):
+            return general(input, other)  # they may overlap
         if (input._requires_grad or input._base is not None or (b is not other and other._requires_grad)) and enabled():
             return general(input, other)
         try:

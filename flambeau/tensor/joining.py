@@ -61,8 +61,7 @@ unbind_copy = _copies("unbind_copy", "Copies of what `unbind` shows.")
 
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """A copy of a slice."""
-    result: Tensor = functions_of(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)
-    return result
+    return functions_of(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)
 
 
 def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
@@ -240,8 +239,7 @@ def block_diag(*tensors: Any) -> Tensor:
     given = _given(tensors)
     if not given:
         return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
-    result: Tensor = apply(REGISTRY["_block_diag"], given)
-    return result
+    return apply(REGISTRY["_block_diag"], given)
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
@@ -297,8 +295,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
         return given[0]
     grids = meshgrid(*given, indexing="ij")
     flat = [reshape(x, -1) for x in grids]
-    result: Tensor = functions_of(REGISTRY["stack"])(flat, dim=1)
-    return result
+    return functions_of(REGISTRY["stack"])(flat, dim=1)
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
@@ -323,8 +320,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         mask[tuple(np.array(chosen).T)] = True
     grids = meshgrid(*[input] * r, indexing="ij")
     select = functions_of(REGISTRY["masked_select"])
-    result: Tensor = functions_of(REGISTRY["stack"])([select(x, wrap(mask)) for x in grids], dim=1)
-    return result
+    return functions_of(REGISTRY["stack"])([select(x, wrap(mask)) for x in grids], dim=1)
 
 
 # ----- again and again ---------------------------------------------------------------------
@@ -341,8 +337,7 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
         dims = tuple(dims[0])
     counts = as_ints(dims, "tile", "dims")
     counts = (1,) * (input._array.ndim - len(counts)) + counts
-    result: Tensor = functions_of(REGISTRY["repeat"])(input, counts)
-    return result
+    return functions_of(REGISTRY["repeat"])(input, counts)
 
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
@@ -384,8 +379,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     places = arrays.repeat_positions(counts)
     if output_size is not None and output_size != places.size:
         raise RuntimeError("allocated size does not match required size")
-    result: Tensor = functions_of(REGISTRY["index_select"])(input, axis, wrap(places))
-    return result
+    return functions_of(REGISTRY["index_select"])(input, axis, wrap(places))
 
 
 # ----- diagonals ---------------------------------------------------------------------------
@@ -401,11 +395,9 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     """
     n = input._array.ndim
     if n == 1:
-        result: Tensor = functions_of(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)
-        return result
+        return functions_of(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)
     if n == 2:
-        result: Tensor = functions_of(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)
-        return result
+        return functions_of(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
 
 

@@ -301,7 +301,7 @@ def is_signed(input: Tensor) -> bool:
     return input._array.dtype.kind not in "bu"
 
 
-def __dir__(self: Tensor) -> list[str]:
+def _attribute_names(self: Tensor) -> list[str]:
     names = {*dir(type(self)), *self.__dict__}
     names.discard("volatile")
     names.discard("__cuda_array_interface__")
@@ -314,7 +314,7 @@ METHODS: dict[str, Any] = {
     "__array_wrap__": __array_wrap__, "__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__,
     "__array_namespace__": __array_namespace__, "__float__": __float__, "__int__": __int__,
     "__complex__": __complex__, "__index__": __index__, "__bool__": __bool__, "__contains__": __contains__,
-    "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__reduce_ex__": __reduce_ex__, "__dir__": __dir__,
+    "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__reduce_ex__": __reduce_ex__, "__dir__": _attribute_names,
     "as_subclass": as_subclass, "_make_subclass": staticmethod(_made_subclass), "is_pinned": _false,
     "is_shared": _false, "element_size": _element_size, "get_device": lambda self: -1,
     "is_coalesced": _false, "is_distributed": _false,

@@ -28,8 +28,8 @@ from . import (
     products,
     random,
     reducing,
-    scattering,
     scanning,
+    scattering,
     selection,
     shaping,
     storage,
@@ -217,8 +217,8 @@ _and, _or, _xor = (declining(getattr(functions, f"bitwise_{name}")) for name in 
 _lshift, _rshift = declining(functions.bitwise_left_shift), declining(functions.bitwise_right_shift)
 
 _OPERATORS: dict[str, Any] = {
-    "add": _add, "radd": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "rmul": operator("mul"), "truediv": _div, "div": _div,
-    "rtruediv": _rtruediv, "rdiv": _rtruediv, "floordiv": _floordiv,
+    "add": _add, "radd": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "rmul": operator("mul"),
+    "truediv": _div, "div": _div, "rtruediv": _rtruediv, "rdiv": _rtruediv, "floordiv": _floordiv,
     "rfloordiv": reflected(functions.floor_divide), "mod": _mod, "rmod": reflected(functions.remainder),
     "pow": _pow, "rpow": _rpow, "matmul": _matmul, "rmatmul": _rmatmul,
     "and": _and, "rand": _and, "or": _or, "ror": _or, "xor": _xor, "rxor": _xor, "lshift": _lshift,

@@ -118,8 +118,9 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
         raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
                            f"{q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead.")
     if mask is not None and mask._array.dtype.kind != "b" and mask._array.dtype not in (np.float32, q.dtype):
-        raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-                           f"{C_NAMES[mask.dtype.name]} and  query.dtype: {C_NAMES[query.dtype.name]} instead.")
+        raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+                           f"attn_mask.dtype: {C_NAMES[mask.dtype.name]} and  query.dtype: "
+                           f"{C_NAMES[query.dtype.name]} instead.")
 
 
 def _fits_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float,
@@ -173,7 +174,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
             "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale, "kept": []})
     if is_causal:
         if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                               "is_causal=True")
         n, m = query._array.shape[-2], key._array.shape[-2]
         mask = wrap(dtypes.cast(np.where(np.tri(n, m, dtype=bool), np.float32(0), np.float32(-np.inf)),
                                 query._array.dtype))

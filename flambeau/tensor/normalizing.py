@@ -125,8 +125,9 @@ def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bia
     kind = input._array.dtype
     for x in (weight, bias):
         if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
-            raise RuntimeError("mixed dtype (CPU): " + ("all inputs must share same datatype." if kind not in dtypes.NARROW
-                                                        else "expect parameter to have scalar type of Float"))
+            wanted = ("expect parameter to have scalar type of Float" if kind in dtypes.NARROW
+                      else "all inputs must share same datatype.")
+            raise RuntimeError("mixed dtype (CPU): " + wanted)
     kept: list[Any] = []
     return apply(REGISTRY["_layer_norm"], [input, weight, bias], {
         "normalized_shape": normalized, "eps": eps, "kept": kept}), kept

@@ -39,20 +39,24 @@ class Parameter(Tensor, metaclass=_ParameterType):
             data = wrap(np.zeros(0, np.float32))
         if not isinstance(data, Tensor):
             raise TypeError(f"a Parameter is made from a Tensor, not from {type(data).__name__}")
+        self: Any
         if type(data) is Tensor or type(data) is cls or isinstance(data, Parameter):
             self = wrap(data._array, cls)
             if data._counter is None:
                 data._counter = [0]
             self._counter = data._counter
         else:
-            self = data.detach()
-            if type(self) is not type(data):
+            detached = data.detach()
+            if type(detached) is not type(data):
                 raise RuntimeError(f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
                                    "detach() returns an instance of the same type, but return type "
-                                   f"{type(self).__name__} was found instead. To use the type as a Parameter, please "
-                                   "correct the detach() semantics defined by its __torch_dispatch__() implementation.")
+                                   f"{type(detached).__name__} was found instead. To use the type as a Parameter, "
+                                   "please correct the detach() semantics defined by its __torch_dispatch__() implementation.")
+            self = detached
             self._is_param = True
         if requires_grad:
+            if data._array.dtype.kind not in "fcV":
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             self.requires_grad = True
         return self
 
@@ -63,7 +67,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
         memo[id(self)] = copied
         return copied
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self) -> str:  # type: ignore[override]
         from .printing import parameter_str
 
         return parameter_str(self)

@@ -110,13 +110,12 @@ def _check_planes(x: Tensor, rank: int) -> None:
 def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
               ceil_mode: bool) -> tuple[Tensor, list[Any]]:
     kernel = _spread(kernel_size, rank, function, "kernel_size")
-    how = {"kernel_size": kernel, "stride": _strides(stride, kernel, function),
-           "padding": _spread(padding, rank, function, "padding"),
-           "dilation": _spread(dilation, rank, function, "dilation"), "ceil_mode": bool(ceil_mode)}
+    how: dict[str, Any] = {"kernel_size": kernel, "stride": _strides(stride, kernel, function),
+                           "padding": _spread(padding, rank, function, "padding"),
+                           "dilation": _spread(dilation, rank, function, "dilation"), "ceil_mode": bool(ceil_mode)}
     n = x._array.ndim
     if n in (rank + 1, rank + 2):
-        _check_windows(x._array.shape, *(how[name] for name in ("kernel_size", "stride", "padding", "dilation",
-                                                               "ceil_mode")))
+        _check_windows(x._array.shape, *how.values())
     _check_planes(x, rank)
     kept: list[Any] = []
     return apply(REGISTRY[f"_max_pool{rank}d"], [x], {**how, "kept": kept}), kept
@@ -250,7 +249,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor
     tensor([[3., 2.]])
     """
     _check_vectors(input, "adaptive_max_pool1d")
-    values, index = adaptive_max_pool2d(_unsqueezed(input), (1, _one(output_size, "output_size", "adaptive_max_pool1d")))
+    length = _one(output_size, "output_size", "adaptive_max_pool1d")
+    values, index = adaptive_max_pool2d(_unsqueezed(input), (1, length))
     return _squeezed(values), _squeezed(index)
 
 

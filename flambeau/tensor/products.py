@@ -93,7 +93,7 @@ def _run_linear_right(node: Any, g: Any) -> Any:
     return _add_reduce(g, 0), None, _dot(g.T, x).T
 
 
-_mm_plans = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))
+_mm_plans: tuple[Any, ...] = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))
 for _plan, _run in zip(_mm_plans[1:], (_run_mm_left, _run_mm_right, _run_mm), strict=True):
     assert _plan is not None
     _plan.run = _run

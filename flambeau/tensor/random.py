@@ -17,9 +17,10 @@ from .. import devices, dtypes
 from ..dtypes import dtype as dtype_type
 from ..kernels import random as kernels
 from ..ops.declare import REGISTRY
+from ..shapes import broadcast_shapes
 from .apply import apply
 from .creation import sizes
-from .inplace import check_writable, write
+from .inplace import check_overlap, check_writable, write
 from .tensor import Tensor, wrap
 
 __all__ = ["Generator", "bernoulli", "binomial", "default_generator", "fork_rng", "get_rng_state", "initial_seed",
@@ -169,7 +170,14 @@ def _created(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: 
     if device is not None:
         devices.check(device)
     if out is not None:
-        out._array = array
+        check_overlap(out._array)
+        if out._array.dtype != array.dtype:
+            raise RuntimeError(f"dtype {dtypes.of(array.dtype).scalar_name} does not match dtype of out parameter "
+                               f"({out.dtype.scalar_name})")
+        if out._array.shape == array.shape:
+            out._array[...] = array
+        else:
+            out._array = array
         out._bump_version()
         return out
     made: Tensor = wrap(array)
@@ -276,12 +284,17 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     return _created(stream, out, device, requires_grad)
 
 
-def _drawn_like(input: Tensor, d: dtype_type, memory_format: Any, draw: Any) -> np.ndarray:
-    """A stream laid into an array of the input's shape and layout, in PyTorch's order."""
+def _drawn_like(input: Tensor, d: dtype_type, memory_format: Any, draw: Any, *, over: bool = False) -> np.ndarray:
+    """A stream laid into an array of the input's shape and layout, in PyTorch's order.
+
+    Args:
+        draw: called with the count, and whether PyTorch's output would be contiguous.
+        over: whether the input itself is to be filled: its own layout counts.
+    """
     a = input._array
     order: Any = "C" if memory_format is not None and memory_format.name == "contiguous_format" else "K"
     empty = np.empty_like(a, d.numpy, order)
-    contiguous = empty.flags.c_contiguous
+    contiguous = (a if over else empty).flags.c_contiguous
     with _lock:
         stream = draw(a.size, contiguous)
     if contiguous:
@@ -342,6 +355,10 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         raise TypeError("normal() received an invalid combination of arguments: numbers for both mean and std need a "
                         "size, normal(mean, std, size)")
+    if out is not None and out._array.dtype.kind not in "fcV":
+        raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{out.dtype.scalar_name}'")
+    if out is not None and not isinstance(mean, Tensor):
+        broadcast_shapes(s.shape, out._array.shape)  # type: ignore[union-attr]
     with _lock:
         array = kernels.normal_around(_engine(generator), m, s)
     if out is not None:
@@ -369,7 +386,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
         values = kernels.bernoulli_each(_engine(generator), input._array, input._array.dtype)
     values = values.reshape(input._array.shape)
     if out is not None:
-        return _created(values, out, None, False)
+        return _created(dtypes.cast(values, out._array.dtype), out, None, False)
     return apply(REGISTRY["_bernoulli_BernoulliBackward0"], [input], {"values": values})
 
 
@@ -394,6 +411,8 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     >>> torch.multinomial(torch.tensor([0., 1.]), 1)
     tensor([1])
     """
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
     with _lock:
         found = kernels.multinomial(_engine(generator), input._array, num_samples, replacement)
     return _created(found, out, None, False)
@@ -405,7 +424,7 @@ def _fill(self: Tensor, key: str, draw: Any, others: tuple[Tensor, ...] = ()) ->
     from ..autograd.modes import grad_mode
 
     check_writable(self, grad_mode.get())
-    values = _drawn_like(self, self.dtype, None, draw)
+    values = _drawn_like(self, self.dtype, None, draw, over=True)
     return write(REGISTRY[key], [self, *others], {"values": values})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from .. import config
@@ -36,7 +37,7 @@ def result_class(name: str, fields: tuple[str, ...]) -> type:
         members: dict[str, Any] = {"__slots__": (), "_fields": fields, "n_fields": len(fields),
                                    "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
         for i, field in enumerate(fields):
-            members[field] = property(lambda self, i=i: tuple.__getitem__(self, i))
+            members[field] = property(itemgetter(i))
         found = _made[name] = type(name, (NamedResult,), members)
     return found
 

@@ -28,8 +28,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
     tensor([3, 4])
     """
-    result: Tensor = apply(REGISTRY["select"], [input], {"dim": dim.__index__(), "index": index.__index__()})
-    return result
+    return apply(REGISTRY["select"], [input], {"dim": dim.__index__(), "index": index.__index__()})
 
 
 def _indices(indices: Any) -> list[Tensor | None]:
@@ -57,8 +56,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     tensor([1., 0., 2.])
     """
     _same_dtypes(input, values)
-    result: Tensor = apply(REGISTRY["_index_put"], [input, values, *_indices(indices)], {"accumulate": accumulate})
-    return result
+    return apply(REGISTRY["_index_put"], [input, values, *_indices(indices)], {"accumulate": accumulate})
 
 
 def _same_dtypes(input: Tensor, values: Tensor) -> None:
@@ -152,8 +150,7 @@ def _filling(inplace: bool) -> Any:
         else:
             key, inputs, params = "_index_fill_number", [input, index], {"dim": dim, "value": value}
         if not inplace:
-            result: Tensor = apply(REGISTRY[key], inputs, params)
-            return result
+            return apply(REGISTRY[key], inputs, params)
         if is_expanded(input._array):
             warnings.warn(ON_EXPANDED.format("index_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
             return _over(REGISTRY[key], inputs, params)

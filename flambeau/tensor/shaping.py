@@ -85,10 +85,8 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
             pass  # a dtype, or said in PyTorch's words below
     if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
         if size[0] is self.dtype:
-            result: Tensor = apply(REGISTRY["_alias"], [self])
-            return result
-        result: Tensor = apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
-        return result
+            return apply(REGISTRY["_alias"], [self])
+        return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
     if not size:
         raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
                         "(torch.dtype dtype)\n * (tuple of ints size)\n")
@@ -119,14 +117,12 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     size = _listed(shape, "reshape", "shape")
     try:
         key = "view" if a.flags.c_contiguous else "_reshape_alias"
-        result: Tensor = apply(REGISTRY[key], [input], {"size": size})
-        return result
+        return apply(REGISTRY[key], [input], {"size": size})
     except RuntimeError as error:
         if "not compatible" not in str(error):
             raise
     copied = apply(REGISTRY["clone"], [input], {"memory_format": contiguous_format})
-    result: Tensor = apply(REGISTRY["_unsafe_view"], [copied], {"size": infer_size(size, a.size)})
-    return result
+    return apply(REGISTRY["_unsafe_view"], [copied], {"size": infer_size(size, a.size)})
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -196,8 +192,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     a = input._array
     if special[0]:
         key = "_squeeze_all" if dim is None else "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim"
-        result: Tensor = apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
-        return result
+        return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
     if dim is None:
         return _squeeze_all(input, a.squeeze(), a.shape)
     if isinstance(dim, (tuple, list)):
@@ -221,8 +216,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     a = input._array
     n = a.ndim
     if special[0] or dim.__class__ is not int or not -n - 1 <= dim <= n:
-        result: Tensor = apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
-        return result
+        return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
     return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
 
 
@@ -259,8 +253,7 @@ def t(input: Tensor) -> Tensor:
     """
     a = input._array
     if a.ndim > 2 or special[0]:
-        result: Tensor = apply(REGISTRY["t"], [input])
-        return result
+        return apply(REGISTRY["t"], [input])
     return _t(input, a.T)
 
 
@@ -302,8 +295,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
             shown = [given] if isinstance(given, int) else list(given)
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({shown})")
     if not n:
-        result: Tensor = apply(REGISTRY["_alias"], [input])
-        return result
+        return apply(REGISTRY["_alias"], [input])
     order = [d for d in range(n) if d not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
@@ -407,14 +399,16 @@ def broadcast_shapes(*shapes: Any) -> Size:
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     n = max((len(s) for s in sizes), default=0)
     result = [1] * n
-    for shape in sizes:
+    for number, shape in enumerate(sizes):
         for i in range(-1, -1 - len(shape), -1):
-            if shape[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
             if shape[i] in (1, result[i]):
                 continue
             if result[i] != 1:
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching "
+                                   f"argument at index {number} had {shape}; but expected shape should be "
+                                   f"broadcastable to {result}")
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
             result[i] = shape[i]
     return Size(result)
 
@@ -446,8 +440,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     shape = _listed(size, "sum_to_size", "size")
     have = input._array.shape
     if not shape:
-        result: Tensor = apply(REGISTRY["_sum_all"], [input])
-        return result
+        return apply(REGISTRY["_sum_all"], [input])
     if have == shape:
         return input
     lead = len(have) - len(shape)

@@ -35,8 +35,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
             raise RuntimeError("start must be an 0-dim integral Tensor.")
         start = start.item()
     axis, start = _narrowed(input, dim, start, length)
-    result: Tensor = apply(REGISTRY["slice"], [input], {"dim": axis, "start": start, "end": start + length, "step": 1})
-    return result
+    return apply(REGISTRY["slice"], [input], {"dim": axis, "start": start, "end": start + length, "step": 1})
 
 
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
@@ -47,8 +46,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
     tensor([1, 2])
     """
     axis, start = _narrowed(input, dim, start, length)
-    result: Tensor = functions_of(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)
-    return result
+    return functions_of(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)
 
 
 def _narrowed(input: Tensor, dim: int, start: int, length: int) -> tuple[int, int]:
@@ -88,16 +86,14 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     tensor([[0, 2],
             [1, 3]])
     """
-    result: Tensor = apply(REGISTRY["_as_strided"], [input], _strided_params(input, size, stride, storage_offset))
-    return result
+    return apply(REGISTRY["_as_strided"], [input], _strided_params(input, size, stride, storage_offset))
 
 
 def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *,
                     out: Any = None) -> Tensor:
     """A copy of what `as_strided` shows."""
     params = _strided_params(input, size, stride, storage_offset)
-    result: Tensor = functions_of(REGISTRY["_as_strided_copy"])(input, **params, out=out)
-    return result
+    return functions_of(REGISTRY["_as_strided_copy"])(input, **params, out=out)
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
@@ -107,16 +103,14 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
     if src._array.shape != params["size"]:
         raise RuntimeError("expected src to have a size equal to the slice of self. src size = "
                            f"{list(src._array.shape)}, slice size = {list(params['size'])}")
-    result: Tensor = apply(REGISTRY["_as_strided_scatter"], [input, src], params)
-    return result
+    return apply(REGISTRY["_as_strided_scatter"], [input, src], params)
 
 
 def squeeze_copy(input: Tensor, dim: Any = None, *, out: Any = None) -> Tensor:
     """A copy of what `squeeze` shows."""
     key = ("_squeeze_all_copy" if dim is None else
            "_squeeze_dims_copy" if isinstance(dim, (tuple, list)) else "_squeeze_dim_copy")
-    result: Tensor = functions_of(REGISTRY[key])(input, **({} if dim is None else {"dim": dim}), out=out)
-    return result
+    return functions_of(REGISTRY[key])(input, **({} if dim is None else {"dim": dim}), out=out)
 
 
 # ----- sizes -----------------------------------------------------------------------------

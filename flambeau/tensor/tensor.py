@@ -32,7 +32,7 @@ _NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
     "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
     "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
-    "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations."
+    "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information."
 )
 
 
@@ -379,7 +379,7 @@ class Tensor:
                                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
                                "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
                                "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
-                               "function in torch/optim/optimizer.py as a solution.")
+                               "function in torch/optim/optimizer.py as the solution.")
         self._node = None
         self._output_nr = 0
         self._requires_grad = False
@@ -404,7 +404,7 @@ class Tensor:
 
 def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     """A tensor of an array, without history."""
-    out = object.__new__(cls)
+    out: Any = object.__new__(cls)
     out._array = array
     out._requires_grad = False
     out._node = out._grad = out._counter = out._base = out._accumulator = None

@@ -45,7 +45,7 @@ record("addmv", scaled(((2,), (2, 3), (3,)), ((), (2, 3), (3,))), **_BOTH)
 record("addbmm", scaled(((2, 4), (5, 2, 3), (5, 3, 4)), ((4,), (5, 2, 3), (5, 3, 4))), **_BOTH)
 record("baddbmm", scaled(((5, 2, 4), (5, 2, 3), (5, 3, 4)), ((4,), (5, 2, 3), (5, 3, 4))), **_BOTH)
 record("addr", scaled(((2, 3), (2,), (3,)), ((3,), (2,), (3,))), **_BOTH)
-record("trace", of_shapes(((3, 3),), ((2, 4),), ((0, 3),)), reference=np.trace, **_BOTH)
+record("trace", of_shapes(((3, 3),), ((2, 4),), ((0, 3),)), reference=np.trace, complex=True)
 record("linalg.cross", of_shapes(((2, 3), (2, 3)), ((2, 3), (1, 3)), ((3,), (3,))), reference=np.cross, **_BOTH,
        covers=("linalg_cross",))
 record("cross", lambda make: [sample(make(3, 2), make(3, 2), dim=0)], complex=True)

@@ -235,8 +235,8 @@ def test_errors() -> None:
         x.expand(4, 3)
     with pytest.raises(RuntimeError, match="setStorage: sizes"):
         x.as_strided((4, 4), (1, 1), 5)
-    with pytest.raises(RuntimeError, match=r"Sizes of tensors must match except in dimension 0\. Expected size 3 but got "
-                                           r"size 2 for tensor number 1 in the list\."):
+    with pytest.raises(RuntimeError, match=r"Sizes of tensors must match except in dimension 0\. Expected size 3 but "
+                                           r"got size 2 for tensor number 1 in the list\."):
         torch.cat([x, torch.ones(2, 2)])
     with pytest.raises(RuntimeError, match=r"stack expects each tensor to be equal size, but got \[2, 3\] at entry 0"):
         torch.stack([x, torch.ones(2, 2)])

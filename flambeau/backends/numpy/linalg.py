@@ -86,7 +86,7 @@ def _cross_product(x: Any, y: Any, dim: int) -> Any:
                            f"{y.shape[axis]}")
     out = np.empty(broadcast_shapes(x.shape, y.shape), x.dtype)
     lead: tuple[Any, ...] = (slice(None),) * axis
-    a, b, c = ([v[(*lead, i)] for i in range(3)] for v in (x, y, out))
+    a, b, c = ([v[(*lead, i, ...)] for i in range(3)] for v in (x, y, out))
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         np.multiply(a[j], b[k], out=c[i])

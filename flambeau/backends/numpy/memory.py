@@ -170,6 +170,9 @@ _SCALAR_NAMES = {"int64": "int64_t", "int32": "int32_t", "int16": "int16_t", "in
                  "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
 
 
+_LARGEST = {"float32": float(np.finfo(np.float32).max), "float16": 65504.0, "bfloat16": (2 - 2.0**-7) * 2.0**127}
+
+
 def refuse_number(value: Any, dtype: dtypes.dtype) -> None:
     """What cannot become an element of that dtype.
 
@@ -183,6 +186,9 @@ def refuse_number(value: Any, dtype: dtypes.dtype) -> None:
         limits = np.iinfo(dtype.numpy)
         low = limits.min if limits.min else -int(limits.max) - 1
         wrong = value != value or value in (float("inf"), -float("inf")) or not low <= int(value) <= limits.max
+    elif dtype.is_floating_point and isinstance(value, (int, float)) and value - value == 0:  # finite
+        limit = _LARGEST.get(dtype.name)
+        wrong = limit is not None and abs(value) > limit
     if wrong:
         raise RuntimeError(f"value cannot be converted to type {_SCALAR_NAMES.get(dtype.name, dtype.name)} without "
                            "overflow")

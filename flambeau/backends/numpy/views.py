@@ -311,7 +311,8 @@ def _replace_diagonal(x: Any, source: Any, offset: int, dim1: int, dim2: int) ->
 
 PRIMITIVES = {
     "view": _view, "reshape": _reshape, "reshaped": _reshape, "view_dtype": _view_dtype, "t": _t,
-    "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to, "squeeze": _squeeze, "unsqueeze": _unsqueeze,
+    "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to,
+    "squeeze": _squeeze, "unsqueeze": _unsqueeze,
     "select": _select, "slice": _slice, "diagonal": _diagonal, "unfold": _unfold, "embed": _embed,
     "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_part": _replace_part,
     "replace_diagonal": _replace_diagonal, "strided_part": _strided_part, "embed_strided": _embed_strided,
