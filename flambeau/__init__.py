@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from . import autograd, devices, dtypes, shapes
+from . import autograd, config, devices, dtypes, shapes
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.modes import (
     enable_grad,
@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
         else:
             globals()[name] = found
             return found
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    raise AttributeError(f"module '{config.module_name}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

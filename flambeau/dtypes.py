@@ -241,15 +241,22 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
     source = array.dtype
     if source == to:
         return array
+    if source.kind in "fcV" and (to.itemsize < source.itemsize or to.kind in "iu"):
+        with np.errstate(all="ignore"):  # what does not fit becomes inf, or wraps, without a word
+            return _converted(array, to)
+    return _converted(array, to)
+
+
+def _converted(array: np.ndarray, to: np.dtype) -> np.ndarray:
     if to == BFLOAT16:
-        return to_bfloat16(widen(array.real if source.kind == "c" else array))
-    if source == BFLOAT16:
+        return to_bfloat16(widen(array.real if array.dtype.kind == "c" else array))
+    if array.dtype == BFLOAT16:
         array = widen(array)
     if array.dtype.kind == "c" and to.kind not in "cb":
         array = array.real
-    if array.dtype.kind == "f" and to.kind in "iu" and to.itemsize < 8:
-        # through int64, so that values out of range wrap as PyTorch's do
-        array = array.astype(np.int64)
+    if array.dtype.kind == "f" and to.kind in "iu" and to.itemsize < 4:
+        # as PyTorch does, by the processor's conversion to int32, whose low bits remain
+        array = array.astype(np.int32)
     return array.astype(to)
 
 

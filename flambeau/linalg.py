@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .tensor import functions
+from .tensor.decompositions import LinAlgError as LinAlgError
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ from . import (
     complex,
     convolution,
     copying,
+    decomposition,
     differences,
     exponential,
     indexing,
@@ -36,7 +37,7 @@ from . import (
     views,
 )
 
-FAMILIES = (activation, arithmetic, attention, comparison, complex, convolution, copying, differences,
-            exponential, indexing, joining, linalg, logical, lookup, loss, norm, normalization, ordering,
-            pooling, positions, random, reduction, rounding, scalars, scan, selection, softmax, special,
-            statistics, trigonometric, views)
+FAMILIES = (activation, arithmetic, attention, comparison, complex, convolution, copying, decomposition,
+            differences, exponential, indexing, joining, linalg, logical, lookup, loss, norm,
+            normalization, ordering, pooling, positions, random, reduction, rounding, scalars, scan,
+            selection, softmax, special, statistics, trigonometric, views)

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..autograd.modes import inference
+from ..backends.errstate import IGNORE, reset_state, set_state
 from ..backends.numpy.memory import filled, refuse_number
 from ..dtypes import dtype as dtype_type
 from ..shapes import Size
@@ -112,7 +113,11 @@ def _scalar_array(value: Any, d: dtype_type) -> np.ndarray:
         raise TypeError("must be real number, not complex")
     if d.category == dtypes.INTEGER:
         return np.array(_integers([value], d)[0], d.numpy)
-    return np.array(value, d.numpy)
+    state = set_state(IGNORE)  # a number too large is inf, without a word
+    try:
+        return np.array(value, d.numpy)
+    finally:
+        reset_state(state)
 
 
 def _integers(values: list[Any], d: dtype_type) -> list[int]:
@@ -177,6 +182,7 @@ def _nested(data: Any, dtype: dtype_type | None) -> np.ndarray:
         return dtypes.to_bfloat16(np.array(found, np.float32)).reshape(shape)
     if complex in kinds and not dtype.is_complex:
         raise TypeError("must be real number, not complex")
+    state = set_state(IGNORE)
     try:
         if dtype.category == dtypes.INTEGER and (float in kinds or not dtype.is_signed):
             found = _integers(found, dtype)
@@ -184,6 +190,8 @@ def _nested(data: Any, dtype: dtype_type | None) -> np.ndarray:
     except OverflowError:
         _integers(found, dtype)
         raise
+    finally:
+        reset_state(state)
 
 
 _PLAIN = {bool, int, float, complex}

@@ -30,6 +30,7 @@ from .contraction import *  # noqa: E402, F403
 from .convolving import *  # noqa: E402, F403
 from .copying import *  # noqa: E402, F403
 from .creation import *  # noqa: E402, F403
+from .decompositions import *  # noqa: E402, F403
 from .indexing import *  # noqa: E402, F403
 from .joining import *  # noqa: E402, F403
 from .legacy import *  # noqa: E402, F403

@@ -20,7 +20,7 @@ from ..ops.declare import REGISTRY
 from .apply import apply
 from .binding import functions_of
 from .copying import copy_, fill_
-from .inplace import overwrite
+from .inplace import check_overlap, overwrite
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 from .viewing import Step, plan_keeping, viewed_in_steps, viewing
@@ -435,6 +435,7 @@ def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accum
     if is_expanded(a):
         warnings.warn(ON_EXPANDED.format("index_put_", "tensor[indices] = tensor"), UserWarning, stacklevel=4)
     arrays = [None if i is None else i._array for i in indices]
+    check_overlap(a, values._array, *(i for i in arrays if i is not None), apart=True)
     return overwrite(REGISTRY["_index_put"], [target, values, *indices], {"accumulate": accumulate},
                      lambda: put_at(a, values._array, arrays, accumulate))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
+from ..autograd.node import operator_of
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
 from ..backends.numpy.memory import address
 from ..modes import special
@@ -245,7 +246,8 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         if ((b is not other and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
                 or special[0] or input._inference or 0 in a.strides):
             return general(input, other)
-        if b is not a and b is not other and (a.base is b or (b.base is not None and (b.base is a or b.base is a.base))):
+        if b is not other and b is not a and (
+                a.base is b or (b.base is not None and (b.base is a or b.base is a.base))):
             return general(input, other)  # they may overlap
         if (input._requires_grad or input._base is not None or (b is not other and other._requires_grad)) and enabled():
             return general(input, other)

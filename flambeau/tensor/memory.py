@@ -70,7 +70,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._array.dtype == dtypes.BFLOAT16:
         raise TypeError("Got unsupported ScalarType BFloat16")
-    return self._array
+    return self._array[...]  # another array on that memory: its shape may be set without this tensor's changing
 
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -18,6 +18,7 @@ from . import (
     contraction,
     copying,
     creation,
+    decompositions,
     functions,
     indexing,
     joining,
@@ -40,7 +41,7 @@ from .binding import functions_of, in_place
 from .inplace import fast_binary
 from .tensor import Tensor
 
-_FAMILIES = (activation, arithmetic, comparison, complex, constants, contraction, copying, creation, indexing,
+_FAMILIES = (activation, arithmetic, comparison, complex, constants, contraction, copying, creation, decompositions, indexing,
              joining, memory, neural, norms, ordering, products, random, reducing, scanning, scattering,
              selection, shaping, storage, striding)
 

@@ -51,7 +51,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
                 raise RuntimeError(f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
                                    "detach() returns an instance of the same type, but return type "
                                    f"{type(detached).__name__} was found instead. To use the type as a Parameter, "
-                                   "please correct the detach() semantics defined by its __torch_dispatch__() implementation.")
+                                   "please correct the detach() semantics defined by its __torch_dispatch__() "
+                                   "implementation.")
             self = detached
             self._is_param = True
         if requires_grad:

@@ -258,12 +258,18 @@ def test_values_are_stretched_and_leading_ones_dropped() -> None:
     assert x.tolist() == [[1.0] * 3, [2.0] * 3]
 
 
-def test_assigning_overlapping_parts_copies_first() -> None:
+def test_assigning_overlapping_parts_is_refused() -> None:
     x = torch.arange(5.0)
-    x[1:] = x[:-1].clone()
-    y = torch.arange(5.0)
-    y[1:] = y[:-1]
-    assert x.tolist() == y.tolist() == [0.0, 0.0, 1.0, 2.0, 3.0]
+    for write in (lambda: x.__setitem__(slice(1, None), x[:-1]), lambda: x[1:].copy_(x[:-1]), lambda: x.div_(x[0]),
+                  lambda: x.__setitem__(torch.tensor([0]), x[2:3])):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer"):
+            write()
+    with torch.no_grad(), pytest.raises(RuntimeError, match="refer to a single memory location"):
+        x[1:].add_(x[:-1])
+    x[1:] = x[0]  # a number by then
+    x[:] = x
+    x.mul_(x.view(5))
+    assert x.tolist() == [0.0] * 5
 
 
 def test_numbers_are_truncated_to_integers() -> None:

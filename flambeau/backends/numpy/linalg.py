@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from . import decomposition
+
 _dot = np.dot
 _QUICK = frozenset("fd")  # what BLAS multiplies
 
@@ -100,5 +102,8 @@ def _trilinear(x: Any, w: Any, y: Any) -> Any:
     return np.matmul(maps, x[:, :, None])[..., 0]
 
 
-PRIMITIVES = {"trilinear": _trilinear, "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "add_product": _add_product,
-              "add_batch_product": _add_batch_product, "add_outer": _add_outer, "cross_product": _cross_product}
+PRIMITIVES = {
+    "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "matmul": np.matmul, "add_product": _add_product,
+    "add_batch_product": _add_batch_product, "add_outer": _add_outer, "cross_product": _cross_product,
+    "trilinear": _trilinear, **decomposition.PRIMITIVES,
+}

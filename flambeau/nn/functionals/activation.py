@@ -16,7 +16,7 @@ __all__ = [
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(0, x)."""
-    return input.relu_() if inplace else input.relu()
+    return fn.relu_(input) if inplace else fn.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:

@@ -37,3 +37,6 @@ __all__ = [
     "StepLR",
     "_LRScheduler",
 ]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # the public name in reprs

@@ -131,7 +131,7 @@ class LRScheduler:
     def _warn_unless_in_step(self) -> None:
         if not self._get_lr_called_within_step:
             warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                          UserWarning, stacklevel=3)
+                          UserWarning, stacklevel=2)
 
     def step(self, epoch: int | None = None) -> None:
         """Go on to the next epoch, and set the rates."""

@@ -1,0 +1,243 @@
+"""Dense matrices by NumPy's LAPACK; results lie column after column, as LAPACK leaves them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+
+def _columns(x: Any) -> Any:
+    """A copy that lies column after column."""
+    return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _zero_pivot(matrix: Any) -> int:
+    """The place, from 1, of the first zero on the diagonal after elimination with pivoting; 0 if there is none."""
+    a = np.array(matrix, dtype=np.result_type(matrix, np.float64))
+    n = a.shape[0]
+    zero = 0
+    for k in range(n):
+        pivot = k + int(np.argmax(np.abs(a[k:, k])))
+        if a[pivot, k] == 0:
+            zero = zero or k + 1
+            continue
+        a[[k, pivot]] = a[[pivot, k]]
+        a[k + 1:] -= np.outer(a[k + 1:, k] / a[k, k], a[k])
+    return zero
+
+
+def _each(a: Any, function: Any) -> tuple[Any, Any]:
+    """One matrix at a time, for batches some of which fail: results (nan there) and what `function` says of them."""
+    lead = a.shape[:-2]
+    flat = a.reshape(prod(lead), *a.shape[-2:])
+    out = np.full(flat.shape, np.nan, a.dtype)
+    info = np.zeros(len(flat), np.int32)
+    for i, matrix in enumerate(flat):
+        info[i] = function(matrix, out[i])
+    return out.reshape(a.shape), info.reshape(lead)
+
+
+def _invert(a: Any) -> tuple[Any, Any]:
+    try:
+        return _columns(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        pass
+
+    def one(matrix: Any, out: Any) -> int:
+        try:
+            out[...] = np.linalg.inv(matrix)
+        except np.linalg.LinAlgError:
+            out[...] = matrix
+            return _zero_pivot(matrix) or 1
+        return 0
+
+    return _each(a, one)
+
+
+def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
+    from ...ops.decomposition import is_vector
+
+    vector = is_vector(a.shape, b.shape)
+    if not left:
+        x, info = _solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2), True)
+        return np.ascontiguousarray(x.swapaxes(-1, -2)), info
+    right = b[..., None] if vector else b
+    n = a.shape[-1]
+    if right.shape[-2] != n:
+        raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation AX = B "
+                           f"({n}x{n} and {right.shape[-2]}x{right.shape[-1]})")
+    try:
+        x = np.linalg.solve(a, right)
+        info = np.zeros(a.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        inverse, info = _invert(a)
+        x = np.matmul(inverse, right)
+    return (x[..., 0] if vector else _columns(x)), info
+
+
+def _triangle(a: Any, upper: bool, unitriangular: bool) -> Any:
+    a = np.triu(a) if upper else np.tril(a)
+    if unitriangular:
+        n = a.shape[-1]
+        a[..., range(n), range(n)] = 1
+    return a
+
+
+def _solve_triangle(a: Any, b: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
+    if not left:
+        turned = _solve_triangle(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, True, unitriangular)
+        return np.ascontiguousarray(turned.swapaxes(-1, -2))
+    if a.shape[-1] != b.shape[-2]:
+        raise RuntimeError("linalg.solve_triangular: Incompatible shapes of A and B for the equation AX = B "
+                           f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})")
+    a = _triangle(a, upper, unitriangular)
+    try:
+        return _columns(np.linalg.solve(a, b))
+    except np.linalg.LinAlgError:
+        return _columns(_substitute(a, b, upper))
+
+
+def _substitute(a: Any, b: Any, upper: bool) -> Any:
+    """Substitution row by row, for singular triangles: what divides by 0 becomes infinite or nan."""
+    n = a.shape[-1]
+    x = np.array(np.broadcast_to(b, (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])))
+    for i in reversed(range(n)) if upper else range(n):
+        done = slice(i + 1, n) if upper else slice(0, i)
+        x[..., i, :] -= np.matmul(a[..., i:i + 1, done], x[..., done, :])[..., 0, :]
+        x[..., i, :] /= a[..., i, i, None]
+    return x
+
+
+def _pseudoinvert(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    if not a.size:
+        return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    if hermitian:
+        values, vectors = np.linalg.eigh(a)
+        size = np.abs(values)
+        u, vh = vectors, vectors.swapaxes(-1, -2).conj()
+    else:
+        u, values, vh = np.linalg.svd(a, full_matrices=False)
+        size = values
+    limit = np.maximum(atol, rtol * size.max(-1))[..., None]
+    inverse = np.where(size > limit, 1 / np.where(size > limit, values, 1), 0).astype(values.dtype)
+    return np.matmul(vh.swapaxes(-1, -2).conj() * inverse[..., None, :], u.swapaxes(-1, -2).conj())
+
+
+def _determinant(a: Any) -> Any:
+    return np.asarray(np.linalg.det(a), a.dtype)
+
+
+def _cofactors(a: Any, determinant: Any) -> Any:
+    """det(A) A⁻ᵀ by singular values, each left out of the product in turn: exists of singular matrices, too."""
+    if not a.size:
+        return np.zeros_like(a)
+    u, s, vh = np.linalg.svd(a)
+    n = s.shape[-1]
+    rest = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    return (phase[..., None, None] * np.matmul(u.conj() * rest[..., None, :], vh.conj())).astype(a.dtype)
+
+
+def _sign_and_log(a: Any) -> tuple[Any, Any]:
+    sign, logarithm = np.linalg.slogdet(a)
+    return np.asarray(sign, a.dtype), np.asarray(logarithm)
+
+
+def _cholesky_factor(a: Any, upper: bool) -> tuple[Any, Any]:
+    if upper:
+        low, info = _cholesky_factor(a.swapaxes(-1, -2).conj(), False)
+        return low.swapaxes(-1, -2).conj(), info
+    try:
+        return _columns(np.linalg.cholesky(a)), np.zeros(a.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        pass
+
+    def one(matrix: Any, out: Any) -> int:
+        for order in range(1, len(matrix) + 1):
+            try:
+                low = np.linalg.cholesky(matrix[:order, :order])
+            except np.linalg.LinAlgError:
+                return order
+        out[...] = low
+        return 0
+
+    return _each(a, one)
+
+
+def _solve_by_factor(b: Any, low: Any, upper: bool) -> Any:
+    low = _triangle(low, upper, False)
+    turned = low.swapaxes(-1, -2).conj()
+    return _columns(np.linalg.solve(np.matmul(turned, low) if upper else np.matmul(low, turned), b))
+
+
+def _invert_by_factor(low: Any, upper: bool) -> Any:
+    low = _triangle(low, upper, False)
+    turned = low.swapaxes(-1, -2).conj()
+    return _columns(np.linalg.inv(np.matmul(turned, low) if upper else np.matmul(low, turned)))
+
+
+def _orthogonal_factors(a: Any, mode: str) -> tuple[Any, Any]:
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+                           "'complete'")
+    if mode == "r":
+        return np.empty(0, a.dtype), _columns(np.linalg.qr(a, "r"))
+    q, r = np.linalg.qr(a, mode)
+    return _columns(q), _columns(r)
+
+
+def _hermitian_eigen(a: Any, uplo: str) -> tuple[Any, Any]:
+    if uplo.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}")
+    values, vectors = np.linalg.eigh(a, uplo.upper())
+    return values, _columns(vectors)
+
+
+def _eigen(a: Any) -> tuple[Any, Any]:
+    values, vectors = np.linalg.eig(a)
+    kind = np.result_type(a.dtype, np.complex64)
+    return values.astype(kind, copy=False), _columns(vectors.astype(kind, copy=False))
+
+
+def _singular_factors(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+    u, s, vh = np.linalg.svd(a, full_matrices=full_matrices)
+    return _columns(u), s, _columns(vh)
+
+
+#: Padé's approximant of order 13 and the norm up to which it is exact to double precision
+_PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+         670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
+_PADE_REACH = 4.25
+
+
+def _exponentiate(a: Any) -> Any:
+    """exp(A) by scaling, Padé's approximant and repeated squaring."""
+    if not a.size:
+        return a.copy()
+    n = a.shape[-1]
+    wide = a.astype(np.result_type(a.dtype, np.float64))
+    norm = np.abs(wide).sum(-2).max(-1).max()
+    squarings = max(0, int(np.ceil(np.log2(norm / _PADE_REACH)))) if 0 < norm < np.inf else 0
+    x = wide / 2 ** squarings
+    eye = np.eye(n, dtype=x.dtype)
+    b = [float(c) for c in _PADE]
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x4 @ x2
+    odd = x @ (x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * eye)
+    even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * eye
+    out = np.linalg.solve(even - odd, even + odd)
+    for _ in range(squarings):
+        out = out @ out
+    return out.astype(a.dtype)
+
+
+PRIMITIVES: dict[str, Any] = {
+    "invert": _invert, "solve": _solve, "solve_triangle": _solve_triangle, "pseudoinvert": _pseudoinvert,
+    "determinant": _determinant, "_cofactors": _cofactors, "sign_and_log_determinant": _sign_and_log,
+    "cholesky_factor": _cholesky_factor, "solve_by_factor": _solve_by_factor, "invert_by_factor": _invert_by_factor,
+    "orthogonal_factors": _orthogonal_factors, "hermitian_eigen": _hermitian_eigen, "eigen": _eigen,
+    "singular_factors": _singular_factors, "exponentiate": _exponentiate,
+}
