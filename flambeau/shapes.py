@@ -151,6 +151,11 @@ def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
     raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
 
 
+def are_vectors(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether right-hand sides of shape `b` are vectors, one for each matrix of shape `a`."""
+    return len(b) == 1 or (len(a) - 1 == len(b) and tuple(b) == tuple(a[:-1]))
+
+
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Strides, in elements, of a row-major tensor of this shape."""
     strides, step = [], 1

@@ -166,7 +166,7 @@ class Node(metaclass=_NodeType):
         return type(self).__name__
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -256,7 +256,8 @@ class OpNode(Node):
         return self.plan.op
 
     def name(self) -> str:
-        return self.plan.op.node
+        name = self.plan.op.node
+        return f"torch::autograd::{name}" if name in _NAMESPACED else name
 
     @property
     def saved(self) -> tuple[Any, ...] | None:
@@ -439,6 +440,9 @@ class OpNode(Node):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute 'saved_tensors'")
 
 
+#: nodes that PyTorch writes by hand, in a namespace
+_NAMESPACED = frozenset(("CopyBackwards",))
+
 _classes: dict[str, type] = {}
 
 
@@ -467,7 +471,7 @@ def _modified(tensor: Any, version: int, expected: int) -> str:
 
 def operator_of(node: Node) -> str:
     """The operator's name as PyTorch's messages have it: the node's, without `Backward0`."""
-    return node.name().rstrip("0123456789").removesuffix("Backward")
+    return node.name().rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
 
 
 def _modified_output(node: OpNode, array: np.ndarray, number: int, version: int, expected: int) -> str:

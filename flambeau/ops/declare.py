@@ -210,7 +210,7 @@ class Op:
         #: parameters whose numbers count for the promoted dtype as an input's would (the exponent of `pow`)
         self.promoting: tuple[str, ...] = options.pop("promoting", ())
         #: kind of number (see `kind_of`) -> the exception that says it is not supported; `{}` is the dtype's name
-        self.refuses: dict[str, Exception] = options.pop("refuses", {})
+        self.refuses: dict[str, Exception | Callable[..., Exception]] = options.pop("refuses", {})
         #: called with the inputs before anything is computed; raises what is wrong with them
         self.check: Callable[..., None] | None = options.pop("check", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())

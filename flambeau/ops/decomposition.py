@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..shapes import are_vectors
 from .declare import composite, op
 
 _LINALG: dict[str, Any] = {"expose": ("linalg",)}
@@ -75,11 +76,6 @@ def _check_solve(A: Any, B: Any) -> None:
                            f"{A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
 
 
-def is_vector(a, b):
-    """Whether `b` (a shape) is a batch of vectors for matrices of shape `a`."""
-    return len(b) == 1 or (len(a) - 1 == len(b) and tuple(b) == tuple(a[:-1]))
-
-
 @op(outputs=("result", "info"), check=_check_solve, **_LINALG)
 def linalg_solve_ex(xp, A, B, *, left=True, check_errors=False):
     """X with A X = B (X A = B if not `left`), and which diagonal element was 0 (0: none was).
@@ -93,7 +89,7 @@ def linalg_solve_ex(xp, A, B, *, left=True, check_errors=False):
 
 def _solve_back(xp, g, A, A_shape, B_shape, result, left):
     by_b = xp.linalg_solve_ex(_turned(xp, A), g, left=left)[0]
-    if is_vector(A_shape, B_shape):
+    if are_vectors(A_shape, B_shape):
         by_a = -(xp.unsqueeze(by_b, -1) * xp.unsqueeze(result, -2))
     elif left:
         by_a = -xp.matmul(by_b, _turned(xp, result))
@@ -229,7 +225,17 @@ def _cholesky_back(xp, g, factor, upper):
     return xp.linalg_solve_triangular(low, left, upper=False, left=False)
 
 
+def _cholesky_tangent(xp, t_input, L, upper):
+    low = _h(xp, L) if upper else L
+    inner = xp.linalg_solve_triangular(low, t_input, upper=False)
+    inner = xp.linalg_solve_triangular(_h(xp, low), inner, upper=True, left=False)
+    inner = (xp.tril(inner, -1) + xp.tril(inner, 0)) * 0.5
+    tangent = xp.matmul(low, inner)
+    return (_h(xp, tangent) if upper else tangent), None
+
+
 linalg_cholesky_ex.vjp(input=lambda xp, g0, L, upper: _cholesky_back(xp, g0, L, upper))
+linalg_cholesky_ex.jvp(_cholesky_tangent)
 
 
 @op(node="CholeskySolveBackward0", holomorphic=False)
@@ -247,7 +253,7 @@ def _cholesky_solve_back(xp, g, B_shape, L, L_shape, out, upper):
     by_b = xp.cholesky_solve(g, L, upper=upper)
     pair = xp.matmul(by_b, _h(xp, out))
     pair = -(pair + _h(xp, pair))
-    by_l = xp.triu(xp.matmul(L, pair), 0) if upper else xp.tril(xp.matmul(pair, L), 0)
+    by_l = xp.matmul(L, pair) if upper else xp.matmul(pair, L)
     return xp.sum_to_size(by_b, B_shape), xp.sum_to_size(by_l, L_shape)
 
 
@@ -268,7 +274,7 @@ def cholesky_inverse(xp, L, *, upper=False):
 
 def _cholesky_inverse_back(xp, g, L, out, upper):
     middle = -xp.matmul(xp.matmul(out, g + _h(xp, g)), out)
-    return xp.triu(xp.matmul(L, middle), 0) if upper else xp.tril(xp.matmul(middle, L), 0)
+    return xp.matmul(L, middle) if upper else xp.matmul(middle, L)
 
 
 cholesky_inverse.vjp(L=lambda xp, g, L, out, upper: _cholesky_inverse_back(xp, g, L, out, upper))
@@ -365,7 +371,9 @@ def _as_diagonal(xp, values):
 
 def _eigh_back(xp, g_values, g_vectors, values, vectors):
     back = _h(xp, vectors)
-    inner = _off_diagonal(xp, xp.matmul(back, g_vectors)) / _gaps(xp, values) + _as_diagonal(xp, g_values)
+    turn = xp.matmul(back, g_vectors)
+    turn = (turn - _h(xp, turn)) * 0.5  # orthonormal vectors can only turn
+    inner = _off_diagonal(xp, turn) / _gaps(xp, values) + _as_diagonal(xp, g_values)
     return xp.matmul(vectors, xp.matmul(inner, back))
 
 

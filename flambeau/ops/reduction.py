@@ -127,9 +127,6 @@ def nanmean(xp, input, *, dim=None, keepdim=False, dtype=None):
     >>> torch.nanmean(torch.tensor([1., float('nan'), 2.]))
     tensor(1.5000)
     """
-    if not (input.is_floating_point() or input.is_complex()):
-        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
-                           f"{input.dtype.scalar_name}")
     count = xp.sum(input == input, dim, keepdim)
     return xp.nansum(input, dim, keepdim, dtype=dtype) / count
 

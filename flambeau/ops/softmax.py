@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from .declare import lacks, op
+from .declare import op
 
 
-@op(node="SoftmaxBackward0", refuses=lacks("softmax_kernel_impl", "bool", "integer", "complex"),
+def _lacks(name):
+    """PyTorch's words for integers: its kernel for the last dimension is another than for the others."""
+    last, other = (NotImplementedError(f"\"{name}_{kernel}_impl\" not implemented for '{{}}'")
+                   for kernel in ("lastdim_kernel", "kernel"))
+
+    def error(input, *, dim, dtype=None):
+        return last if dim in (-1, input.ndim - 1) else other
+
+    return dict.fromkeys(("bool", "integer", "complex"), error)
+
+
+@op(node="SoftmaxBackward0", refuses=_lacks("softmax"),
     expose=("torch", "method", "special"))
 def softmax(xp, input, *, dim, dtype=None):
     """exp(input) / Σ exp(input) along `dim`, without overflow.
@@ -29,7 +40,7 @@ softmax.vjp(input=lambda xp, g, out, dim: xp._softmax_slope(g, out, dim=dim))
 softmax.jvp(lambda xp, t_input, out, dim: _softmax_slope(xp, t_input, out, dim))  # its own transpose
 
 
-@op(node="LogSoftmaxBackward0", refuses=lacks("log_softmax_kernel_impl", "bool", "integer", "complex"),
+@op(node="LogSoftmaxBackward0", refuses=_lacks("log_softmax"),
     expose=("torch", "method", "special"))
 def log_softmax(xp, input, *, dim, dtype=None):
     """log(softmax(input)) along `dim`, computed without overflow.

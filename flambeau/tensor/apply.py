@@ -84,12 +84,14 @@ def result_type(operands: Sequence[Any]) -> dtypes.dtype:
     return found
 
 
-def refuse(op: Op, d: dtypes.dtype) -> None:
+def refuse(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params: dict[str, Any]) -> None:
     """Raise what an operator has to say to numbers of a kind it does not support."""
     kind = ("bool", "integer", "float", "complex")[d.category]
     error = op.refuses.get(kind)
     if error is None and d.numpy in dtypes.NARROW:
         error = op.refuses.get("narrow")
+    if callable(error):
+        error = error(*inputs, **params)
     if error is not None:
         raise type(error)(str(error).replace("{}", d.scalar_name))
 
@@ -115,7 +117,7 @@ def _operands(op: Op, inputs: Sequence[Any],
         op.check(*inputs)
     if op.promote == "none":
         if op.refuses and isinstance(inputs[0], Tensor):
-            refuse(op, inputs[0].dtype)
+            refuse(op, inputs[0].dtype, inputs, params)
         for x in inputs:
             a = x._array if isinstance(x, Tensor) else x
             if a.__class__ is ndarray and op.widens and a.dtype in dtypes.NARROW:
@@ -138,7 +140,7 @@ def _operands(op: Op, inputs: Sequence[Any],
     if common is None:
         common = promoted_type(op, inputs, params).numpy
     if op.refuses:
-        refuse(op, dtypes.of(common))
+        refuse(op, dtypes.of(common), inputs, params)
     if op.promote == "float" and common.kind not in "fcV":
         common = dtypes.get_default_dtype().numpy
     compute = common

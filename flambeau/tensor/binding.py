@@ -26,9 +26,6 @@ def _is_number(x: Any) -> bool:
 def _type_name(x: Any) -> str:
     if isinstance(x, Tensor):
         return "Tensor"
-    if isinstance(x, (tuple, list)) and x:
-        kinds = ", ".join(_type_name(v) for v in x[:1])
-        return f"{type(x).__name__} of {kinds}" if all(type(v) is type(x[0]) for v in x) else type(x).__name__
     return "numpy.ndarray" if isinstance(x, np.ndarray) else type(x).__name__
 
 

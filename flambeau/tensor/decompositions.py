@@ -61,9 +61,9 @@ def linalg_inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     inverse, info = apply(REGISTRY["linalg_inv_ex"], [A])
     failure = _failed(info)
     if failure is not None:
-        raise LinAlgError(f"linalg.inv: {failure[0]}The diagonal element {failure[1]} is zero, the inversion could not be "
-                          "completed because the input matrix is singular.")
-    return _written(inverse, out)  # type: ignore[no-any-return]
+        raise LinAlgError(f"linalg.inv: {failure[0]}The diagonal element {failure[1]} is zero, the inversion could not "
+                          "be completed because the input matrix is singular.")
+    return _written(inverse, out)
 
 
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -85,7 +85,7 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None 
     failure = _failed(info)
     if failure is not None:
         raise LinAlgError(f"torch.linalg.solve: {failure[0]}The solver failed because the input matrix is singular.")
-    return _written(result, out)  # type: ignore[no-any-return]
+    return _written(result, out)
 
 
 def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
@@ -102,9 +102,9 @@ def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None
     factor, info = apply(REGISTRY["linalg_cholesky_ex"], [A], {"upper": upper})
     failure = _failed(info)
     if failure is not None:
-        raise LinAlgError(f"linalg.cholesky: {failure[0]}The factorization could not be completed because the input is not "
-                          f"positive-definite (the leading minor of order {failure[1]} is not positive-definite).")
-    return _written(factor, out)  # type: ignore[no-any-return]
+        raise LinAlgError(f"linalg.cholesky: {failure[0]}The factorization could not be completed because the input is "
+                          f"not positive-definite (the leading minor of order {failure[1]} is not positive-definite).")
+    return _written(factor, out)
 
 
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -131,8 +131,8 @@ def logdet(input: Tensor) -> Tensor:
     fn = layer.functions
     sign, logarithm = apply(REGISTRY["linalg_slogdet"], [input])
     if input.dtype.is_complex:
-        return fn.log(sign) + logarithm  # type: ignore[no-any-return]
-    return fn.where(sign.detach() == -1, float("nan"), logarithm)  # type: ignore[no-any-return]
+        return fn.log(sign) + logarithm
+    return fn.where(sign.detach() == -1, float("nan"), logarithm)
 
 
 # ----- eigenvalues and singular values ---------------------------------------------------
@@ -145,7 +145,7 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) ->
     >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([1., 2.])
     """
-    return _written(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out)  # type: ignore[no-any-return]
+    return _written(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out)
 
 
 def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -155,7 +155,7 @@ def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.linalg.eigvals(torch.tensor([[2.]]))
     tensor([2.+0.j])
     """
-    return _written(apply(REGISTRY["linalg_eig"], [A])[0], out)  # type: ignore[no-any-return]
+    return _written(apply(REGISTRY["linalg_eig"], [A])[0], out)
 
 
 def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -165,7 +165,7 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None =
     >>> torch.linalg.svdvals(torch.tensor([[3.], [4.]]))
     tensor([5.])
     """
-    return _written(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out)  # type: ignore[no-any-return]
+    return _written(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out)
 
 
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
@@ -225,7 +225,7 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
     check_matrices("linalg.pinv", A)
     low, relative = _tolerances(A, atol, rcond if rcond is not None else rtol)
     found = apply(REGISTRY["linalg_pinv"], [A], {"atol": low, "rtol": relative, "hermitian": hermitian})
-    return _written(found, out)  # type: ignore[no-any-return]
+    return _written(found, out)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
@@ -245,7 +245,7 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
     fn = layer.functions
     x = A.detach()
     if not A._array.size:
-        return _written(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out)  # type: ignore[no-any-return]
+        return _written(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out)
     s = fn.abs(linalg_eigvalsh(x)) if hermitian else linalg_svdvals(x)
     if tol is not None:
         limit = tol if isinstance(tol, Tensor) else fn.full((), float(tol), dtype=s.dtype)
@@ -255,7 +255,7 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
         import numpy as np
 
         limit = layer.wrap(np.maximum(np.asarray(low, top.dtype), np.asarray(relative, top.dtype) * top))
-    return _written(fn.sum(s > fn.unsqueeze(limit, -1), -1), out)  # type: ignore[no-any-return]
+    return _written(fn.sum(s > fn.unsqueeze(limit, -1), -1), out)
 
 
 def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -270,10 +270,10 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
     if p is None or p in (2, -2):
         s = linalg_svdvals(A)
         low, high = fn.select(s, -1, -1), fn.select(s, -1, 0)
-        return _written(low / high if p == -2 else high / low, out)  # type: ignore[no-any-return]
+        return _written(low / high if p == -2 else high / low, out)
     check_matrices("linalg.cond", A, square=True)
     inverse = apply(REGISTRY["linalg_inv_ex"], [A])[0]
-    return _written(fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p), out)  # type: ignore[no-any-return]
+    return _written(fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p), out)
 
 
 # ----- least squares and shapes ----------------------------------------------------------
@@ -299,7 +299,7 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
     solution = matmul(linalg_pinv(A, rcond), right)
     rank = linalg_matrix_rank(A)
     if a[-2] > a[-1] and bool((rank == a[-1]).all()) and driver != "gelsy":
-        left = (matmul(A, solution) - right).detach()
+        left = matmul(A, solution) - right
         residuals = fn.sum(fn.real(left * fn.conj(left)), -2)
     else:
         residuals = fn.zeros((0,), dtype=A.dtype.to_real())
@@ -317,7 +317,7 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -
     >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
-    return layer.functions.diagonal(A, offset, dim1, dim2)  # type: ignore[no-any-return]
+    return layer.functions.diagonal(A, offset, dim1, dim2)
 
 
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
@@ -330,13 +330,13 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """
     fn = layer.functions
     if not x._array.ndim:
-        raise RuntimeError("Expected a tensor with at least one dimension.")
+        x = fn.unsqueeze(x, 0)
     n = x._array.shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
     column = fn.unsqueeze(x, -1)
     powers = fn.cumprod(fn.expand(column, (*x._array.shape, n - 1)), -1)
-    return fn.cat([fn.ones_like(fn.select(powers, -1, 0)).unsqueeze(-1), powers], -1)  # type: ignore[no-any-return]
+    return fn.cat([fn.ones_like(fn.select(powers, -1, 0)).unsqueeze(-1), powers], -1)
 
 
 def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
@@ -351,10 +351,10 @@ def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> T
     shape = A._array.shape
     rows, columns = shape[:ind], shape[ind:]
     if prod(rows) != prod(columns):
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but "
-                           f"got {prod(columns)} != {prod(rows)}")
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
+                           f"but got {prod(columns)} != {prod(rows)}")
     inverse = linalg_inv(reshaped(A, (prod(rows), prod(columns))))
-    return _written(reshaped(inverse, (*columns, *rows)), out)  # type: ignore[no-any-return]
+    return _written(reshaped(inverse, (*columns, *rows)), out)
 
 
 def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -376,7 +376,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | 
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
                            f"prod(self.shape[:other.ndim]), but got {prod(columns)} != {rows}")
     solution = linalg_solve(reshaped(A, (rows, prod(columns))), reshaped(B, (rows,)))
-    return _written(reshaped(solution, columns), out)  # type: ignore[no-any-return]
+    return _written(reshaped(solution, columns), out)
 
 
 METHODS: dict[str, Any] = {"inverse": inverse, "cholesky": cholesky, "det": det, "slogdet": slogdet, "logdet": logdet,

@@ -96,6 +96,19 @@ def converted(input: Tensor, dtype: Any) -> tuple[Tensor, Any]:
     return input.to(dtype), None
 
 
+def refuse_integers(name: str, input: Tensor, dtype: Any) -> None:
+    """Refuse an integer `dtype=` where a mean is asked for, or where a gradient would have to flow through it.
+
+    Raises:
+        RuntimeError: it is one of these (PyTorch's texts).
+    """
+    if name.endswith("mean"):
+        raise RuntimeError(f"{name}(): could not infer output dtype. Optional dtype must be either a floating point or "
+                           f"complex dtype. Got: {dtype.scalar_name}")
+    if grad_mode.get() and isinstance(input, Tensor) and input._requires_grad:
+        raise RuntimeError(f"Autograd not support dtype: {dtype.scalar_name}")
+
+
 def refuse_graph(name: str, *tensors: Any) -> None:
     """Refuse `out=` where a gradient would have to flow.
 

@@ -247,7 +247,7 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes.append(f"dtype={dtype!r}")
     try:
         grad_fn = tensor.grad_fn
-        recorded = None if grad_fn is None else grad_fn.name()
+        recorded = None if grad_fn is None else grad_fn.name().rpartition("::")[2]
     except RuntimeError:  # a view whose base was written to in a way that forbids gradients
         recorded = "Invalid"
     if recorded is not None:

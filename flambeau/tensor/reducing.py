@@ -9,13 +9,13 @@ from ..ops.declare import REGISTRY
 from .along import along, pairs_along
 from .apply import apply, arrays
 from .binding import functions_of, write_out
-from .dims import as_index, checked_keepdim, converted, dims, numpy_names_of, one_dim, refuse_graph, refused
+from .dims import as_index, checked_keepdim, converted, dims, numpy_names_of, one_dim, refuse_graph, refuse_integers, refused
 from .fast import unary
 from .returns import named_result
 from .tensor import Tensor
 
-__all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "logsumexp", "max", "mean", "min", "nansum",
-           "prod", "std", "std_mean", "sum", "var", "var_mean"]
+__all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "logsumexp", "max", "mean", "min", "nanmean",
+           "nansum", "prod", "std", "std_mean", "sum", "var", "var_mean"]
 
 # ----- sums, means, products -------------------------------------------------------------------
 
@@ -23,8 +23,9 @@ __all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "logsume
 def _whole_or_part(name: str, several: bool = True) -> Any:
     """A reduction of all elements (one node) or over some dimensions (another), as PyTorch names them."""
     op_all, op_part = REGISTRY[f"_{name}_all"], REGISTRY[name]
-    op_all.kernel = getattr(arrays, name)  # type: ignore[attr-defined]
+    kernel = op_all.kernel = getattr(arrays, name)  # type: ignore[attr-defined]
     whole = unary(op_all, functions_of(op_all))
+    whole_as = along(op_all, lambda a, dtype: kernel(a, None, False, dtype))
     part = along(op_part)
     signatures = ("(*, torch.dtype dtype = None)", "(int dim, bool keepdim = False, *, torch.dtype dtype = None)")
 
@@ -38,12 +39,14 @@ def _whole_or_part(name: str, several: bool = True) -> Any:
                 raise refused(name, dim, *signatures)
         if dtype is None and out is None:
             return whole(input) if dim is None and not keepdim else part(input, dim, keepdim, None)
+        if dtype is not None and dtype.numpy.kind in "biu":
+            refuse_integers(name, input, dtype)
         input, dtype = converted(input, dtype)
         if out is not None:
             refuse_graph(name, input, out)
             return write_out(op_part, part(input, dim, keepdim, dtype), out)
         if dim is None and not keepdim:
-            return whole(input) if dtype is None else along(op_all)(input, dtype)
+            return whole(input) if dtype is None else whole_as(input, dtype)
         return part(input, dim, keepdim, dtype)
 
     call.__name__ = call.__qualname__ = name
@@ -61,9 +64,29 @@ _nansum = along(REGISTRY["nansum"])
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """The sum of what is not NaN."""  # the declaration's words below
     input, dtype = converted(input, dtype)
-    if out is not None and out._array.dtype.kind in "iu" and input._array.dtype.kind == "f":
-        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{out.dtype.scalar_name}'")
+    if out is not None:
+        _refuse_nansum_out(input, out)
     found = _nansum(input, dims("nansum", dim), keepdim, dtype)
+    return found if out is None else write_out(REGISTRY["nansum"], found, out)
+
+
+def _refuse_nansum_out(input: Any, out: Any) -> None:
+    """PyTorch computes in the dtype of `out`, and has no kernel for these."""
+    if input._array.dtype.kind in "fV" and out._array.dtype.kind in "biuc":
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{out.dtype.scalar_name}'")
+
+
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+    """The mean of what is not NaN."""  # the declaration's words below
+    found_type = input.dtype
+    if not (found_type.is_floating_point or found_type.is_complex):
+        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
+                           f"{found_type.scalar_name}")
+    if dtype is not None and dtype.numpy.kind in "biu":
+        refuse_integers("nanmean", input, dtype)
+    if out is not None:
+        _refuse_nansum_out(input, out)
+    found = functions_of(REGISTRY["nanmean"])(input, dims("nanmean", dim), keepdim, dtype=dtype)
     return found if out is None else write_out(REGISTRY["nansum"], found, out)
 
 
@@ -270,5 +293,5 @@ std_mean = _moment("std_mean", True)
 
 
 METHODS: dict[str, Any] = {name: globals()[name] for name in __all__ if name not in ("var_mean", "std_mean")}
-for _name in ("nansum", "logsumexp", "aminmax"):
+for _name in ("nanmean", "nansum", "logsumexp", "aminmax"):
     globals()[_name].__doc__ = REGISTRY[_name].doc

@@ -89,7 +89,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
 
 
 def _points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
-    """Evenly spaced, worked out from both ends to the middle, as PyTorch does."""
+    """Evenly spaced, worked out from both ends to the middle, and rounded at each step, as PyTorch does."""
     if not isinstance(steps, int) or isinstance(steps, bool):
         raise TypeError(f"linspace(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
     if steps < 0:
@@ -103,11 +103,16 @@ def _points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
         return np.array([a])
     if dtype.category < dtypes.FLOATING:
         a, b = compute.type(int(start)), compute.type(int(end))
-    step = (b - a) / compute.type(steps - 1)
+
+    def rounded(x: Any) -> Any:
+        return dtypes.widen(dtypes.cast(np.asarray(x), dtype.numpy)) if dtype.numpy in dtypes.NARROW else x
+
+    a, b = rounded(a), rounded(b)
+    step = rounded(rounded(b - a) / compute.type(steps - 1))
     order = np.arange(steps)
     half = steps // 2
-    low = a + step * order.astype(compute)
-    high = b - step * (steps - 1 - order).astype(compute)
+    low = a + rounded(step * order.astype(compute))
+    high = b - rounded(step * (steps - 1 - order).astype(compute))
     return np.where(order < half, low, high).astype(compute)
 
 

@@ -78,7 +78,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     a = self._array
     if named:
         size = (named["dtype"],) if "dtype" in named else (named["size"],)
-    elif a.flags.c_contiguous and size and not special[0]:
+    elif a.flags.c_contiguous and 1 not in a.shape and size and not special[0]:
         try:
             return _view(self, a.reshape(*size), a.shape)
         except (ValueError, TypeError):
@@ -109,7 +109,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     a = input._array
     if named:
         shape = (named["shape"],)
-    elif a.flags.c_contiguous and shape and not special[0]:
+    elif a.flags.c_contiguous and 1 not in a.shape and shape and not special[0]:
         try:
             return _view(input, a.reshape(*shape), a.shape)
         except (ValueError, TypeError):

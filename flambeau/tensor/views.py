@@ -222,6 +222,9 @@ class CopySlices(Node):
             found[0] = back if tensors else back._array
         return found
 
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_saved_", "_raw_saved_")):
             return getattr(self.fn, name)

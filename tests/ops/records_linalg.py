@@ -29,7 +29,8 @@ def scaled(*shapes: tuple[tuple[int, ...], ...]) -> Any:
 
 _BOTH = {"complex": True, "integers": True}
 
-record("mm", of_shapes(((2, 3), (3, 4)), ((1, 3), (3, 1)), ((0, 3), (3, 2)), ((2, 0), (0, 2))), reference=np.matmul, **_BOTH)
+record("mm", of_shapes(((2, 3), (3, 4)), ((1, 3), (3, 1)), ((0, 3), (3, 2)), ((2, 0), (0, 2))), reference=np.matmul,
+       **_BOTH)
 record("bmm", of_shapes(((2, 3, 4), (2, 4, 2)), ((0, 3, 4), (0, 4, 2))), reference=np.matmul, **_BOTH)
 record("mv", of_shapes(((2, 3), (3,)), ((0, 3), (3,))), reference=np.matmul, **_BOTH)
 record("dot", of_shapes(((3,), (3,)), ((0,), (0,))), reference=np.dot, **_BOTH)
@@ -71,8 +72,8 @@ def equations(make: Make) -> Iterable[Sample]:
 
 record("einsum", equations, reference=np.einsum, complex=True)
 
-record("nn.functional.linear", of_shapes(((2, 3), (4, 3), (4,)), ((2, 3), (4, 3)), ((3,), (4, 3), (4,)), ((5, 2, 3), (4, 3), (4,)),
-                                         ((5, 2, 3), (4, 3)), ((2, 3), (3,))),
+record("nn.functional.linear", of_shapes(((2, 3), (4, 3), (4,)), ((2, 3), (4, 3)), ((3,), (4, 3), (4,)),
+                                         ((5, 2, 3), (4, 3), (4,)), ((5, 2, 3), (4, 3)), ((2, 3), (3,))),
        reference=lambda x, w, b=0: x @ np.swapaxes(w, -1, -2) + b if np.ndim(w) > 1 else x @ w + b, complex=True)
 record("nn.functional.bilinear", of_shapes(((5, 2), (5, 3), (4, 2, 3), (4,)), ((6, 5, 2), (6, 5, 3), (4, 2, 3))),
        complex=True, covers=("_trilinear",))

@@ -45,7 +45,7 @@ def _become(program: Path, out: int, err: int) -> None:
     status = 0
     os.dup2(out, 1)
     os.dup2(err, 2)
-    sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
+    sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
     warnings.resetwarnings()
     warnings.simplefilter("default")
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")  # of itself, to itself

@@ -35,8 +35,8 @@ def test_every_stored_output_has_its_program():
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None or not hasattr(os, "fork"),
                     reason="PyTorch, and a system that forks")
 def test_the_stored_outputs_are_pytorchs():
-    done = subprocess.run([sys.executable, "-c", "import json; from tests.programs.oracle import *\n"
-                           "print(json.dumps(transcripts(PROGRAMS)))"], capture_output=True, cwd=ROOT, check=True)
+    code = "import json; from tests.programs.oracle import *\nprint(json.dumps(transcripts(PROGRAMS)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True)
     import json
     for name, said in json.loads(done.stdout).items():
         assert said.splitlines() == (EXPECTED / f"{name}.txt").read_text(encoding="utf-8").splitlines(), name

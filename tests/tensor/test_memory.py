@@ -65,7 +65,7 @@ def test_cuda_is_not_there() -> None:
 def test_copy_converts_stretches_and_differentiates() -> None:
     x, y = torch.ones(3, requires_grad=True), torch.zeros(2, 3, dtype=torch.float64)
     y.copy_(x)
-    assert y.grad_fn.name() == "CopyBackwards"
+    assert y.grad_fn.name() == "torch::autograd::CopyBackwards"
     y.sum().backward()
     assert x.grad.tolist() == [2.0] * 3
     with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(3\)"):
@@ -74,7 +74,7 @@ def test_copy_converts_stretches_and_differentiates() -> None:
 
 @pytest.mark.parametrize(("write", "node"), [
     (lambda x: x.fill_(2.0), "FillBackward2"), (lambda x: x.fill_(torch.tensor(2.0)), "FillBackward3"),
-    (lambda x: x.zero_(), "ZeroBackward0"), (lambda x: x.copy_(torch.ones(2)), "CopyBackwards")])
+    (lambda x: x.zero_(), "ZeroBackward0"), (lambda x: x.copy_(torch.ones(2)), "torch::autograd::CopyBackwards")])
 def test_a_filled_tensor_forgets_what_it_held(write: Any, node: str) -> None:
     x = torch.ones(2, requires_grad=True)
     y = x * 3

@@ -57,9 +57,7 @@ def _invert(a: Any) -> tuple[Any, Any]:
 
 
 def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
-    from ...ops.decomposition import is_vector
-
-    vector = is_vector(a.shape, b.shape)
+    vector = are_vectors(a.shape, b.shape)
     if not left:
         x, info = _solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2), True)
         return np.ascontiguousarray(x.swapaxes(-1, -2)), info
@@ -184,14 +182,14 @@ def _orthogonal_factors(a: Any, mode: str) -> tuple[Any, Any]:
                            "'complete'")
     if mode == "r":
         return np.empty(0, a.dtype), _columns(np.linalg.qr(a, "r"))
-    q, r = np.linalg.qr(a, mode)
+    q, r = np.linalg.qr(a, "reduced" if mode == "reduced" else "complete")
     return _columns(q), _columns(r)
 
 
 def _hermitian_eigen(a: Any, uplo: str) -> tuple[Any, Any]:
     if uplo.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}")
-    values, vectors = np.linalg.eigh(a, uplo.upper())
+    values, vectors = np.linalg.eigh(a, "L" if uplo in "Ll" else "U")
     return values, _columns(vectors)
 
 

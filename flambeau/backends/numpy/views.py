@@ -23,7 +23,7 @@ def _view(x: Any, size: tuple[int, ...]) -> Any:
         RuntimeError: its strides do not allow it (PyTorch's text).
     """
     shape = infer_size(tuple(size), x.size)
-    if x.flags.c_contiguous:
+    if x.flags.c_contiguous and (1 not in x.shape or not x.size):  # NumPy strides sizes of 1 in a way of its own
         return x.reshape(shape)
     item = x.itemsize
     strides = _strides_under(x.shape, element_strides(x), shape)
@@ -170,7 +170,7 @@ def with_axis(x: Any, axis: int) -> Any:
     """`x` with a new axis of size 1, whose stride is that of all that follows (NumPy's own would be 0)."""
     shape = x.shape
     full = (*shape[:axis], 1, *shape[axis:])
-    if x.flags.c_contiguous:
+    if x.flags.c_contiguous and (1 not in x.shape or not x.size):  # NumPy strides sizes of 1 in a way of its own
         return x.reshape(full)
     strides = x.strides
     new = shape[axis] * strides[axis] if axis < len(shape) else x.itemsize
