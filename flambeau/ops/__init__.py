@@ -12,6 +12,7 @@ from . import (
     copying,
     decomposition,
     differences,
+    distance,
     exponential,
     indexing,
     joining,
@@ -38,6 +39,6 @@ from . import (
 )
 
 FAMILIES = (activation, arithmetic, attention, comparison, complex, convolution, copying, decomposition,
-            differences, exponential, indexing, joining, linalg, logical, lookup, loss, norm,
+            differences, distance, exponential, indexing, joining, linalg, logical, lookup, loss, norm,
             normalization, ordering, pooling, positions, random, reduction, rounding, scalars, scan,
             selection, softmax, special, statistics, trigonometric, views)

@@ -377,6 +377,13 @@ def _eigh_back(xp, g_values, g_vectors, values, vectors):
     return xp.matmul(vectors, xp.matmul(inner, back))
 
 
+def _eigh_tangent(xp, t_A, eigenvalues, eigenvectors):
+    inner = xp.matmul(_h(xp, eigenvectors), xp.matmul(t_A, eigenvectors))
+    turn = _off_diagonal(xp, inner) / _gaps(xp, eigenvalues)
+    return xp.real(xp.diagonal(inner, 0, -2, -1)), xp.matmul(eigenvectors, turn)
+
+
+linalg_eigh.jvp(_eigh_tangent)
 linalg_eigh.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eigh_back(xp, g0, g1, eigenvalues, eigenvectors))
 
 

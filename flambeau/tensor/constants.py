@@ -31,11 +31,9 @@ def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> 
         if out._array.size:
             warnings.warn(
                 f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which "
-                "does "
-                f"not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
-                "future "
-                "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse "
-                "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning,
+                f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
+                "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
+                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning,
                 stacklevel=4)
         out._array = dtypes.cast(array, out._array.dtype)
     out._bump_version()
@@ -135,8 +133,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     size, order = tuple(size), tuple(physical_layout)
     if len(size) != len(order):
         raise RuntimeError("Number of dimensions in the tensor input does not match the length of the physical "
-                           "layout; "
-                           f"i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}")
+                           f"layout; i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}")
     if sorted(order) != list(range(len(size))):
         raise RuntimeError("Duplicate dim not allowed" if len(set(order)) != len(order) else
                            "Dimension out of range in physical layout")

@@ -18,6 +18,7 @@ from ..backends.numpy.memory import (
     refuse_number,
     strided,
 )
+from ..callers import outside
 from ..dtypes import dtype as dtype_type
 from ..modes import special
 from ..ops.declare import REGISTRY
@@ -46,7 +47,7 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         if memory_format is None or memory_format is devices.preserve_format or is_contiguous(a, memory_format):
             return self
     elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb":
-        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=4)
+        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
     if memory_format is None and not special[0]:
         return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
@@ -72,14 +73,11 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
             dtype = rest.pop(0)
     elif rest:
         raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but "
-                        "expected "
-                        "one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = "
-                        "False, bool "
-                        "copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool "
-                        "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * "
-                        "(Tensor "
-                        "tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = "
-                        "None)\n")
+                        "expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking "
+                        "= False, bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype "
+                        "dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = "
+                        "None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, "
+                        "torch.memory_format memory_format = None)\n")
     if len(rest) > 1:
         copy = bool(rest[1])
     if other is not None:
@@ -201,7 +199,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     check_overlap(a, given)
     values = src._array
     if values.dtype.kind == "c" and a.dtype.kind not in "cb":
-        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=2)
+        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
 
     def compute() -> None:
         a[...] = dtypes.cast(values, a.dtype)
@@ -230,11 +228,9 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         name = type(value).__name__
         raise TypeError(f"fill_() received an invalid combination of arguments - got ({name}), but expected one of:\n "
-                        "* "
-                        "(Tensor value)\n      didn't match because some of the arguments have invalid types: "
-                        f"(!{name}!)"
-                        f"\n * (Number value)\n      didn't match because some of the arguments have invalid types: "
-                        f"(!{name}!)\n")
+                        "* (Tensor value)\n      didn't match because some of the arguments have invalid types: "
+                        f"(!{name}!)\n * (Number value)\n      didn't match because some of the arguments have invalid "
+                        f"types: (!{name}!)\n")
     refuse_number(value, self.dtype)
 
     def compute_number() -> None:

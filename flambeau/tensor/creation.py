@@ -202,8 +202,8 @@ def _unwrapped(found: list[Any], shape: list[int], dtype: dtype_type | None) -> 
     first = found[0]
     if isinstance(first, np.ndarray) and first.ndim:
         warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting "
-                      "the "
-                      "list to a single numpy.ndarray with numpy.array() before converting to a tensor.", UserWarning,
+                      "the list to a single numpy.ndarray with numpy.array() before converting to a "
+                      "tensor.", UserWarning,
                       stacklevel=5)
     result = None
     numbers: list[Any] = []
@@ -299,15 +299,12 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
                          "array  with array.copy().) ")
     if not ndarray.flags.writeable:
         warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
-                      "means "
-                      "writing to this tensor will result in undefined behavior. You may want to copy the array to "
-                      "protect "
-                      "its data or make it writable before converting it to a tensor. This type of warning will be "
-                      "suppressed for the rest of this program.", UserWarning, stacklevel=2)
+                      "means writing to this tensor will result in undefined behavior. You may want to copy the array "
+                      "to protect its data or make it writable before converting it to a tensor. This type of warning "
+                      "will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
     if ndarray.dtype.byteorder == ">":
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
-                         "byte "
-                         "orders is currently not supported.")
+                         "byte orders is currently not supported.")
     return wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
 
 
@@ -339,23 +336,19 @@ def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int =
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if offset < 0 or offset >= length:
         raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} "
-                         "bytes) "
-                         "minus 1")
+                         "bytes) minus 1")
     if count < 0 and (length - offset) % dtype.itemsize:
         raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
                          f"element size ({dtype.itemsize})")
     if count > 0 and offset + count * dtype.itemsize > length:
         raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) "
-                         "must not "
-                         f"be greater than actual buffer length ({length} bytes)")
+                         f"must not be greater than actual buffer length ({length} bytes)")
     if memory.readonly:
         warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This "
-                      "means you "
-                      "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to "
-                      "copy "
-                      "the buffer to protect its data or make it writable before converting it to a tensor. This type "
-                      "of "
-                      "warning will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
+                      "means you can write to the underlying (supposedly non-writable) buffer using the tensor. You "
+                      "may want to copy the buffer to protect its data or make it writable before converting it to a "
+                      "tensor. This type of warning will be suppressed for the rest of this "
+                      "program.", UserWarning, stacklevel=2)
     found = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * dtype.itemsize, offset).view(dtype.numpy)
     return finished(found, None, requires_grad)
 

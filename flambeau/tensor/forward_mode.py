@@ -68,7 +68,7 @@ def ungraphed(x: Tensor) -> Tensor:
     """`x` without its history, but with its tangent (`detach` drops both)."""
     out: Tensor = x.detach()
     if x._tangent is not None:
-        set_tangent(out, x._tangent)
+        set_tangent(out, x._tangent.detach())
     return out
 
 

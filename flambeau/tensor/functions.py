@@ -31,6 +31,7 @@ from .convolving import *  # noqa: E402, F403
 from .copying import *  # noqa: E402, F403
 from .creation import *  # noqa: E402, F403
 from .decompositions import *  # noqa: E402, F403
+from .distances import *  # noqa: E402, F403
 from .indexing import *  # noqa: E402, F403
 from .joining import *  # noqa: E402, F403
 from .legacy import *  # noqa: E402, F403

@@ -38,8 +38,7 @@ NOT_INDICES = "tensors used as indices must be long, int, byte or bool tensors"
 _ZERO_DIM = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
              "0-dim tensor to a number")
 _NON_TUPLE = ("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch "
-              "2.9; "
-              "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+              "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
               "x[torch.tensor(seq)], which will result either in an error or a different result")
 ON_EXPANDED = ("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this "
                 "operation. "
@@ -208,8 +207,7 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                 for k, s in enumerate(a.shape):
                     if dim + k >= len(shape) or shape[dim + k] != s:
                         raise IndexError(f"The shape of the mask {list(a.shape)} at index {k} does not match the "
-                                         "shape of "
-                                         f"the indexed tensor {list(shape)} at index {dim + k}")
+                                         f"shape of the indexed tensor {list(shape)} at index {dim + k}")
                 for places in np.nonzero(a):
                     put(wrap(places))
             elif a.dtype == np.int64 or a.dtype == np.int32:

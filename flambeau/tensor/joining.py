@@ -134,8 +134,7 @@ def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
         if not isinstance(where, (int, tuple, list)):
             raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, "
                             f"{type(where).__name__}), but expected one of:\n * (Tensor input, int sections)\n * "
-                            "(Tensor "
-                            "input, tuple of ints indices)\n")
+                            "(Tensor input, tuple of ints indices)\n")
         n = input._array.ndim
         if n < at_least:
             raise RuntimeError(f"torch.{name} requires a tensor with at least {at_least} dimension"
@@ -145,8 +144,7 @@ def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
             length = input._array.shape[dim]
             if where == 0 or length % where:
                 raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the "
-                                   "dimension "
-                                   f"{length} is not divisible by the split_size {where}!")
+                                   f"dimension {length} is not divisible by the split_size {where}!")
         return tensor_split(input, where, dim)
 
     call.__name__ = call.__qualname__ = name
@@ -374,8 +372,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     elif counts.size != length:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
-                           f"{counts.size} "
-                           f"and input.size({axis}) = {length}")
+                           f"{counts.size} and input.size({axis}) = {length}")
     places = arrays.repeat_positions(counts)
     if output_size is not None and output_size != places.size:
         raise RuntimeError("allocated size does not match required size")

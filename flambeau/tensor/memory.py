@@ -9,14 +9,25 @@ import numpy as np
 from .. import dtypes
 from ..autograd.node import layer
 from ..backends.numpy.memory import address, lying, owner
+from .apply import result_type as promoted_type
 from .tensor import Tensor, wrap
 
-__all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_signed", "is_tensor"]
+__all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_signed", "is_tensor", "result_type"]
 
 
 def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a tensor."""
     return isinstance(obj, Tensor)
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype that arithmetic of two tensors, or of a tensor and a number, gives.
+
+    >>> import flambeau as torch
+    >>> torch.result_type(torch.tensor([1, 2], dtype=torch.int), 1.0)
+    flambeau.float32
+    """
+    return promoted_type([tensor1, tensor2])
 
 
 def is_complex(input: Tensor) -> bool:
@@ -197,10 +208,8 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
         return found
     if self._node is not None:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                           "at the "
-                           "moment.  If you were attempting to deepcopy a module, this may be because of a "
-                           "torch.nn.utils."
-                           "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+                           "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
+                           "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     import copy
 
     a = self._array

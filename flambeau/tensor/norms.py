@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..autograd.modes import no_grad
 from ..autograd.node import layer
 from ..ops.declare import REGISTRY
-from ..shapes import wrap_dim
+from ..shapes import broadcast_shapes, wrap_dim
 from .along import along
+from .apply import result_type
 from .binding import write_out
 from .dims import dims
 from .tensor import Tensor
 
-__all__ = ["linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm"]
+__all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm",
+           "pairwise_distance"]
 
 _vector_norm = along(REGISTRY["linalg_vector_norm"])
 _INF = float("inf")
@@ -171,6 +174,48 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     if dtype is not None or out is not None:
         return linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
     return _vector_norm(input, p, dim, keepdim, None)
+
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """‖x1 - x2 + eps‖ₚ along the last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.pairwise_distance(torch.tensor([[3., 4.]]), torch.zeros(1, 2), eps=0)
+    tensor([5.])
+    """
+    return norm(x1 - x2 + eps, p, max(x1._array.ndim, x2._array.ndim) - 1, keepdim)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """x1 · x2 / (max(‖x1‖, eps) · max(‖x2‖, eps)) along `dim`.
+
+    Args:
+        x1, x2: tensors that broadcast with each other, floating point together.
+
+    Raises:
+        RuntimeError: their common dtype is not of floating point numbers.
+
+    >>> import flambeau as torch
+    >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
+    tensor(0.7071)
+    """
+    xp = layer.functions
+    dtype = result_type([x1, x2])
+    if not dtype.is_floating_point:
+        raise RuntimeError("expected common dtype to be floating point, yet common dtype is "
+                           f"{dtype.scalar_name}")
+    shape = broadcast_shapes(x1._array.shape, x2._array.shape)
+    x1, x2 = (x if x.dtype.is_floating_point else x.to(dtype) for x in (x1, x2))
+    x1, x2 = (x if x._array.shape == shape else x.expand(shape) for x in (x1, x2))
+    return xp.sum((x1 / _clamped_norm(x1, dim, eps)) * (x2 / _clamped_norm(x2, dim, eps)), dim)
+
+
+def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
+    """max(‖x‖, eps), whose gradient is the norm's even where it is clamped."""
+    found = _vector_norm(x, 2, dim, True, None).clone()
+    with no_grad():
+        found.clamp_min_(eps)
+    return found
 
 
 def _norm_method(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:

@@ -274,7 +274,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(0)
     >>> torch.randperm(4)
-    tensor([2, 0, 1, 3])
+    tensor([0, 1, 3, 2])
     """
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")

@@ -215,8 +215,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     a, b = input._array.shape, indices._array.shape
     if len(a) != len(b):
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
-                           "got "
-                           f"{len(a)} dimensions for input, and {len(b)} dimensions for indices")
+                           f"got {len(a)} dimensions for input, and {len(b)} dimensions for indices")
     axis = wrap_dim(dim, len(a))
     shape = broadcast_shapes([*a[:axis], 1, *a[axis + 1:]], [*b[:axis], 1, *b[axis + 1:]]) if a else ()
     if a:
@@ -291,8 +290,7 @@ def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
     op = REGISTRY["where"]
     if isinstance(condition, Tensor) and condition._array.dtype == np.uint8:
         warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
-                      "future "
-                      "version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+                      "future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
         condition = condition.to(dtypes.bool_)
     return functions_of(op)(condition, *args, **kwargs)
 

@@ -76,8 +76,8 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Numbers from `start` up to and including `end`; deprecated in favour of `arange`."""
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
-                  "inconsistent "
-                  "with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+                  "[start, end).",
                   UserWarning, stacklevel=2)
     if end is None:
         start, end = 0, start
@@ -111,9 +111,12 @@ def _points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
     step = rounded(rounded(b - a) / compute.type(steps - 1))
     order = np.arange(steps)
     half = steps // 2
-    low = a + rounded(step * order.astype(compute))
-    high = b - rounded(step * (steps - 1 - order).astype(compute))
-    return np.where(order < half, low, high).astype(compute)
+    low, high = order.astype(compute), (steps - 1 - order).astype(compute)
+    if dtype.is_complex or dtype.numpy in dtypes.NARROW:
+        return np.where(order < half, a + rounded(step * low), b - rounded(step * high)).astype(compute)
+    from ..kernels.random.fma import fma32, fma64  # PyTorch's loop is compiled with contraction
+    fma = fma32 if compute == np.float32 else fma64
+    return np.where(order < half, fma(low, float(step), float(a)), fma(high, -float(step), float(b)))
 
 
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,

@@ -287,8 +287,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     n = input._array.ndim
     if len(sources) != len(targets):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
-                           "contain the "
-                           f"same number of dims as destination ({list(targets)} dims)")
+                           f"contain the same number of dims as destination ({list(targets)} dims)")
     sources, targets = tuple(wrap_dim(d, n) for d in sources), tuple(wrap_dim(d, n) for d in targets)
     for name, dims, given in (("source", sources, source), ("destination", targets, destination)):
         if len(set(dims)) != len(dims):
@@ -330,8 +329,7 @@ def _transposed_property(self: Tensor) -> Tensor:
         import warnings
 
         warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-                      "it "
-                      "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                      "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
                       "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
                       UserWarning, stacklevel=2)
     order = (1, 0) if n == 2 else tuple(range(n - 1, -1, -1))

@@ -134,9 +134,9 @@ def storage(self: Tensor) -> TypedStorage:
     import warnings
 
     warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
-                  "storage "
-                  "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
-                  "directly, use tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=2)
+                  "storage class. This should only matter to you if you are using storages directly.  To access "
+                  "UntypedStorage directly, use tensor.untyped_storage() instead of "
+                  "tensor.storage()", UserWarning, stacklevel=2)
     return TypedStorage(UntypedStorage.of(self._array), self.dtype)
 
 

@@ -221,12 +221,12 @@ def evaluation_trace(function: Callable[..., Any], *point: Any) -> Trace:
     >>> from flambeau.viz import evaluation_trace
     >>> print(evaluation_trace(lambda x: torch.sin(x) * x, 5.))
     forward evaluation trace
-        is       with numbers    value
-    ──────────────────────────────────
-    v₀  x₁                           5
-    v₁  sin v₀   sin 5          -0.959
-    v₂  v₁ × v₀  (-0.959) × 5   -4.795
-    y   v₂                      -4.795
+        is       with numbers   value
+    ─────────────────────────────────
+    v₀  x₁                          5
+    v₁  sin v₀   sin 5         -0.959
+    v₂  v₁ × v₀  (-0.959) × 5  -4.795
+    y   v₂                     -4.795
     """
     return record(function, *point).evaluation_trace()
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...shapes import are_vectors
+
 
 def _columns(x: Any) -> Any:
     """A copy that lies column after column."""

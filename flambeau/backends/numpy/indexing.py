@@ -35,8 +35,7 @@ def _fits(index: Any, x: Any, axis: int, what: str) -> None:
                 raise RuntimeError(f"Size does not match at dimension {a} expected index {list(index.shape)} to be no "
                                    f"larger than self {list(x.shape)} apart from dimension {axis}")
             raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart "
-                               "from "
-                               f"dimension {axis}")
+                               f"from dimension {axis}")
 
 
 def _gather(x: Any, index: Any, dim: int) -> Any:
@@ -67,8 +66,8 @@ def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int
                 raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
             if any(n > m for n, m in zip(index.shape, source.shape, strict=False)):
                 raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} "
-                                   "apart "
-                                   f"from dimension {axis} and to be no larger size than src {list(source.shape)}")
+                                   f"apart from dimension {axis} and to be no larger size than src "
+                                   f"{list(source.shape)}")
     return axis
 
 
@@ -161,14 +160,12 @@ def _index_into(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
             raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
                              f"({count})")
         raise RuntimeError(f"{what}(): Number of indices ({index.size}) should be equal to source.size(dim): "
-                           f"({count}), "
-                           f"for dim: {axis}")
+                           f"({count}), for dim: {axis}")
     rest = [n for a, n in enumerate(x.shape) if a != axis]
     if [n for a, n in enumerate(source.shape) if a != axis] != rest:
         if what == "index_copy":
             raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination "
-                               "slice "
-                               f"shape: {rest} at dimension {axis} and source slice shape: "
+                               f"slice shape: {rest} at dimension {axis} and source slice shape: "
                                f"{[n for a, n in enumerate(source.shape) if a != axis]} at dimension 0.")
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
                            f"self.shape = {list(x.shape)} source.shape = {list(source.shape)}")
@@ -194,8 +191,7 @@ def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
     if index.size and (index.min() < 0 or index.max() >= size):
         flat = index.reshape(-1)
         raise IndexError(f"index {flat[(flat < 0) | (flat >= size)][0]} is out of bounds for dimension {axis} with "
-                         "size "
-                         f"{size}")
+                         f"size {size}")
     out = np.array(x, order="C", copy=True)
     _rows(out, dim)[index.reshape(-1)] = _rows(source, dim if source.ndim else 0)
     return out
@@ -252,8 +248,7 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
             low, high = index.min(), index.max()
             if low < -size or high >= size:
                 raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {place} with "
-                                 "size "
-                                 f"{size}")
+                                 f"size {size}")
         key.append(index)
         axis += 1
         place += 1
@@ -287,8 +282,7 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
     except ValueError:
         full = np.empty(target.shape, np.bool_)[key].shape
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
-                           "indexing "
-                           f"result of shape {list(full)}") from None
+                           f"indexing result of shape {list(full)}") from None
 
 
 def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:

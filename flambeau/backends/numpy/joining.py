@@ -79,8 +79,7 @@ def _split_with_sizes(x: Any, split_sizes: tuple[int, ...], dim: int = 0) -> Any
                                f"split_sizes={list(split_sizes)}")
     if sum(split_sizes) != x.shape[axis]:
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {x.shape[axis]} (input tensor's "
-                           "size "
-                           f"at dimension {dim}), but got split_sizes={list(split_sizes)}")
+                           f"size at dimension {dim}), but got split_sizes={list(split_sizes)}")
     lead = (slice(None),) * axis
     ends = list(accumulate(split_sizes))
     return [x[(*lead, slice(end - s, end))] for s, end in zip(split_sizes, ends, strict=True)]
@@ -91,8 +90,7 @@ def _block_diag(*arrays: Any) -> Any:
     for i, a in enumerate(blocks):
         if a.ndim > 2:
             raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
-                               f"{a.ndim} "
-                               "dimensions")
+                               f"{a.ndim} dimensions")
     if not blocks:
         return np.zeros((1, 0), np.float32)
     whole = np.zeros((sum(a.shape[0] for a in blocks), sum(a.shape[1] for a in blocks)), blocks[0].dtype)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import decomposition
+from . import decomposition, distance
 
 _dot = np.dot
 _QUICK = frozenset("fd")  # what BLAS multiplies
@@ -105,5 +105,5 @@ def _trilinear(x: Any, w: Any, y: Any) -> Any:
 PRIMITIVES = {
     "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "matmul": np.matmul, "add_product": _add_product,
     "add_batch_product": _add_batch_product, "add_outer": _add_outer, "cross_product": _cross_product,
-    "trilinear": _trilinear, **decomposition.PRIMITIVES,
+    "trilinear": _trilinear, **decomposition.PRIMITIVES, **distance.PRIMITIVES,
 }

@@ -77,8 +77,7 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * x.ndim:
         raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
-                           "length "
-                           f"is {len(pad)} while the input has {x.ndim} dimensions.")
+                           f"length is {len(pad)} while the input has {x.ndim} dimensions.")
     shape, source, target = list(x.shape), [slice(None)] * x.ndim, [slice(None)] * x.ndim
     for i in range(len(pad) // 2):
         axis, before, after = x.ndim - 1 - i, int(pad[2 * i]), int(pad[2 * i + 1])

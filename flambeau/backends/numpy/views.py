@@ -102,8 +102,7 @@ def _permute(x: Any, dims: tuple[int, ...]) -> Any:
     n = x.ndim
     if len(dims) != n:
         raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length "
-                           "of "
-                           f"the desired ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) = "
+                           f"of the desired ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) = "
                            f"{len(dims)}")
     order = [wrap_dim(d, n) for d in dims]
     if len(set(order)) != n:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd.node import RemovableHandle
+from ...callers import outside
 from ...tensor import Tensor
 
 FULL_HOOK_URL = ("https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
@@ -227,7 +228,7 @@ class BackwardHook:
         if self.hooks:
             warnings.warn("Full backward hook is firing when gradients are computed with respect to module "
                           f"outputs since no inputs require gradients. See {FULL_HOOK_URL} for more details.",
-                          stacklevel=5)
+                          stacklevel=outside())
         none = (None,) * self.n_inputs
         for hook in self.hooks:
             out = hook(self.module, none, self.grad_outputs)

@@ -1,0 +1,15 @@
+"""Where a warning points to: the first line outside the package, however deep the call was made."""
+
+from __future__ import annotations
+
+import sys
+
+_HERE = __name__.rpartition(".")[0]
+
+
+def outside() -> int:
+    """The `stacklevel` for a `warnings.warn` made by the caller of this function."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _HERE:
+        level, frame = level + 1, frame.f_back
+    return level
