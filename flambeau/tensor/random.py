@@ -229,7 +229,7 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(6)
     >>> torch.randn(2)
-    tensor([-1.2113,  0.6304])
+    tensor([-1.8744, -0.9937])
     """
     shape = _size(size, kwargs, "randn")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
