@@ -269,7 +269,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         drawn = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
         if rows < columns:
             drawn = drawn.t()
-        q, r = fn.linalg.qr(drawn)
+        q, r = fn.linalg_qr(drawn)
         # the signs of R's diagonal are arbitrary; made positive, Q is uniformly distributed
         q = q * fn.sign(fn.diag(r))
         if rows < columns:

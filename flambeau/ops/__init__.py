@@ -20,6 +20,7 @@ from . import (
     logical,
     lookup,
     loss,
+    margin,
     norm,
     normalization,
     ordering,
@@ -39,6 +40,6 @@ from . import (
 )
 
 FAMILIES = (activation, arithmetic, attention, comparison, complex, convolution, copying, decomposition,
-            differences, distance, exponential, indexing, joining, linalg, logical, lookup, loss, norm,
-            normalization, ordering, pooling, positions, random, reduction, rounding, scalars, scan,
+            differences, distance, exponential, indexing, joining, linalg, logical, lookup, loss, margin,
+            norm,            normalization, ordering, pooling, positions, random, reduction, rounding, scalars, scan,
             selection, softmax, special, statistics, trigonometric, views)

@@ -87,7 +87,7 @@ def rsub_number(input, *, other, alpha=1):
 rsub_number.vjp(input=lambda g, alpha: -(g if alpha == 1 else g * alpha))
 
 
-@elementwise(aliases=("multiply",), numbers=_BOTH)
+@elementwise(aliases=("multiply",), numbers=_BOTH, unrounded=("other",))
 def mul(input, other):
     """The product, input · other.
 
@@ -102,7 +102,7 @@ mul.vjp(input=lambda g, other: g * other,
         other=lambda g, input: g * input)
 
 
-@elementwise(promote="float", numbers=_BOTH)
+@elementwise(promote="float", numbers=_BOTH, unrounded=("other",))
 def div(input, other):
     """The quotient, input / other.
 
@@ -124,7 +124,7 @@ def div_rounded(xp, input, other, *, rounding_mode):
     return xp.trunc_divide(input, other)
 
 
-@elementwise(name="div", key="_div_floored", node="DivBackward2", expose=(), numbers=_BOTH,
+@elementwise(name="div", key="_div_floored", node="DivBackward2", expose=(), numbers=_BOTH, unrounded=("other",),
              refuses=lacks("div_floor_cpu", "bool", "complex"))
 def div_floored(xp, input, other, *, rounding_mode):
     """input / other, rounded down."""
@@ -142,7 +142,7 @@ def _undifferentiable(name):
     return rule
 
 
-@elementwise(numbers=_BOTH, node="torch::autograd::NotImplemented",
+@elementwise(numbers=_BOTH, unrounded=("other",), node="torch::autograd::NotImplemented",
              refuses=lacks("div_floor_cpu", "bool", "complex"))
 def floor_divide(xp, input, other):
     """The quotient rounded down, ⌊input / other⌋.

@@ -199,6 +199,8 @@ class Op:
         self.dtype_converts: bool = options.pop("dtype_converts", False)
         #: float16 and bfloat16 are computed in float32 and rounded; False where only data moves
         self.widens: bool = options.pop("widens", kind != VIEW)
+        #: inputs whose numbers are not rounded to float16 or bfloat16 first
+        self.unrounded: tuple[str, ...] = options.pop("unrounded", ())
         #: several outputs that are views of one input refuse in-place writes (unbind, split, ...)
         self.multi_view: bool = options.pop("multi_view", False)
         #: inputs that may be Python numbers

@@ -74,7 +74,7 @@ def _upper_places(n):
 def _pdist_back(xp, g, input, out, p):
     n = input.shape[0]
     places = _upper_places(n)
-    whole, norms = (xp._add_at_positions(x, index=places, size=(n, n)) for x in (g, out))
+    whole, norms = (xp._put_places(x, places=places, size=(n, n)) for x in (g, out))
     slope = xp._cdist_slope(whole, input, input, norms, p=p)
     return xp.sum(slope, 1) - xp.sum(slope, 0)
 

@@ -152,7 +152,7 @@ def _by_columns(strides: tuple[int, ...]) -> bool:
     return strides[0] < strides[1]
 
 
-@linear("input", "mat2", check=_check_mm, refuses=lacks("addmm_impl_cpu_", "bool"))
+@linear("input", "mat2", check=_check_mm, refuses=lacks("addmm_impl_cpu_", "bool"), exact_out=True)
 def mm(xp, input, mat2):
     """The product of two matrices, (n, m) by (m, p).
 
@@ -180,7 +180,7 @@ mm.vjp(input=lambda xp, g, mat2, input_strides: _by_left(xp, g, mat2, input_stri
        mat2=lambda xp, g, input, mat2_strides: _by_right(xp, g, input, mat2_strides))
 
 
-@linear("input", "mat2", check=_check_bmm, refuses=lacks("bmm", "bool"))
+@linear("input", "mat2", check=_check_bmm, refuses=lacks("bmm", "bool"), exact_out=True)
 def bmm(xp, input, mat2):
     """The products of two batches of matrices, (b, n, m) by (b, m, p).
 
@@ -251,7 +251,7 @@ def _plus(x: Any, y: Any) -> Any:
     return y if x is None else x if y is None else x + y
 
 
-@op(check=_check_addmm, expose=("torch", "method", "inplace"), refuses=lacks("addmm_impl_cpu_", "bool"))
+@op(check=_check_addmm, expose=("torch", "method", "inplace"), refuses=lacks("addmm_impl_cpu_", "bool"), exact_out=True)
 def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     """beta · input + alpha · (mat1 @ mat2).
 
@@ -300,7 +300,7 @@ addmv.jvp(lambda xp, t_input, mat, t_mat, vec, t_vec, beta, alpha: _tangent(
     xp, xp.mv, t_input, mat, t_mat, vec, t_vec, beta, alpha))
 
 
-@op(check=_check_baddbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"))
+@op(check=_check_baddbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"), exact_out=True)
 def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · (batch1 @ batch2), matrix by matrix.
 
@@ -318,7 +318,7 @@ baddbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha:
     xp, xp.bmm, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
 
 
-@op(check=_check_addbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"))
+@op(check=_check_addbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"), exact_out=True)
 def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · Σ (batch1 @ batch2) over the batch.
 

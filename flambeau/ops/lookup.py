@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .declare import linear
+from .declare import linear, op
 
 
 @linear("weight", edgeless=("indices",), widens=False, expose=(), name="embedding", key="_embedding")
@@ -34,3 +34,74 @@ _embedding_backward.vjp(input=lambda xp, g, indices, padding_idx, scale_grad_by_
     g, indices, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq))
 _embedding_masked.vjp(input=lambda xp, g, indices, input_shape, padding_idx, scale_grad_by_freq: xp._embedding_backward(
     g, indices, rows=input_shape[0], padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq))
+
+
+# ----- bags -----------------------------------------------------------------------------
+
+
+@linear(expose=(), node="IndexSelectBackward0")
+def _rows_at(xp, input, *, index):
+    """The rows at an array of numbers."""
+    return xp.take_rows(input, index)
+
+
+@linear(expose=(), node="IndexAddBackward0")
+def _add_rows_at(xp, input, *, index, rows):
+    """Rows added up into zeros (rows, ...), each where an array of numbers says."""
+    return xp.add_rows(input, index, rows, -1, False)
+
+
+_rows_at.vjp(input=lambda xp, g, input_shape, index: xp._add_rows_at(g, index=index, rows=input_shape[0]))
+_add_rows_at.vjp(input=lambda xp, g, index: xp._rows_at(g, index=index))
+
+
+@op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=())
+def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, factors):
+    """Rows of `weight`, each times its factors, added up by bag.
+
+    Args:
+        indices, bags: arrays: the row of each sample and the bag it goes to.
+        count: the number of bags.
+        factors: an array, what each sample counts.
+    """
+    rows = xp.take_rows(weight, indices) * factors[:, None]
+    if per_sample_weights is not None:
+        rows = rows * xp.unsqueeze(per_sample_weights, 1)
+    return xp.add_rows(rows, bags, count, -1, False)
+
+
+def _bag_by_weight(xp, g, weight_shape, per_sample_weights, indices, bags, factors):
+    rows = xp._scaled_rows(xp._rows_at(g, index=bags), factors=factors)
+    if per_sample_weights is not None:
+        rows = rows * xp.unsqueeze(per_sample_weights, 1)
+    return xp._add_rows_at(rows, index=indices, rows=weight_shape[0])
+
+
+@linear(expose=())
+def _scaled_rows(input, *, factors):
+    """Each row times a number of an array."""
+    return input * factors[:, None]
+
+
+_scaled_rows.vjp(input=lambda xp, g, factors: xp._scaled_rows(g, factors=factors))
+_embedding_bag.vjp(
+    weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, factors: _bag_by_weight(
+        xp, g, weight_shape, per_sample_weights, indices, bags, factors),
+    per_sample_weights=lambda xp, g, weight, indices, bags, factors: xp.sum(
+        xp._scaled_rows(xp._rows_at(g, index=bags), factors=factors) * xp._rows_at(weight, index=indices), 1))
+
+
+@linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), widens=False)
+def _embedding_bag_max(xp, weight, *, places):
+    """The elements of `weight` at flat places, those of the largest in each bag; 0 where a place is -1."""
+    return xp.take_places(weight, places)
+
+
+@linear(expose=())
+def _put_places(xp, input, *, places, size):
+    """Zeros of that size with elements added at flat places; those of -1 are left out."""
+    return xp.put_places(input, places, size)
+
+
+_embedding_bag_max.vjp(weight=lambda xp, g, weight_shape, places: xp._put_places(g, places=places, size=weight_shape))
+_put_places.vjp(input=lambda xp, g, places: xp._embedding_bag_max(g, places=places))

@@ -274,3 +274,30 @@ _nll_loss_backward.vjp(
     grad_output=lambda xp, g, target, weight, reduction, ignore_index: xp._nll_loss(
         g, target, weight, reduction=reduction, ignore_index=ignore_index),
     input=lambda xp, input: xp.zeros_like(input))
+
+
+# ----- alignments -----------------------------------------------------------------------
+
+
+@op(node="CtcLossBackward0", expose=(), refuses=lacks("ctc_loss_cpu", "bool", "integer", "complex"))
+def _ctc_loss(xp, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity, kept):
+    """Minus the log-probability of all alignments of each target with its (T, N, C) log-probabilities."""
+    return xp.align(log_probs, targets, input_lengths, target_lengths, blank, kept)
+
+
+@op(node="CtcLossBackwardBackward0", expose=())
+def _ctc_loss_backward(xp, grad_output, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity,
+                       kept):
+    """The cotangent of log-probabilities that a log_softmax made."""
+    return xp.align_backward(grad_output, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, kept)
+
+
+def _no_second_derivative(g):
+    raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
+
+
+_ctc_loss.vjp(
+    log_probs=lambda xp, g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, kept:
+    xp._ctc_loss_backward(g, log_probs, targets=targets, input_lengths=input_lengths, target_lengths=target_lengths,
+                          blank=blank, zero_infinity=zero_infinity, kept=kept))
+_ctc_loss_backward.vjp(grad_output=_no_second_derivative, log_probs=_no_second_derivative)

@@ -154,10 +154,26 @@ def _operands(op: Op, inputs: Sequence[Any],
             if unpromoted and op.inputs[i] in unpromoted:
                 found.append(a)
                 continue
+            if narrow is not None and a.dtype != narrow and (a.ndim or op.inputs[i] not in op.unrounded):
+                a = dtypes.cast(a, narrow)
             found.append(a if a.dtype == compute else dtypes.cast(a, compute))
+        elif narrow is not None and op.inputs[i] not in op.unrounded:
+            found.append(rounded_number(x, narrow))
         else:
             found.append(_number(x, compute))
     return found, narrow
+
+
+def rounded_number(value: Any, narrow: np.dtype) -> np.ndarray:
+    """A number rounded to float16 or bfloat16, in float32."""
+    return dtypes.widen(dtypes.cast(_number(value, dtypes.float32.numpy), narrow))
+
+
+def rounded_params(op: Op, params: dict[str, Any], narrow: np.dtype) -> dict[str, Any]:
+    """Parameters with those numbers rounded that stand for an input."""
+    rounded = {name: float(rounded_number(params[name], narrow)) for name in op.promoting
+               if params.get(name).__class__ is float}
+    return {**params, **rounded}
 
 
 def _number(value: Any, to: np.dtype) -> np.ndarray:
@@ -182,9 +198,10 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> 
         for a in values:
             if a is not None:
                 shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
+    run_params = params if narrow is None or not op.promoting else rounded_params(op, params, narrow)
     token = set_state(IGNORE)
     try:
-        found = kernel_of(op)(*values, **params)
+        found = kernel_of(op)(*values, **run_params)
     finally:
         reset_state(token)
     if op.n_outputs == 1:

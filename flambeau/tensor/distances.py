@@ -51,7 +51,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     if p == 2 and by_product and a[-1] and x1._array.size and x2._array.size:
         found = apply(REGISTRY["_euclidean_dist"], [x1, x2])
         return reshaped(found, found._array.shape)
-    return apply(REGISTRY["_cdist_forward"], [x1, x2], {"p": float(p)})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_cdist_forward"], [x1, x2], {"p": float(p)})
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
@@ -67,7 +67,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    return apply(REGISTRY["_pdist_forward"], [layer.functions.contiguous(input)], {"p": float(p)})  # type: ignore[no-any-return]
+    return apply(REGISTRY["_pdist_forward"], [layer.functions.contiguous(input)], {"p": float(p)})
 
 
 METHODS: dict[str, Any] = {}

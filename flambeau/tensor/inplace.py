@@ -18,7 +18,7 @@ from ..backends.numpy.memory import address
 from ..modes import special
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
-from .apply import _operands, gradient_edge, kernel_of, promoted_type, record
+from .apply import _operands, gradient_edge, kernel_of, promoted_type, record, rounded_params
 from .tensor import Tensor, wrap
 from .views import CopySlices, Geometry
 
@@ -127,7 +127,9 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         if op.differentiable and not dtypes.can_cast(result, target.dtype):
             raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
                                f"{target.dtype.scalar_name}")
-    values, _ = _operands(op, inputs, params)
+    values, narrow = _operands(op, inputs, params)
+    if narrow is not None and op.promoting:
+        params = rounded_params(op, params, narrow)
     read = [x._array for x in inputs[1:] if isinstance(x, Tensor)] if op.kind == ELEMENTWISE or op.apart else ()
     check_overlap(a, *read, apart=op.kind != ELEMENTWISE)
 

@@ -16,7 +16,7 @@ from .apply import apply, gradient_edge
 from .shaping import reshaped
 from .tensor import Tensor, wrap
 
-__all__ = ["cross_entropy", "nll_loss"]
+__all__ = ["cross_entropy", "ctc_loss", "nll_loss"]
 
 _INTEGERS = (np.dtype(np.int64), np.dtype(np.uint8))
 
@@ -217,3 +217,72 @@ def _smoothed(logs: Tensor, loss: Tensor, target: Tensor, weight: Tensor | None,
         smooth = fn.sum(smooth)
     shared = label_smoothing / shape[dim]
     return _times(loss, 1 - label_smoothing) + _times(smooth, shared)
+
+
+# ----- alignments ------------------------------------------------------------------------
+
+
+def _lengths(value: Any) -> np.ndarray:
+    if isinstance(value, Tensor):
+        if value._array.dtype.kind not in "iu":
+            raise RuntimeError("input_lengths must be integral")
+        return value._array.astype(np.int64)
+    return np.asarray(value, np.int64)
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
+    """Minus the log-probability that the outputs, blanks and repetitions taken out, spell the targets.
+
+    Args:
+        log_probs: (T, N, C) or (T, C), from a log_softmax.
+        targets: (N, S), or one after the other.
+        input_lengths, target_lengths: (N) each, or () for one sample.
+        blank: the class that stands for nothing.
+        reduction: "mean" divides by the targets' lengths first.
+        zero_infinity: take infinite losses and their gradients for 0.
+
+    Raises:
+        RuntimeError: lengths or classes do not fit.
+
+    >>> import flambeau as torch
+    >>> logs = torch.zeros(2, 1, 2).log_softmax(2)
+    >>> torch.nn.functional.ctc_loss(logs, torch.tensor([[1]]), (2,), (1,)).item() < 0.3
+    True
+    """
+    fn = layer.functions
+    x, single = log_probs, log_probs._array.ndim == 2
+    inputs, sizes = np.atleast_1d(_lengths(input_lengths)), np.atleast_1d(_lengths(target_lengths))
+    t = targets._array.astype(np.int64)
+    if single:
+        x = fn.unsqueeze(x, 1)
+        t = t if t.ndim == 2 else t[None]
+    steps, n, classes = x._array.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError("blank must be in label range")
+    for name, lengths in (("input_lengths", inputs), ("target_lengths", sizes)):
+        if len(lengths) != n:
+            raise RuntimeError(f"{name} must be of size batch_size")
+        if lengths.size and lengths.min() < 0:
+            at = int(lengths.argmin())
+            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {lengths[at]} (while checking "
+                               "arguments for ctc_loss_allocate_outputs)")
+    if inputs.size and inputs.max() > steps:
+        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value "
+                           f"{inputs[inputs > steps][0]} (while checking arguments for ctc_loss_allocate_outputs)")
+    if t.ndim == 1 and t.size != sizes.sum():
+        raise RuntimeError(f"Expected tensor to have size {sizes.sum()} at dimension 0, but got size {t.size} for "
+                           "argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
+    if t.ndim == 2 and t.shape[1] < sizes.max(initial=0):
+        raise RuntimeError(f"Expected tensor to have size at least {sizes.max()} at dimension 1, but got size {t.shape[1]} "
+                           "for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
+    loss = apply(REGISTRY["_ctc_loss"], [x], {
+        "targets": t, "input_lengths": inputs, "target_lengths": sizes, "blank": blank,
+        "zero_infinity": bool(zero_infinity), "kept": []})
+    if zero_infinity:
+        loss = fn.where(fn.eq(loss, float("inf")), 0.0, loss)
+    if reduction == "mean":
+        return fn.mean(loss / wrap(np.maximum(sizes, 1).astype(loss._array.dtype)))
+    if reduction == "sum":
+        return fn.sum(loss)
+    return fn.squeeze(loss, 0) if single else loss

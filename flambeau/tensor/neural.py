@@ -15,7 +15,7 @@ from .apply import apply
 from .products import matmul
 from .tensor import Tensor, wrap
 
-__all__ = ["alpha_dropout", "alpha_dropout_", "dropout", "dropout_", "embedding", "feature_alpha_dropout",
+__all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dropout_", "embedding", "feature_alpha_dropout",
            "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "scaled_dot_product_attention"]
 
 
@@ -48,6 +48,58 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, sca
     return apply(REGISTRY["_embedding"], [weight, input], {
         "padding_idx": -1 if padding_idx is None else padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),
         "sparse": bool(sparse)})
+
+
+def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: str,
+                     per_sample_weights: Tensor | None, include_last_offset: bool, padding_idx: int | None) -> Tensor:
+    """The sum, mean or maximum of the rows of `weight` in each bag; `nn.functional.embedding_bag` after its checks.
+
+    Args:
+        input: (L) numbers of rows.
+        offsets: where each bag begins; and where the last one ends, with `include_last_offset`.
+        padding_idx: a row that is left out.
+    """
+    index, starts = input._array.astype(np.int64), offsets._array.astype(np.int64)
+    if starts.size and starts[0] != 0:
+        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                           f"position 0. However, got {starts[0]}")
+    if starts.size and starts[-1] > index.size:
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length {index.size} but got offsets[-1] of "
+                           f"{starts[-1]}")
+    if index.size and (index.min() < 0 or index.max() >= weight._array.shape[0]):
+        raise RuntimeError("Expected i < index_size to be true, but got false.  (Could this error message be improved? "
+                           " If so, please report an enhancement request to PyTorch.)")
+    if include_last_offset:
+        index = index[:starts[-1]]
+        starts = starts[:-1]
+    count = starts.size
+    bags = np.repeat(np.arange(count), np.diff(np.append(starts, index.size)))
+    counted = np.ones(index.size, bool)
+    if padding_idx is not None:
+        counted = index != padding_idx % weight._array.shape[0]
+    if mode == "max":
+        places = _largest(dtypes.widen(weight._array), index[counted], bags[counted], count)
+        return apply(REGISTRY["_embedding_bag_max"], [weight], {"places": places})
+    factors = counted.astype(np.float64)
+    if mode == "mean":
+        factors /= np.maximum(np.bincount(bags[counted], minlength=count), 1)[bags]
+    kind = weight._array.dtype if weight._array.dtype not in dtypes.NARROW else np.float32
+    return apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], {
+        "indices": index, "bags": bags, "count": count, "factors": factors.astype(kind)})
+
+
+def _largest(rows: np.ndarray, index: np.ndarray, bags: np.ndarray, count: int) -> np.ndarray:
+    """Flat places of the largest elements of each bag, the first of equals; -1 where a bag is empty."""
+    width = rows.shape[1]
+    places = np.full((count, width), -1, np.int64)
+    if index.size:
+        taken = rows[index]
+        starts = np.flatnonzero(np.concatenate(([True], bags[1:] != bags[:-1])))
+        top = np.repeat(np.maximum.reduceat(taken, starts, 0), np.diff(np.append(starts, len(bags))), 0)
+        order = np.where(taken == top, np.arange(len(bags))[:, None], len(bags))
+        first = np.minimum(np.minimum.reduceat(order, starts, 0), len(bags) - 1)
+        places[bags[starts]] = index[first] * width + np.arange(width)
+    return places
 
 
 # ----- dropout ---------------------------------------------------------------------------

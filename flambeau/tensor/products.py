@@ -314,7 +314,19 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
 # ----- linear maps -----------------------------------------------------------------------
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def _written(name: str, found: Tensor, out: Tensor) -> Tensor:
+    """A result put into `out`.
+
+    Raises:
+        RuntimeError: autograd would have to follow (PyTorch's text), or the dtypes differ.
+    """
+    if _grad_enabled() and (found._requires_grad or out._requires_grad):
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
+                           "one of the arguments requires grad.")
+    return write_out(_mm, found, out)
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """input @ weightᵀ + bias.
 
     Args:
@@ -329,6 +341,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> torch.nn.functional.linear(torch.ones(1, 2), torch.tensor([[1., 2.]]), torch.tensor([3.]))
     tensor([[6.]])
     """
+    if out is not None:
+        return _written("linear", linear(input, weight, bias), out)
     try:
         x, w = input._array, weight._array
     except AttributeError:

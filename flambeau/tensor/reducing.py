@@ -9,7 +9,17 @@ from ..ops.declare import REGISTRY
 from .along import along, pairs_along
 from .apply import apply, arrays
 from .binding import functions_of, write_out
-from .dims import as_index, checked_keepdim, converted, dims, numpy_names_of, one_dim, refuse_graph, refuse_integers, refused
+from .dims import (
+    as_index,
+    checked_keepdim,
+    converted,
+    dims,
+    numpy_names_of,
+    one_dim,
+    refuse_graph,
+    refuse_integers,
+    refused,
+)
 from .fast import unary
 from .returns import named_result
 from .tensor import Tensor

@@ -52,7 +52,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
     tensor([1, 3, 5])
     """
     if start is None:
-        start, end = (0, end)
+        start = 0
     elif end is None:
         start, end = 0, start
     start, end, step = _number(start), _number(end), _number(step)

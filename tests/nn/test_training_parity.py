@@ -17,8 +17,8 @@ def mlp(nn):
 
 
 def convnet(nn):
-    return nn.Sequential(nn.Unflatten(1, (1, 4, 2)), nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.GELU(),
-                         nn.MaxPool2d(2), nn.Flatten(), nn.LayerNorm(8), nn.Linear(8, 4))
+    return nn.Sequential(nn.Unflatten(1, (1, 4, 2)), nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4),
+                         nn.GELU(), nn.MaxPool2d(2), nn.Flatten(), nn.LayerNorm(8), nn.Linear(8, 4))
 
 
 def train(module, build, optimizer, options, clip):

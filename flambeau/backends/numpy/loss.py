@@ -149,8 +149,37 @@ def _take_weighted_rows(x: Any, indices: Any, padding_idx: int, scale_grad_by_fr
     return found
 
 
+def _take_places(x: Any, places: Any) -> Any:
+    found = x.reshape(-1)[np.maximum(places, 0)]
+    found[places < 0] = np.zeros((), x.dtype)
+    return found
+
+
+def _put_places(g: Any, places: Any, size: tuple[int, ...]) -> Any:
+    out = np.zeros(prod(size), g.dtype)
+    there = places >= 0
+    np.add.at(out, places[there], g[there])
+    return out.reshape(size)
+
+
+def _count_classes(target: Any, classes: int, error: str) -> Any:
+    """(N, K) classes, up to the first -1 of each row, as (N, C): how often each class is named.
+
+    Raises:
+        RuntimeError: a target is below -1 or no class; with (N, 1) targets, -1 is none either.
+    """
+    n, k = target.shape
+    low = -1 if error.startswith("argument") else 0
+    if target.size and (target.min() < low or target.max() >= classes):
+        raise RuntimeError(error)
+    before_end = np.logical_and.accumulate(target >= 0, 1) if k else target >= 0
+    row, place = np.nonzero(before_end)
+    return np.bincount(row * classes + target[row, place], minlength=n * classes).reshape(n, classes)
+
+
 PRIMITIVES = {
+    "take_places": _take_places, "put_places": _put_places,
     "_mse_loss_backward": _mse_loss_backward, "clamp_below": _clamp_below,
     "check_probabilities": _check_probabilities, "pick_classes": _pick_classes, "place_classes": _place_classes,
-    "take_rows": _take_rows, "add_rows": _add_rows, "take_weighted_rows": _take_weighted_rows,
+    "count_classes": _count_classes, "take_rows": _take_rows, "add_rows": _add_rows, "take_weighted_rows": _take_weighted_rows,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import attention, loss, normalization
+from . import alignment, attention, loss, normalization
 
 # ----- convolution ----------------------------------------------------------------------
 
@@ -149,5 +149,5 @@ PRIMITIVES: dict[str, Any] = {
     "adaptive_max_pool": _adaptive_max_pool, "gather_planes": _gather_planes, "scatter_planes": _scatter_planes,
     "max_unpool": _max_unpool, "avg_pool": _avg_pool, "avg_pool_backward": _avg_pool_backward,
     "adaptive_avg_pool": _adaptive_avg_pool, "adaptive_avg_pool_backward": _adaptive_avg_pool_backward,
-    **attention.PRIMITIVES, **loss.PRIMITIVES, **normalization.PRIMITIVES,
+    **alignment.PRIMITIVES, **attention.PRIMITIVES, **loss.PRIMITIVES, **normalization.PRIMITIVES,
 }

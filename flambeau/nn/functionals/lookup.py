@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...tensor import Tensor, no_grad
 from ...tensor import functions as fn
 
-__all__ = ["embedding", "one_hot"]
+__all__ = ["embedding", "embedding_bag", "one_hot"]
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
@@ -69,3 +69,52 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError("Class values must be smaller than num_classes.")
     zeros = fn.zeros((*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device)
     return zeros.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
+                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Tensor:
+    """The sums, means or maxima of bags of rows of `weight`.
+
+    Args:
+        input: (B, N), a bag in each row; or (L), bags one after the other.
+        offsets: where each bag begins in a flat input; and where the last one ends, with `include_last_offset`.
+        mode: "sum", "mean" or "max".
+        per_sample_weights: what each row counts in a sum.
+        padding_idx: a row that is left out.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), torch.tensor([[1.0], [3.0]]))
+    tensor([[2.]])
+    """
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must "
+                         f"have the same shape as the input ({input.shape})")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
+                             f"fixed length sequences. However, found offsets of type {type(offsets)}")
+        offsets = fn.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+                                  f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub.")
+    if max_norm is not None:
+        _limit_norms(weight, input, max_norm, norm_type)
+    return fn.bagged_embedding(input, weight, offsets, scale_grad_by_freq, mode, per_sample_weights,
+                               include_last_offset, padding_idx)

@@ -347,22 +347,12 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         input: scores, (C) or (N, C).
         target: classes, () or (N).
     """
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = check(legacy(size_average, reduce, reduction))
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    scores = input if input.dim() == 2 else input.reshape(1, -1)
-    classes = target.reshape(-1, 1)
-    losses = (margin - scores.gather(1, classes) + scores).clamp_min(0)
-    if p == 2:
-        losses = losses * losses
-    if weight is not None:
-        losses = losses * weight[classes]
-    # the right class would add its own margin
-    losses = losses.scatter(1, classes, 0.0)
-    loss = losses.sum(1) / scores.size(1)
-    return reduced(loss if input.dim() == 2 else loss.reshape(()), reduction)
+    return fn._multi_margin_loss(input, target, weight, p=p, margin=margin, reduction=reduction)
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
@@ -373,16 +363,5 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
         input: scores, (C) or (N, C).
         target: classes, in the input's shape; those from the first negative one on do not count.
     """
-    reduction = legacy(size_average, reduce, reduction)
-    if input.dim() not in (1, 2) or target.size() != input.size():
-        raise RuntimeError(f"inconsistent target size: {list(target.size())} for input of size: "
-                           f"{list(input.size())}")
-    scores = input if input.dim() == 2 else input.unsqueeze(0)
-    targets = target if target.dim() == 2 else target.unsqueeze(0)
-    counts = fn.cumprod((targets >= 0).to(targets.dtype), 1).to(scores.dtype)  # (N, C): 1 until the end mark
-    chosen = targets.clamp_min(0)
-    is_target = fn.zeros_like(scores).scatter_add(1, chosen, counts).clamp_max(1.0)
-    margins = 1 - (scores.gather(1, chosen).unsqueeze(2) - scores.unsqueeze(1))  # (N, target, class)
-    losses = margins.clamp_min(0) * counts.unsqueeze(2) * (1 - is_target).unsqueeze(1)
-    loss = losses.sum((1, 2)) / scores.size(1)
-    return reduced(loss if input.dim() == 2 else loss.reshape(()), reduction)
+    reduction = check(legacy(size_average, reduce, reduction))
+    return fn._multilabel_margin_loss(input, target, reduction=reduction)
