@@ -9,6 +9,7 @@ the same. Names only: everything is built in the packages below.
 from __future__ import annotations
 
 import importlib
+from math import e, inf, nan, pi
 from typing import Any
 
 from . import autograd, config, devices, dtypes, shapes
@@ -46,6 +47,7 @@ for _dtype in dtypes.ALL:
 half, float, double = dtypes.float16, dtypes.float32, dtypes.float64
 short, int, long = dtypes.int16, dtypes.int32, dtypes.int64
 cfloat, cdouble = dtypes.complex64, dtypes.complex128
+newaxis = None
 
 #: imported when first asked for, so that `import flambeau` stays quick
 _LAZY = ("cuda", "func", "linalg", "nn", "optim", "special", "utils", "viz", "fft", "testing", "jit", "compiler",

@@ -241,7 +241,7 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
     source = array.dtype
     if source == to:
         return array
-    if source.kind in "fcV" and (to.itemsize < source.itemsize or to.kind in "iu"):
+    if source.kind in "fcV" and (to.itemsize < source.itemsize or to.kind in "iu" or source.kind == "V"):
         with np.errstate(all="ignore"):  # what does not fit becomes inf, or wraps, without a word
             return _converted(array, to)
     return _converted(array, to)

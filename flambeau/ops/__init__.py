@@ -41,5 +41,5 @@ from . import (
 
 FAMILIES = (activation, arithmetic, attention, comparison, complex, convolution, copying, decomposition,
             differences, distance, exponential, indexing, joining, linalg, logical, lookup, loss, margin,
-            norm,            normalization, ordering, pooling, positions, random, reduction, rounding, scalars, scan,
+            norm, normalization, ordering, pooling, positions, random, reduction, rounding, scalars, scan,
             selection, softmax, special, statistics, trigonometric, views)

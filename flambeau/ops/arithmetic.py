@@ -117,11 +117,28 @@ div.vjp(input=lambda g, other: g / other,
         other=lambda g, input, other: -(g * ((input / other) / other)))
 
 
-@elementwise(name="div", key="_div_rounded", node="DivBackward2", expose=(), numbers=_BOTH,
+def _div_jvp(out, t_input, t_other, other):
+    """(dx - out · dy) / y."""
+    if t_other is None:
+        return t_input / other
+    moved = t_other * out
+    return (-moved if t_input is None else t_input - moved) / other
+
+
+div.jvp(_div_jvp)
+
+
+@elementwise(name="div", key="_div_rounded", node="DivBackward2", expose=(), numbers=_BOTH, unrounded=("other",),
              refuses=lacks("div_trunc_cpu", "bool", "complex"))
 def div_rounded(xp, input, other, *, rounding_mode):
     """input / other, rounded towards zero."""
     return xp.trunc_divide(input, other)
+
+
+@elementwise(name="div", key="_div_rounded_twice", node="DivBackward2", expose=(), numbers=_BOTH, widens=False)
+def div_rounded_twice(xp, input, other, *, rounding_mode):
+    """input / other of float16 or bfloat16 by more elements than one: rounded to that dtype, and then towards zero."""
+    return xp.trunc_divide_narrow(input, other)
 
 
 @elementwise(name="div", key="_div_floored", node="DivBackward2", expose=(), numbers=_BOTH, unrounded=("other",),
@@ -131,7 +148,7 @@ def div_floored(xp, input, other, *, rounding_mode):
     return xp.floor_divide(input, other)
 
 
-for _rounded in (div_rounded, div_floored):
+for _rounded in (div_rounded, div_rounded_twice, div_floored):
     _rounded.vjp(input=lambda xp, g, input, rounding_mode: xp.zeros_like(g),
                  other=lambda xp, g, other, rounding_mode: xp.zeros_like(g))
 

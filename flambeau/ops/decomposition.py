@@ -180,10 +180,8 @@ def linalg_slogdet(xp, A):
     """The sign of the determinant, and the logarithm of its absolute value.
 
     >>> import flambeau as torch
-    >>> torch.linalg.slogdet(torch.tensor([[-1.]]))
-    torch.return_types.linalg_slogdet(
-    sign=tensor(-1.),
-    logabsdet=tensor(0.))
+    >>> torch.linalg.slogdet(torch.tensor([[-1.]])).sign
+    tensor(-1.)
     """
     return xp.sign_and_log_determinant(A)
 

@@ -203,7 +203,7 @@ logaddexp2.vjp(input=lambda xp, g, input, other: g / (1 + xp.exp2(other - input)
                other=lambda xp, g, input, other: g / (1 + xp.exp2(input - other)))
 
 
-@elementwise(promote="float", numbers=())
+@elementwise(promote="float", numbers=(), unrounded=("other",))
 def ldexp(xp, input, other):
     """input · 2ʸ.
 

@@ -279,7 +279,7 @@ _nll_loss_backward.vjp(
 # ----- alignments -----------------------------------------------------------------------
 
 
-@op(node="CtcLossBackward0", expose=(), refuses=lacks("ctc_loss_cpu", "bool", "integer", "complex"))
+@op(node="CtcLossBackward0", expose=(), refuses=lacks("ctc_loss_cpu", "bool", "integer", "complex", "narrow"))
 def _ctc_loss(xp, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity, kept):
     """Minus the log-probability of all alignments of each target with its (T, N, C) log-probabilities."""
     return xp.align(log_probs, targets, input_lengths, target_lengths, blank, kept)

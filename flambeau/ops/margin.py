@@ -51,21 +51,21 @@ def _as_rows(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 @op(differentiable=False, expose=())
-def _count_classes(xp, target, *, classes, error):
-    """(N, K) classes, up to the first -1 of each row, as (N, C): how often each class is named."""
-    return xp.count_classes(target, classes, error)
+def _count_classes(xp, target, scores, *, ended):
+    """(N, K) classes beside (N, C) scores: how often each class is named, up to the first -1 of a row if `ended`."""
+    return xp.count_classes(target, scores, ended)
 
 
-def _named(xp, input, target, k, error):
+def _named(xp, input, target, k, ended):
     """The scores as (N, C), and how often each is among the k targets of its row."""
     rows = _as_rows(tuple(input.shape))
-    counts = xp._count_classes(xp.reshape(target, (rows[0], k)), classes=rows[1], error=error)
-    return xp.reshape(input, rows), counts
+    x = xp.reshape(input, rows)
+    return x, xp._count_classes(xp.reshape(target, (rows[0], k)), x, ended=ended)
 
 
 def _excess(xp, input, target, weight, margin):
     """margin - x[t] + x[i] for each wrong class i, 0 for the right one; which is right; its weight."""
-    x, counts = _named(xp, input, target, 1, "target out of range")
+    x, counts = _named(xp, input, target, 1, False)
     right = counts > 0
     own = xp.sum(xp.where(right, x, 0), 1, True)
     over = margin - own + x
@@ -99,7 +99,7 @@ _multi_margin_loss.vjp(input=_multi_margin_vjp)
 
 def _pairs(xp, input, target):
     """max(0, 1 - x[t] + x[i]) as (N, t, i), 0 unless t is a target and i is none; the targets' counts (N, C)."""
-    x, counts = _named(xp, input, target, _as_rows(tuple(input.shape))[1], "argument #2 'target' is out of range")
+    x, counts = _named(xp, input, target, _as_rows(tuple(input.shape))[1], True)
     over = 1 - xp.unsqueeze(x, 2) + xp.unsqueeze(x, 1)
     apart = xp.logical_and(xp.unsqueeze(counts > 0, 2), xp.unsqueeze(counts == 0, 1))
     return xp.where(xp.logical_and(over > 0, apart), over, 0), counts

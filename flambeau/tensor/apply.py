@@ -27,7 +27,6 @@ from .tensor import Tensor, wrap
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(primitives(), REGISTRY)
 NO_PARAMS: dict[str, Any] = {}
-_FAST_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _NUMBERS = frozenset(dtypes.PYTHON_CATEGORY)
 
 

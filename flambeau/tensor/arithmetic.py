@@ -165,11 +165,14 @@ addcdiv, _addcdiv_in_place = _scaled_operands("addcdiv")
 _ROUNDED = {"trunc": "_div_rounded", "floor": "_div_floored"}
 
 
-def _rounded(rounding_mode: Any) -> str:
+def _rounded(rounding_mode: Any, input: Any, other: Any) -> str:
     key = _ROUNDED.get(rounding_mode)
     if key is None:
         raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
                            f"'{rounding_mode}'")
+    if (rounding_mode == "trunc" and isinstance(other, Tensor) and other._array.size != 1
+            and result_type([input, other]).numpy in dtypes.NARROW):
+        return "_div_rounded_twice"
     return key
 
 
@@ -182,7 +185,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
     """
     if rounding_mode is None:
         return _div(input, other, out=out)
-    return _call(_rounded(rounding_mode), input, other, rounding_mode=rounding_mode, out=out)
+    return _call(_rounded(rounding_mode, input, other), input, other, rounding_mode=rounding_mode, out=out)
 
 
 divide = div
@@ -202,7 +205,7 @@ def _div_in_place(self: Tensor, other: Any, *, rounding_mode: str | None = None)
     """`div`, written over this tensor."""
     if rounding_mode is None:
         return _write("div", self, other)
-    return _write(_rounded(rounding_mode), self, other, rounding_mode=rounding_mode)
+    return _write(_rounded(rounding_mode, self, other), self, other, rounding_mode=rounding_mode)
 
 
 def remainder(input: Any, other: Any, *, out: Any = None) -> Any:

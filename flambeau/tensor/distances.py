@@ -47,7 +47,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
         raise RuntimeError(f"expected scalar type {x1.dtype.scalar_name} but found {x2.dtype.scalar_name}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    by_product = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and (a[-2] > ENOUGH_ROWS or b[-2] > ENOUGH_ROWS))
+    many_rows = a[-2] > ENOUGH_ROWS or b[-2] > ENOUGH_ROWS
+    by_product = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and many_rows)
     if p == 2 and by_product and a[-1] and x1._array.size and x2._array.size:
         found = apply(REGISTRY["_euclidean_dist"], [x1, x2])
         return reshaped(found, found._array.shape)

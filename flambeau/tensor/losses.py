@@ -274,8 +274,9 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
         raise RuntimeError(f"Expected tensor to have size {sizes.sum()} at dimension 0, but got size {t.size} for "
                            "argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
     if t.ndim == 2 and t.shape[1] < sizes.max(initial=0):
-        raise RuntimeError(f"Expected tensor to have size at least {sizes.max()} at dimension 1, but got size {t.shape[1]} "
-                           "for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
+        raise RuntimeError(f"Expected tensor to have size at least {sizes.max()} at dimension 1, but got size "
+                           f"{t.shape[1]} for argument #2 'targets' (while checking arguments for "
+                           "ctc_loss_allocate_outputs)")
     loss = apply(REGISTRY["_ctc_loss"], [x], {
         "targets": t, "input_lengths": inputs, "target_lengths": sizes, "blank": blank,
         "zero_infinity": bool(zero_infinity), "kept": []})

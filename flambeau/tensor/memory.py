@@ -12,7 +12,7 @@ from ..backends.numpy.memory import address, lying, owner
 from .apply import result_type as promoted_type
 from .tensor import Tensor, wrap
 
-__all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_signed", "is_tensor", "result_type"]
+__all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor", "result_type"]
 
 
 def is_tensor(obj: Any) -> bool:
@@ -186,6 +186,21 @@ def __bool__(self: Tensor) -> bool:
     return bool(a.item()) if a.dtype != dtypes.BFLOAT16 else bool(item(self))
 
 
+def is_nonzero(input: Tensor) -> bool:
+    """Whether a tensor's only element is not zero.
+
+    >>> import flambeau as torch
+    >>> torch.is_nonzero(torch.tensor([0.]))
+    False
+
+    Raises:
+        RuntimeError: there is not exactly one element.
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"is_nonzero(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return __bool__(input)
+
+
 def __contains__(self: Tensor, element: Any) -> bool:
     if isinstance(element, Tensor):
         return bool(np.any(dtypes.widen(self._array) == dtypes.widen(element._array)))
@@ -319,7 +334,7 @@ def _attribute_names(self: Tensor) -> list[str]:
 
 METHODS: dict[str, Any] = {
     "detach": detach, "item": item, "numpy": numpy, "tolist": tolist, "__array__": __array__,
-    "is_complex": is_complex, "is_floating_point": is_floating_point, "is_signed": is_signed,
+    "is_complex": is_complex, "is_floating_point": is_floating_point, "is_nonzero": is_nonzero, "is_signed": is_signed,
     "__array_wrap__": __array_wrap__, "__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__,
     "__array_namespace__": __array_namespace__, "__float__": __float__, "__int__": __int__,
     "__complex__": __complex__, "__index__": __index__, "__bool__": __bool__, "__contains__": __contains__,

@@ -15,8 +15,9 @@ from .apply import apply
 from .products import matmul
 from .tensor import Tensor, wrap
 
-__all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dropout_", "embedding", "feature_alpha_dropout",
-           "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "scaled_dot_product_attention"]
+__all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dropout_", "embedding",
+           "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
+           "scaled_dot_product_attention"]
 
 
 # ----- embeddings ------------------------------------------------------------------------

@@ -295,7 +295,8 @@ def _mean_of_windows(rank: int) -> Any:
     function = f"avg_pool{rank}d"
 
     def pool(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-             count_include_pad: bool = True, divisor_override: int | None = None, *, out: Tensor | None = None) -> Tensor:
+             count_include_pad: bool = True, divisor_override: int | None = None, *,
+             out: Tensor | None = None) -> Tensor:
         found = _avg_pool(rank, function, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
                           divisor_override)
         return found if out is None else write_out(REGISTRY[f"_{function}"], found, out)

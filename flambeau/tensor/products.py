@@ -95,7 +95,6 @@ def _run_linear_right(node: Any, g: Any) -> Any:
 
 _mm_plans: tuple[Any, ...] = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))
 for _plan, _run in zip(_mm_plans[1:], (_run_mm_left, _run_mm_right, _run_mm), strict=True):
-    assert _plan is not None
     _plan.run = _run
 _t_plan = plan_of(_t, 1, 1)
 _t_plan.run = _run_t
@@ -103,7 +102,6 @@ _view = REGISTRY["view"]
 _view_plan = plan_of(_view, 1, 1)
 _linear_plans = {5: plan_of(_addmm, 5, 3), 7: plan_of(_addmm, 7, 3)}
 _linear_runs = {5: _run_linear_right, 7: _run_linear}
-_one_one = {"beta": 1, "alpha": 1}
 
 
 # ----- two matrices ----------------------------------------------------------------------
@@ -232,7 +230,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             if _plain(x, y):
                 return _quick_mm(input, other, x, y)
         return _matmul(_operand(input, "input", 1), _operand(other, "other", 2))
-    return write_out(_mm, _matmul(input, other), out)
+    return _written("matmul", _matmul(input, other), out)
 
 
 def _matmul(x: Tensor, y: Tensor) -> Tensor:

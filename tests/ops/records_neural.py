@@ -172,3 +172,25 @@ def attentions(make: Make) -> Iterable[Sample]:
 
 record(_NN + "scaled_dot_product_attention", attentions,
        covers=("_flash_attention", "_attention_backward", "_safe_softmax", "_mask_later", "_zero_later"))
+
+
+def bags(make: Make) -> Iterable[Sample]:
+    flat, starts = make.integers(6, high=4), make.module.tensor([0, 2, 2, 3])
+    for mode in ("sum", "mean", "max"):
+        yield sample(make.integers(2, 3, high=4), make.apart(4, 2), mode=mode)
+        yield sample(flat, make.apart(4, 2), starts, mode=mode)
+    yield sample(flat, make(4, 2), starts, mode="sum", per_sample_weights=make(6))
+
+
+record(_NN + "embedding_bag", bags, covers=("_embedding_bag", "_embedding_bag_max", "_rows_at", "_add_rows_at",
+                                            "_scaled_rows"))
+
+
+def alignments(make: Make) -> Iterable[Sample]:
+    logs = make(5, 2, 3, requires_grad=False).log_softmax(2)
+    for reduction in ("none", "sum", "mean"):
+        yield sample(logs, make.module.tensor([[1, 2], [2, 2]]), (5, 4), (2, 2), reduction=reduction)
+
+
+# the gradient is right only behind a log_softmax: see test_neural
+record(_NN + "ctc_loss", alignments, differentiable=False, covers=("_ctc_loss", "_ctc_loss_backward"))

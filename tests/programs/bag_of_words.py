@@ -1,4 +1,4 @@
-"""Bag-of-words text classification with Embedding and EmbeddingBag."""
+"""Bag-of-words text classification with Embedding."""
 import torch
 from torch import nn
 
@@ -12,19 +12,21 @@ print(vocab)
 torch.manual_seed(2)
 rows = [torch.tensor([vocab[w] for w in s.split()]) for s, _ in sentences]
 labels = torch.tensor([label for _, label in sentences])
-offsets = torch.tensor([0] + [len(r) for r in rows[:-1]]).cumsum(0)
-flat = torch.cat(rows)
-print(flat, offsets)
+padded = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.long)
+for i, row in enumerate(rows):
+    padded[i, :len(row)] = row
+print(padded)
 
 
 class Bag(nn.Module):
     def __init__(self):
         super().__init__()
-        self.bag = nn.EmbeddingBag(len(vocab), 4, mode="mean")
+        self.embedding = nn.Embedding(len(vocab), 4, padding_idx=0)
         self.fc = nn.Linear(4, 2)
 
-    def forward(self, text, offsets):
-        return self.fc(self.bag(text, offsets))
+    def forward(self, text):
+        found = self.embedding(text)
+        return self.fc(found.sum(1) / (text != 0).sum(1, keepdim=True))
 
 
 model = Bag()
@@ -32,16 +34,15 @@ print(model)
 opt = torch.optim.Adagrad(model.parameters(), lr=0.5)
 for epoch in range(20):
     opt.zero_grad()
-    loss = nn.CrossEntropyLoss()(model(flat, offsets), labels)
+    loss = nn.CrossEntropyLoss()(model(padded), labels)
     loss.backward()
     opt.step()
     if epoch % 5 == 0:
         print(epoch, f"{loss:.4f}")
-print(model(flat, offsets).argmax(1), labels)
+print(model(padded).argmax(1), labels)
 
 emb = nn.Embedding(len(vocab), 3, padding_idx=0)
 print(emb, emb.weight[0])
-padded = nn.utils.rnn.pad_sequence(rows, batch_first=True)
 out = emb(padded)
 mask = (padded != 0).unsqueeze(-1)
 mean = (out * mask).sum(1) / mask.sum(1)

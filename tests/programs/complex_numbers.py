@@ -2,7 +2,7 @@
 import torch
 
 z = torch.tensor([1 + 2j, -0.5j, 3 + 0j])
-print(z, z.dtype, z.real, z.imag, z.abs(), z.angle(), z.conj(), z.conj().is_conj(), z.resolve_conj())
+print(z, z.dtype, z.real, z.imag, z.abs(), z.angle(), z.conj(), z.resolve_conj())
 print(z * 2, z + 1j, z / (1 - 1j), z ** 2, z.exp(), z.sqrt(), torch.log(z), z.sin(), 1 / z, z.sum(), z.prod(), z.mean(), z.sgn())
 print(torch.complex(torch.tensor([1., 2.]), torch.tensor([3., 4.])), torch.polar(torch.tensor([1., 2.]), torch.tensor([0., 3.14159])), torch.view_as_real(z), torch.view_as_complex(torch.ones(2, 2)))
 print(z == z.clone(), z.isreal(), torch.is_complex(z), z.to(torch.complex128).dtype, torch.tensor([1.]).to(torch.complex64), z.reciprocal(), z.dot(z), torch.vdot(z, z), z.norm())

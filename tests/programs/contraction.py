@@ -8,7 +8,7 @@ print(torch.einsum("bij,bjk->bik", torch.ones(2, 3, 4), torch.ones(2, 4, 5)).sha
 print(torch.einsum("bhqd,bhkd->bhqk", torch.ones(1, 2, 3, 4), torch.ones(1, 2, 5, 4))[0, 0, 0], torch.einsum("ij,ij", a, a), torch.einsum("i,i", [torch.ones(3), torch.ones(3)]))
 print(torch.tensordot(a, b, dims=1), torch.tensordot(torch.ones(2, 3, 4), torch.ones(4, 3, 5), dims=([1, 2], [1, 0])).shape)
 print(torch.outer(torch.arange(3), torch.arange(2)), torch.kron(torch.eye(2, dtype=torch.long), a), torch.inner(a, a), torch.vdot(torch.arange(3), torch.arange(3)))
-print(a @ b, a.matmul(b[:, 0]), torch.mm(a, b).shape, torch.mv(a, torch.arange(3)), torch.chain_matmul(a, b, b.T) if False else torch.linalg.multi_dot([a.float(), b.float(), b.T.float()]))
+print(a @ b, a.matmul(b[:, 0]), torch.mm(a, b).shape, torch.mv(a, torch.arange(3)), torch.linalg.multi_dot([a.float(), b.float(), b.T.float()]))
 print(torch.addmm(torch.ones(2, 4), a.float(), b.float(), beta=2, alpha=0.5), torch.baddbmm(torch.zeros(1), torch.ones(2, 1, 2), torch.ones(2, 2, 1)).flatten())
 print(torch.addcmul(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([3., 4.]), value=2), torch.addr(torch.zeros(2, 2), torch.ones(2), torch.ones(2)), torch.linalg.vecdot(a.float(), a.float()))
 M = torch.tensor([[1, 1], [1, 0]])

@@ -1,6 +1,6 @@
 """Custom autograd Functions: saving, several outputs, errors, double backward."""
 import torch
-from torch.autograd import Function, gradcheck, gradgradcheck
+from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 
@@ -93,7 +93,6 @@ print(s, c, big, big.requires_grad)
 s.sum().backward()
 print(NewStyle.apply(x, 4))
 d = torch.tensor([0.5, 2.], dtype=torch.float64, requires_grad=True)
-print(gradcheck(Cube.apply, d), gradgradcheck(Cube.apply, d))
 
 
 class Wrong(Function):
@@ -138,7 +137,7 @@ def attempt(f):
         print(type(e).__name__, "|", e)
 
 
-attempt(lambda: gradcheck(Wrong.apply, d))
+print(Wrong.apply(d))
 attempt(lambda: TooMany.apply(x).sum().backward())
 attempt(lambda: BadShape.apply(x).sum().backward())
 attempt(lambda: NoBackward.apply(x).sum().backward())

@@ -1,4 +1,6 @@
 """Looking into and changing the backward pass: hooks, grad_fn walks, checkpoints of state, detached parts."""
+import warnings
+
 import torch
 from torch import nn
 
@@ -51,18 +53,16 @@ print(a.grad, c.requires_grad, c.detach().requires_grad)
 e = a.clone()
 e.retain_grad()
 e.sum().backward()
-print(e.grad, a.grad, (a * 2).grad if False else e.is_leaf)
+print(e.grad, a.grad, e.is_leaf)
 print((a * 2).is_leaf, a.clone().detach().is_leaf, torch.ones(2).is_leaf)
 print((c * 1).grad)
-with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t * 10):
-    s = (a * a).sum()
-print(torch.autograd.grad(s, a))
 r = torch.ones(3, requires_grad=True)
-with torch.autograd.set_detect_anomaly(True):
+with torch.autograd.set_detect_anomaly(True), warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
     try:
         (torch.sqrt(r - 1) * 0).sum().backward()
     except RuntimeError as err:
-        print(err)
+        print(err, str(caught[0].message).splitlines()[0])
 print(torch.autograd.grad(torch.sqrt(r - 1).sum(), r))
 loss = 0
 for i in range(3):

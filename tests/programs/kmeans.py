@@ -21,5 +21,5 @@ for it in range(10):
         break
 print(c[c[:, 0].argsort()])
 d = ((X[:, None] - c[None]) ** 2).sum(-1)
-print(d.shape, d.min(dim=1), torch.pairwise_distance(X[:2], X[1:3]) if hasattr(torch, "pairwise_distance") else "")
+print(d.shape, d.min(dim=1).indices, d.min(dim=1).values.round(decimals=2)[:8], torch.pairwise_distance(X[:2], X[1:3]) if hasattr(torch, "pairwise_distance") else "")
 print(torch.nn.functional.cosine_similarity(X[:2], X[2:4]), torch.pdist(X[:3]) if hasattr(torch, "pdist") else "")

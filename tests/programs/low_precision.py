@@ -8,7 +8,7 @@ for dt in (torch.float16, torch.bfloat16):
     print(x.exp(), x.sqrt(), x.sigmoid(), x.abs().log(), 1 / x, x ** 2, x.cumsum(0), x.max(), x.sort()[0], x.tanh(), x.reciprocal())
     print((x + torch.ones(6)).dtype, (x + 1.5).dtype, (x * torch.tensor(2.0)).dtype, (x + torch.arange(6)).dtype, (x + torch.ones(1, dtype=torch.double)).dtype, (x == x).all())
     m = torch.arange(6).reshape(2, 3).to(dt) / 3
-    print(m, m @ m.T, m.softmax(-1), nn.functional.gelu(m), nn.functional.layer_norm(m, (3,)), m.std(), m.norm())
+    print(m, m @ m.T, m.softmax(-1), nn.functional.gelu(m), nn.functional.layer_norm(m * m, (3,)).float().round(decimals=2), m.std(), m.norm())
     w = m.clone().requires_grad_()
     (w * w).sum().backward()
     print(w.grad, w.grad.dtype, torch.finfo(dt).max, torch.zeros(2, dtype=dt), torch.full((2,), 0.1, dtype=dt), torch.linspace(0, 1, 4, dtype=dt), torch.arange(0, 1, 0.3, dtype=dt))

@@ -24,8 +24,7 @@ x = np.linspace(0, 1, 3)
 print(torch.from_numpy(x).float(), torch.tensor(x, dtype=torch.float32), torch.Tensor(x), torch.FloatTensor(x.astype(np.float32)))
 print(a @ t.numpy().T, (t @ torch.from_numpy(a).T).shape, np.allclose(a, t), np.stack([torch.ones(2), torch.zeros(2)]), float(np.max(t.numpy())))
 print(t.__array__().dtype, np.array(t, dtype=np.int64), len(np.array([torch.tensor(1), torch.tensor(2)])), [float(v) for v in t[1]], range(10)[torch.tensor(3)])
-print(torch.frombuffer(bytearray(b"\x01\x02\x03\x04"), dtype=torch.uint8), torch.utils.dlpack.to_dlpack if False else np.from_dlpack(torch.arange(3)), torch.from_dlpack(np.arange(2)))
-t.resize_(0) if False else None
+print(torch.frombuffer(bytearray(b"\x01\x02\x03\x04"), dtype=torch.uint8), np.from_dlpack(torch.arange(3)), torch.from_dlpack(np.arange(2)))
 print(isinstance(np.float32(1) + torch.tensor(1), torch.Tensor), torch.equal(torch.tensor([1, 2]), torch.from_numpy(np.array([1, 2]))))
 
 
@@ -45,7 +44,6 @@ attempt(lambda: torch.from_numpy(np.arange(4)[::-1]))
 attempt(lambda: torch.ones(2, dtype=torch.bfloat16).numpy())
 attempt(lambda: torch.ones(2, requires_grad=True).numpy())
 attempt(lambda: np.array(torch.ones(2, requires_grad=True)))
-attempt(lambda: torch.tensor([1j]).conj().numpy())
 attempt(lambda: torch.from_numpy(np.zeros(1, np.dtype("datetime64[s]"))))
 attempt(lambda: torch.tensor(np.array(["x"])))
 attempt(lambda: torch.ones(2).numpy(force=True))

@@ -1,6 +1,5 @@
-"""State dicts: copied, pickled, saved to a buffer, loaded back, and mismatched."""
+"""State dicts: copied, pickled, loaded back, and mismatched."""
 import copy
-import io
 import pickle
 from collections import OrderedDict
 
@@ -40,11 +39,6 @@ print(pickle.loads(pickle.dumps(state))["scale"], copy.deepcopy(state)["head.bia
 print(pickle.loads(pickle.dumps(torch.arange(3.)[1:])), pickle.loads(pickle.dumps(nn.Parameter(torch.ones(2)))))
 print(copy.copy(torch.ones(1)), copy.deepcopy(torch.ones(2, requires_grad=True)), pickle.loads(pickle.dumps(torch.float16)))
 print(pickle.loads(pickle.dumps([torch.Size([1, 2]), torch.device("cpu"), torch.tensor(1j), torch.tensor([True])])))
-buffer = io.BytesIO()
-torch.save({"model": net.state_dict(), "epoch": 7}, buffer)
-buffer.seek(0)
-checkpoint = torch.load(buffer)
-print(checkpoint["epoch"], list(checkpoint["model"])[:2], checkpoint["model"]["scale"])
 net.train()
 opt = torch.optim.Adam(net.parameters())
 net(x).sum().backward()
@@ -55,8 +49,7 @@ print(fresh.state_dict()["state"][0]["step"], fresh.param_groups[0]["lr"])
 for f in (lambda: net.load_state_dict({}), lambda: Net(5).load_state_dict(state), lambda: net.load_state_dict({**state, "extra": torch.ones(1)}),
           lambda: net.load_state_dict({"head.weight": torch.ones(1)}, strict=False), lambda: net.load_state_dict([1]),
           lambda: net.load_state_dict({k: v for k, v in state.items() if "bias" not in k}, strict=False),
-          lambda: opt.load_state_dict(torch.optim.Adam([torch.ones(1)]).state_dict()), lambda: opt.load_state_dict({}),
-          lambda: torch.load(io.BytesIO(b""))):
+          lambda: opt.load_state_dict(torch.optim.Adam([torch.ones(1)]).state_dict()), lambda: opt.load_state_dict({})):
     try:
         print(f())
     except Exception as e:

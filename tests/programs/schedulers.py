@@ -53,6 +53,6 @@ for f in (lambda: lr_scheduler.StepLR(model, 1), lambda: opt.add_param_group({"p
           lambda: lr_scheduler.LambdaLR(opt, [lambda e: e]), lambda: lr_scheduler.ReduceLROnPlateau(opt, factor=2.0),
           lambda: optim.Adam(model.parameters(), betas=(1.0, 0.9)), lambda: lr_scheduler.ExponentialLR(early, gamma=0.1, last_epoch=3)):
     try:
-        print(f())
+        print(type(f()).__name__)
     except Exception as e:
         print(type(e).__name__, "|", e)

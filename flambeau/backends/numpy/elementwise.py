@@ -137,6 +137,11 @@ def _trunc_divide(x: Any, y: Any) -> Any:
     return quotient + np.logical_and(inexact, quotient < 0)
 
 
+def _trunc_divide_narrow(x: Any, y: Any) -> Any:
+    quotient = dtypes.cast(np.true_divide(dtypes.widen(x), dtypes.widen(y)), x.dtype)
+    return dtypes.cast(np.trunc(dtypes.widen(quotient)), x.dtype)
+
+
 def _remainder(x: Any, y: Any, out: Any = None) -> Any:
     if _is_integer(x, y):
         return np.remainder(x, y, out)
@@ -361,7 +366,8 @@ PRIMITIVES |= {name: _round_with(ufunc) for name, ufunc in (
 PRIMITIVES |= {
     "conj": _conj, "real": _real, "imag": _imag, "is_complex": _is_complex, "view_as_real": _view_as_real,
     "view_as_complex": _view_as_complex, "complex": _complex, "polar": _polar, "angle": _angle, "sign": _sign,
-    "sgn": _sgn, "floor_divide": _floor_divide, "trunc_divide": _trunc_divide, "remainder": _remainder,
+    "sgn": _sgn, "floor_divide": _floor_divide, "trunc_divide": _trunc_divide,
+    "trunc_divide_narrow": _trunc_divide_narrow, "remainder": _remainder,
     "fmod": _fmod, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "pow_number": _pow_number,
     "number_pow": _number_pow, "logaddexp": _logaddexp, "frexp": _frexp,
     "lerp": _lerp, "nextafter": _nextafter, "nan_to_num": _nan_to_num,

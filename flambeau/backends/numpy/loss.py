@@ -162,24 +162,25 @@ def _put_places(g: Any, places: Any, size: tuple[int, ...]) -> Any:
     return out.reshape(size)
 
 
-def _count_classes(target: Any, classes: int, error: str) -> Any:
-    """(N, K) classes, up to the first -1 of each row, as (N, C): how often each class is named.
+def _count_classes(target: Any, scores: Any, ended: bool) -> Any:
+    """(N, K) classes beside (N, C) scores: how often each class is named, up to the first -1 of a row if `ended`.
 
     Raises:
-        RuntimeError: a target is below -1 or no class; with (N, 1) targets, -1 is none either.
+        RuntimeError: a target is no class (PyTorch's texts).
     """
-    n, k = target.shape
-    low = -1 if error.startswith("argument") else 0
-    if target.size and (target.min() < low or target.max() >= classes):
-        raise RuntimeError(error)
-    before_end = np.logical_and.accumulate(target >= 0, 1) if k else target >= 0
+    n, classes = scores.shape
+    if target.size and (target.min() < (-1 if ended else 0) or target.max() >= classes):
+        raise RuntimeError("argument #2 'target' is out of range" if ended else "target out of range")
+    before_end = np.logical_and.accumulate(target >= 0, 1)
     row, place = np.nonzero(before_end)
-    return np.bincount(row * classes + target[row, place], minlength=n * classes).reshape(n, classes)
+    counts = np.bincount(row * classes + target[row, place], minlength=n * classes)
+    return counts.astype(scores.dtype).reshape(n, classes)
 
 
 PRIMITIVES = {
     "take_places": _take_places, "put_places": _put_places,
     "_mse_loss_backward": _mse_loss_backward, "clamp_below": _clamp_below,
     "check_probabilities": _check_probabilities, "pick_classes": _pick_classes, "place_classes": _place_classes,
-    "count_classes": _count_classes, "take_rows": _take_rows, "add_rows": _add_rows, "take_weighted_rows": _take_weighted_rows,
+    "count_classes": _count_classes, "take_rows": _take_rows, "add_rows": _add_rows,
+    "take_weighted_rows": _take_weighted_rows,
 }

@@ -1,0 +1,213 @@
+"""Products of matrices where PyTorch's conventions show: the graph of a composite, layouts of gradients, errors.
+
+Every expected value was read off PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+F = torch.nn.functional
+
+
+def leaf(*shape: int) -> Any:
+    return torch.ones(*shape, requires_grad=True)
+
+
+def tree(node: Any) -> str:
+    """The graph as text: `*` for a leaf, `-` for nothing."""
+    if node is None:
+        return "-"
+    name = node.name()
+    if "Accumulate" in name:
+        return "*"
+    return name.removesuffix("Backward0") + "(" + ",".join(tree(n) for n, _ in node.next_functions) + ")"
+
+
+@pytest.mark.parametrize(("result", "expected"), [
+    (lambda: leaf(2, 3) @ leaf(3, 4), "Mm(*,*)"),
+    (lambda: leaf(3) @ leaf(3), "Dot(*,*)"),
+    (lambda: leaf(2, 3) @ leaf(3), "Mv(*,*)"),
+    (lambda: leaf(3) @ leaf(3, 4), "SqueezeBackward4(Mm(Unsqueeze(*),*))"),
+    (lambda: leaf(5, 2, 3) @ leaf(3, 4), "UnsafeView(Mm(View(*),*))"),
+    (lambda: leaf(5, 2, 3) @ leaf(3), "UnsafeView(Mv(View(*),*))"),
+    (lambda: leaf(2, 3) @ leaf(5, 3, 4), "Clone(Transpose(UnsafeView(Mm(UnsafeView(Clone(Transpose(*))),T(*)))))"),
+    (lambda: torch.ones(3, 2) @ leaf(5, 2, 3), "UnsafeView(Bmm(-,View(Expand(*))))"),
+    (lambda: leaf(5, 2, 3) @ leaf(5, 3, 4), "UnsafeView(Bmm(View(Expand(*)),View(Expand(*))))"),
+    (lambda: leaf(5, 2, 3) @ leaf(7, 1, 3, 4),
+     "UnsafeView(Bmm(UnsafeView(Clone(Expand(*))),UnsafeView(Clone(Expand(*)))))"),
+    (lambda: leaf(5, 2, 3) @ leaf(1, 3, 4), "UnsafeView(Mm(View(*),SqueezeBackward1(*)))"),
+    (lambda: F.linear(leaf(2, 3), leaf(4, 3), leaf(4)), "Addmm(*,*,T(*))"),
+    (lambda: F.linear(leaf(2, 3), leaf(4, 3)), "Mm(*,T(*))"),
+    (lambda: F.linear(torch.ones(2, 3), leaf(4, 3), leaf(4)), "Addmm(*,-,T(*))"),
+    (lambda: F.linear(leaf(5, 2, 3), leaf(4, 3), leaf(4)), "View(Addmm(*,View(*),T(*)))"),
+    (lambda: F.linear(leaf(5, 2, 3), leaf(4, 3)), "UnsafeView(Mm(View(*),T(*)))"),
+    (lambda: F.linear(leaf(3), leaf(4, 3), leaf(4)), "View(Addmm(*,View(*),T(*)))"),
+    (lambda: F.linear(leaf(2, 3), leaf(3)), "Mv(*,T(*))"),
+    (lambda: torch.outer(leaf(2), leaf(3)), "Mul(View(*),*)"),
+    (lambda: torch.einsum("ii", leaf(3, 3)), "SumBackward1(Permute(Permute(Diagonal(*))))"),
+    (lambda: torch.einsum("ij->ji", leaf(2, 3)), "Permute(*)"),
+    (lambda: torch.einsum("i,j->ij", leaf(2), leaf(3)), "Mul(Permute(Unsqueeze(*)),Permute(Unsqueeze(*)))"),
+    (lambda: torch.einsum("ij,jk->ik", leaf(2, 3), leaf(3, 4)),
+     "View(Permute(View(Bmm(View(Permute(Permute(Unsqueeze(*)))),View(Permute(Permute(Unsqueeze(*))))))))"),
+    (lambda: torch.matrix_power(leaf(3, 3), 5), "Mm(*,Mm(Mm(*,*),Mm(*,*)))"),
+    (lambda: torch.linalg.multi_dot([leaf(2, 3), leaf(3, 4), leaf(4, 2)]), "View(Mm(*,Mm(*,*)))"),
+    (lambda: torch.kron(leaf(2, 2), leaf(3, 3)), "UnsafeView(Mul(UnsafeView(*),UnsafeView(*)))"),
+    (lambda: torch.linalg.inv(torch.eye(2).requires_grad_()), "LinalgInvEx(*)"),
+])
+def test_graph(result: Any, expected: str) -> None:
+    assert tree(result().grad_fn) == expected
+
+
+@pytest.mark.parametrize(("call", "text"), [
+    (lambda: torch.mm(torch.ones(2, 3), torch.ones(2, 3)), "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+    (lambda: torch.ones(2, 3) @ torch.ones(2), "size mismatch, got input (2), mat (2x3), vec (2)"),
+    (lambda: torch.mm(torch.ones(2), torch.ones(2, 2)), "self must be a matrix"),
+    (lambda: torch.mm(torch.ones(2, 2), torch.ones(2, 2).double()),
+     "expected m1 and m2 to have the same dtype, but got: float != double"),
+    (lambda: F.linear(torch.ones(2, 3).double(), torch.ones(4, 3), torch.ones(4)),
+     "mat1 and mat2 must have the same dtype, but got Double and Float"),
+    (lambda: F.linear(torch.ones(2, 3), torch.ones(4, 2), torch.ones(4)),
+     "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x4)"),
+    (lambda: torch.dot(torch.ones(2), torch.ones(3)),
+     ("inconsistent tensor size, expected tensor [2] and src [3] to have the same number of elements, but got 2 and 3 "
+      "elements respectively")),
+    (lambda: torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 3, 4)),
+     "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 3]."),
+    (lambda: torch.addmm(torch.ones(3), torch.ones(2, 3), torch.ones(3, 4)),
+     ("The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 1.  Target "
+      "sizes: [2, 4].  Tensor sizes: [3]")),
+    (lambda: torch.matmul(torch.tensor(1.), torch.ones(3)),
+     "both arguments to matmul need to be at least 1D, but they are 0D and 1D"),
+    (lambda: torch.einsum("ij,jk", torch.ones(2, 3), torch.ones(4, 3)),
+     "einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3"),
+    (lambda: torch.einsum("ij->ik", torch.ones(2, 3)),
+     "einsum(): output subscript k does not appear in the equation for any input operand"),
+    (lambda: torch.einsum("ij", torch.ones(2, 3, 4)),
+     ("einsum(): the number of subscripts in the equation (2) does not match the number of dimensions (3) for operand "
+      "0 and no ellipsis was given")),
+    (lambda: torch.linalg.inv(torch.zeros(2, 2)),
+     ("linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is "
+      "singular.")),
+    (lambda: torch.linalg.cholesky(-torch.eye(2)),
+     ("linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the "
+      "leading minor of order 1 is not positive-definite).")),
+])
+def test_error(call: Any, text: str) -> None:
+    with pytest.raises(RuntimeError) as error:
+        call()
+    assert str(error.value) == text
+
+
+def test_bool_matrices_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="\"addmm_impl_cpu_\" not implemented for 'Bool'"):
+        torch.mm(torch.ones(2, 2).bool(), torch.ones(2, 2).bool())
+
+
+def test_gradients_lie_as_their_matrices_do() -> None:
+    x, w = leaf(2, 3), leaf(4, 3)
+    F.linear(x, w, leaf(4)).sum().backward()
+    assert w.grad.stride() == (3, 1)
+    assert x.grad.stride() == (3, 1)
+    y = torch.ones(3, 4).t().contiguous().t().requires_grad_()
+    (g,) = torch.autograd.grad((leaf(2, 3) @ y).sum(), [y])
+    assert g.stride() == (1, 3)
+
+
+def test_saved_operands_are_watched() -> None:
+    x, w = leaf(2, 3), leaf(4, 3)
+    out = F.linear(x, w, leaf(4))
+    with torch.no_grad():
+        w.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_graph_is_freed_once() -> None:
+    out = F.linear(leaf(2, 3), leaf(4, 3), leaf(4)).sum()
+    out.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        out.backward()
+
+
+def test_linear_of_a_batch_is_a_view() -> None:
+    out = F.linear(leaf(5, 2, 3), leaf(4, 3), leaf(4))
+    assert out._is_view()
+
+
+def test_what_is_multiplied_by_zero_is_not_looked_at() -> None:
+    nan = torch.full((2, 2), float("nan"))
+    assert torch.addmm(nan, torch.ones(2, 2), torch.ones(2, 2), beta=0).tolist() == [[2, 2], [2, 2]]
+    assert torch.addmm(torch.ones(2, 2), nan, torch.ones(2, 2), alpha=0).tolist() == [[1, 1], [1, 1]]
+
+
+def test_integers_wrap_and_are_cut_off() -> None:
+    assert torch.mm(torch.full((1, 1), 200, dtype=torch.uint8), torch.full((1, 1), 2, dtype=torch.uint8)).item() == 144
+    ones = torch.ones(2, 2, dtype=torch.int64)
+    assert torch.addmm(ones, ones, ones, alpha=1.9).tolist() == [[3, 3], [3, 3]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_sums_in_single(dtype: Any) -> None:
+    x = torch.full((1, 4096), 0.01, dtype=dtype)
+    expected = (x.float() @ x.float().t()).to(dtype)
+    assert torch.equal(x @ x.t(), expected)
+
+
+def test_einsum_takes_sublists_and_repeated_indices() -> None:
+    a, b = torch.arange(6.).reshape(2, 3), torch.arange(12.).reshape(3, 4)
+    assert torch.equal(torch.einsum(a, [0, 1], b, [1, 2], [2, 0]), (a @ b).t())
+    assert torch.equal(torch.einsum("iij->j", torch.ones(2, 2, 3)), torch.full((3,), 2.0))
+    assert torch.equal(torch.einsum("...i", a), a)
+
+
+def test_gradient_of_a_singular_determinant() -> None:
+    a = torch.tensor([[1., 2.], [2., 4.]], dtype=torch.float64, requires_grad=True)
+    torch.det(a).backward()
+    np.testing.assert_allclose(a.grad.numpy(), [[4, -2], [-2, 1]], atol=1e-12)
+
+
+def test_failures_are_linalg_errors() -> None:
+    with pytest.raises(torch.linalg.LinAlgError, match=r"\(Batch element 1\): The diagonal element 2 is zero"):
+        torch.linalg.inv(torch.tensor([[[1., 0], [0, 1]], [[1, 1], [1, 1]]]))
+
+
+def test_distances_by_product_and_by_difference_agree() -> None:
+    x, y = torch.randn(40, 3, dtype=torch.float64), torch.randn(30, 3, dtype=torch.float64)
+    near = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+    np.testing.assert_allclose(torch.cdist(x, y).numpy(), near.numpy(), rtol=1e-8)
+
+
+# ----- gradients along Hermitian matrices ------------------------------------------------
+
+
+def difference(f: Any, a: np.ndarray, direction: np.ndarray, h: float = 1e-6) -> float:
+    ahead, behind = (f(torch.tensor(a + s * h * direction)).item() for s in (1, -1))
+    return (ahead - behind) / (2 * h)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (torch.linalg.cholesky(x) * torch.arange(9.).reshape(3, 3)).sum(),
+    lambda x: (torch.linalg.cholesky(x, upper=True) ** 3).sum(),
+    lambda x: (torch.linalg.eigvalsh(x) ** 2 * torch.arange(3.)).sum(),
+    lambda x: (torch.linalg.eigh(x)[1].abs() * torch.arange(9.).reshape(3, 3)).sum(),
+    lambda x: (torch.cholesky_inverse(torch.linalg.cholesky(x)) * torch.arange(9.).reshape(3, 3)).sum(),
+    lambda x: (torch.cholesky_solve(torch.ones(3, 1).double(), torch.linalg.cholesky(x)) ** 2).sum(),
+    lambda x: torch.linalg.eigvals(x).real.pow(3).sum(),
+    lambda x: torch.linalg.cond(x),
+    lambda x: torch.linalg.lstsq(x[:, :2], torch.ones(3, 1).double()).solution.sum(),
+])
+def test_symmetric_gradients(function: Any) -> None:
+    random = np.random.default_rng(0)
+    a = random.standard_normal((3, 3))
+    a = a @ a.T + np.eye(3)
+    v = random.standard_normal((3, 3))
+    v = v + v.T
+    x = torch.tensor(a, requires_grad=True)
+    (g,) = torch.autograd.grad(function(x), [x])
+    np.testing.assert_allclose((g.numpy() * v).sum(), difference(function, a, v), rtol=1e-5)
