@@ -152,6 +152,37 @@ def _pinv_back(xp, g, input, out):
 linalg_pinv.vjp(input=lambda xp, g, input, out: _pinv_back(xp, g, input, out))
 
 
+def _check_lstsq(A: Any, B: Any) -> None:
+    check_matrices("torch.linalg.lstsq", A, "input")
+    if A.dtype is not B.dtype:
+        raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
+                           f"{A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}")
+
+
+@op(key="_linalg_lstsq", name="linalg_lstsq", outputs=("solution", "residuals", "rank", "singular_values"),
+    check=_check_lstsq, holomorphic=False, expose=())
+def _linalg_lstsq(xp, A, B, *, rcond, driver):
+    """The X of least norm that brings A X nearest to B; what else LAPACK's driver tells."""
+    return xp.least_squares(A, B, rcond, driver)
+
+
+def _lstsq_back(xp, g0, g1, A, B, solution, rcond):
+    vector = are_vectors(A.shape, B.shape)
+    b, x, g = (xp.unsqueeze(v, -1) for v in (B, solution, g0)) if vector else (B, solution, g0)
+    inverse = xp.linalg_pinv(A, atol=0.0, rtol=rcond, hermitian=False)
+    by_b = xp.matmul(_h(xp, inverse), g)
+    by_a = _pinv_back(xp, xp.matmul(g, _h(xp, b)), A, inverse)
+    if 0 not in g1.shape:
+        # the solution is where the residuals are least: they change with A and B alone
+        left = (xp.matmul(A, x) - b) * xp.unsqueeze(g1 * 2, -2)
+        by_a = by_a + xp.matmul(left, _h(xp, x))
+        by_b = by_b - left
+    return by_a, xp.reshape(by_b, B.shape)
+
+
+_linalg_lstsq.joint_vjp(lambda xp, g0, g1, A, B, solution, rcond: _lstsq_back(xp, g0, g1, A, B, solution, rcond))
+
+
 # ----- determinants ---------------------------------------------------------------------
 
 
@@ -337,6 +368,9 @@ linalg_qr.vjp(A=lambda xp, g0, g1, Q, R, mode: _qr_back(xp, g0, g1, Q, R, mode))
 
 
 def _check_eigh(A: Any) -> None:
+    exact = not (A.dtype.is_floating_point or A.dtype.is_complex)
+    if len(A.shape) > 1 and A.shape[-1] == A.shape[-2] and (exact or A.dtype.itemsize < 4):
+        raise NotImplementedError(f"\"linalg_eigh_cpu\" not implemented for '{A.dtype.scalar_name}'")
     check_matrices("linalg.eigh", A, square=True)
 
 
@@ -434,7 +468,8 @@ def _svd_back(xp, g_u, g_s, g_vh, u, s, vh):
     core = (by_u - _h(xp, by_u)) / squares * row + column * ((by_v - _h(xp, by_v)) / squares)
     core = _off_diagonal(xp, core) + _as_diagonal(xp, g_s)
     if xp.is_complex(u):
-        phase = xp.imag(xp.diagonal(by_u, 0, -2, -1)) / s
+        phase = xp.imag(xp.diagonal(by_u, 0, -2, -1))
+        phase = xp.where(phase == 0, 0, phase / s)  # no turn asked for, none made: not even where s is 0
         core = core + _as_diagonal(xp, phase * 1j)
     total = xp.matmul(u, xp.matmul(core, vh))
     if m > k:

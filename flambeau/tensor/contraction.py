@@ -113,9 +113,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     for i, j in zip(left, right, strict=True):
         m, n = a._array.shape[wrap_dim(i, d)], b._array.shape[wrap_dim(j, e)]
         if n == 1 and m != 1:
-            a = _summed(a, (i,), True)
+            a = layer.functions.sum(a, (i,), True, dtype=a.dtype)
         elif m == 1 and n != 1:
-            b = _summed(b, (j,), True)
+            b = layer.functions.sum(b, (j,), True, dtype=b.dtype)
         elif m != n:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {m} in dim {i} and second has "
                                f"size {n} in dim {j}")

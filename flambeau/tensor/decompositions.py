@@ -9,9 +9,9 @@ from .. import dtypes
 from ..autograd.node import layer
 from ..ops.declare import REGISTRY
 from ..ops.decomposition import check_matrices
+from ..shapes import are_vectors
 from .apply import apply
 from .binding import functions_of, write_out
-from .products import matmul
 from .returns import result_class
 from .shaping import reshaped
 from .tensor import Tensor
@@ -279,35 +279,28 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
 # ----- least squares and shapes ----------------------------------------------------------
 
 
-def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
+def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None,
+                 out: Any = None) -> Any:
     """The X of least norm that brings A X nearest to B, and the squared distances, rank and singular values.
+
+    Args:
+        rcond: singular values up to this share of the largest count as 0.
+        driver: LAPACK's: what is told besides the solution depends on it.
 
     >>> import flambeau as torch
     >>> torch.linalg.lstsq(torch.tensor([[2.], [0.]]), torch.tensor([[4.], [1.]])).solution
     tensor([[2.]])
     """
     check_matrices("torch.linalg.lstsq", A, "input")
-    fn = layer.functions
     a, b = A._array.shape, B._array.shape
-    vector = len(b) == 1 or (len(a) - 1 == len(b) and tuple(b) == tuple(a[:-1]))
-    right = fn.unsqueeze(B, -1) if vector else B
-    if a[-2] != right._array.shape[-2]:
+    if a[-2] != (b[-1] if are_vectors(a, b) else b[-2]):
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
-    if A.dtype is not B.dtype:
-        raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
-                           f"{A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}")
-    solution = matmul(linalg_pinv(A, rcond), right)
-    rank = linalg_matrix_rank(A)
-    if a[-2] > a[-1] and bool((rank == a[-1]).all()) and driver != "gelsy":
-        left = matmul(A, solution) - right
-        residuals = fn.sum(fn.real(left * fn.conj(left)), -2)
-    else:
-        residuals = fn.zeros((0,), dtype=A.dtype.to_real())
-    values = linalg_svdvals(A.detach()) if driver in ("gelsd", "gelss") else fn.zeros((0,), dtype=A.dtype.to_real())
-    if driver == "gels":
-        rank = fn.zeros((0,), dtype=dtypes.int64)
-    return result_class("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))(
-        (fn.squeeze(solution, -1) if vector else solution, residuals, rank, values))
+    share = dtypes.finfo(A.dtype.to_real()).eps * max(a[-2:]) if rcond is None else rcond
+    found = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": share, "driver": driver or "gelsy"})
+    found[3] = found[3].detach()
+    if out is not None:
+        found = write_out(REGISTRY["_linalg_lstsq"], found, out)
+    return result_class("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))(found)
 
 
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

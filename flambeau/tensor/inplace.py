@@ -130,8 +130,13 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     values, narrow = _operands(op, inputs, params)
     if narrow is not None and op.promoting:
         params = rounded_params(op, params, narrow)
-    read = [x._array for x in inputs[1:] if isinstance(x, Tensor)] if op.kind == ELEMENTWISE or op.apart else ()
-    check_overlap(a, *read, apart=op.kind != ELEMENTWISE)
+    read = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
+    if op.kind == ELEMENTWISE:
+        check_overlap(a, *read)
+    elif op.apart or "index" in op.inputs:
+        check_overlap(a, *(b for b in read if b.ndim), apart=True)
+    else:
+        check_overlap(a)
 
     def compute() -> None:
         found = kernel_of(op)(*values, **params)

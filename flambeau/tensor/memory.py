@@ -12,7 +12,8 @@ from ..backends.numpy.memory import address, lying, owner
 from .apply import result_type as promoted_type
 from .tensor import Tensor, wrap
 
-__all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor", "result_type"]
+__all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor",
+           "result_type"]
 
 
 def is_tensor(obj: Any) -> bool:

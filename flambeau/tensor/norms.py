@@ -111,7 +111,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
         if ord == "nuc":
             found = values.sum(-1)
         else:
-            found = values.amax(-1) if ord > 0 else values.amin(-1)
+            found = _greatest(values, -1, False) if ord > 0 else values.amin(-1)
         if keepdim:
             for axis in sorted((rows, columns)):
                 found = found.unsqueeze(axis)
@@ -122,7 +122,14 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if not keepdim and inner < outer:
         outer -= 1
     sums = _vector_norm(A, 1.0, inner, keepdim, None)
-    return sums.amax(outer, keepdim) if ord > 0 else sums.amin(outer, keepdim)
+    return _greatest(sums, outer, keepdim) if ord > 0 else sums.amin(outer, keepdim)
+
+
+def _greatest(norms: Any, dim: int, keepdim: bool) -> Any:
+    """The greatest of norms along a dimension; 0 where there are none."""
+    if norms._array.shape[dim]:
+        return norms.amax(dim, keepdim)
+    return layer.functions.zeros_like(norms.detach().sum(dim, keepdim))
 
 
 def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None,

@@ -112,7 +112,7 @@ def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: A
             raise RuntimeError("the derivative for 'scatter' with 'reduce' is not implemented.")
         if not inplace:
             return write_out(REGISTRY["_scatter"], found, out)
-        check_overlap(input._array)
+        check_overlap(input._array, *([source._array] if isinstance(source, Tensor) else []), apart=True)
         input._array[...] = found._array
         input._bump_version()
         return input

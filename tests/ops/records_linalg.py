@@ -123,6 +123,9 @@ record("linalg.svd", lambda make: [sample(make(3, 2), full_matrices=False), samp
        covers=("linalg_svd",))
 record("linalg.matrix_exp", lambda make: [sample(make(3, 3)), sample(make(2, 2, 2))], complex=True,
        covers=("linalg_matrix_exp",))
+record("linalg.lstsq", lambda make: [sample(make(3, 2), make(3, 1), driver="gels"), sample(make(2, 3), make(2, 2)),
+                                     sample(near_identity(make, 3, 3), make(3))], complex=True,
+       covers=("_linalg_lstsq",))
 # their gradients are those along Hermitian matrices alone: see test_products
 record("linalg.cholesky", lambda make: [sample(positive(make, 3))], reference=np.linalg.cholesky, differentiable=False,
        covers=("linalg_cholesky_ex",))

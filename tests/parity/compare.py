@@ -23,6 +23,12 @@ TOLERANCE = {
 EPSILON = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1.2e-7, "float64": 2.3e-16}
 EPSILON |= {"complex32": 1e-3, "complex64": 1.2e-7, "complex128": 2.3e-16}
 
+# operator: the relative tolerance in float32.
+ILL_CONDITIONED = {
+    # a softmax of scores in the thousands: the rounding of a score, 2^-12, is the relative error of its exponential
+    "nn.functional.multi_head_attention_forward": 2e-4,
+}
+
 
 def tolerance_of(op: Any, dtype: str) -> tuple[float, float]:
     """The dtype's tolerance, widened where PyTorch's own table widens it for the operator."""
@@ -32,6 +38,8 @@ def tolerance_of(op: Any, dtype: str) -> tuple[float, float]:
             for key, tol in getattr(decorator, "d", {}).items():
                 if dtype_name(key) == dtype and hasattr(tol, "rtol") and info.device_type in (None, "cpu"):
                     relative, absolute = max(relative, tol.rtol), max(absolute, tol.atol)
+    if dtype == "float32":
+        relative = max(relative, ILL_CONDITIONED.get(op.name, 0.0))
     return relative, absolute
 
 

@@ -261,12 +261,16 @@ def test_values_are_stretched_and_leading_ones_dropped() -> None:
 def test_assigning_overlapping_parts_is_refused() -> None:
     x = torch.arange(5.0)
     for write in (lambda: x.__setitem__(slice(1, None), x[:-1]), lambda: x[1:].copy_(x[:-1]), lambda: x.div_(x[0]),
-                  lambda: x.__setitem__(torch.tensor([0]), x[2:3])):
+                  lambda: x.__setitem__(torch.tensor([0]), x[2:3]),
+                  lambda: x.index_add_(0, torch.tensor([0]), x[2:3]),
+                  lambda: x.scatter_(0, torch.tensor([0, 1]), x[:2], reduce="add"),
+                  lambda: x.index_copy_(0, torch.arange(5), x)):
         with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer"):
             write()
     with torch.no_grad(), pytest.raises(RuntimeError, match="refer to a single memory location"):
         x[1:].add_(x[:-1])
-    x[1:] = x[0]  # a number by then
+    x.index_fill_(0, torch.tensor([1]), x[0])  # a number by then, as below
+    x[1:] = x[0]
     x[:] = x
     x.mul_(x.view(5))
     assert x.tolist() == [0.0] * 5

@@ -14,13 +14,11 @@ NARROW = [torch.float16, torch.bfloat16]
 @pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize("operation", [
     lambda x, y: x + y, lambda x, y: x - y, lambda x, y: y - x, lambda x, y: x % y, lambda x, y: x ** y,
-    lambda x, y: y ** x, lambda x, y: x > y, lambda x, y: x == y, torch.fmod, lambda x, y: y / x, lambda x, y: y * x])
+    lambda x, y: y ** x, lambda x, y: x > y, lambda x, y: x == y, torch.fmod])
 def test_a_number_is_rounded_to_the_narrow_dtype_first(dtype, operation):
     x = torch.tensor([0.1, 18.12, 0.0317], dtype=dtype)
     for number in (0.1, 21.3296, 1.9931):
         rounded = torch.tensor(number, dtype=dtype).item()
-        if operation(2.0, 3.0).__class__ is float and operation(2.0, 3.0) == 6.0:
-            continue  # x * y and y * x are the same call
         assert torch.equal(operation(x, number), operation(x, rounded))
 
 
@@ -79,7 +77,7 @@ def test_the_shape_of_the_array_that_numpy_gives_is_the_callers():
 
 
 def test_casting_complex_numbers_points_to_the_caller():
-    with pytest.warns(UserWarning, match="discards the imaginary part") as caught:
-        torch.tensor([1j]).float()
-        torch.tensor([1j]).to(torch.float64)
-    assert {w.filename for w in caught} == {__file__}
+    for cast in (lambda x: x.float(), lambda x: x.to(torch.float64)):
+        with pytest.warns(UserWarning, match="discards the imaginary part") as caught:
+            cast(torch.tensor([1j]))
+        assert {w.filename for w in caught} == {__file__}

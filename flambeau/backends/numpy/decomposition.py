@@ -125,6 +125,24 @@ def _pseudoinvert(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     return np.matmul(vh.swapaxes(-1, -2).conj() * inverse[..., None, :], u.swapaxes(-1, -2).conj())
 
 
+def _least_squares(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, Any, Any, Any]:
+    vector = are_vectors(a.shape, b.shape)
+    right = b[..., None] if vector else b
+    m, n = a.shape[-2:]
+    x = np.matmul(_pseudoinvert(a, 0.0, rcond, False), right)
+    real = a.real.dtype
+    values = np.linalg.svd(a, compute_uv=False) if a.size else np.zeros((*a.shape[:-2], 0), real)
+    limit = np.asarray(rcond, real) * (values[..., :1] if values.shape[-1] else 0)
+    rank = np.asarray(np.add.reduce(values > limit, -1, dtype=np.int64))
+    residuals = np.zeros(0, real)
+    if m > n and driver != "gelsy" and (rank == n).all():
+        left = np.matmul(a, x) - right
+        residuals = np.add.reduce((left * left.conj()).real, -2)
+    return (x[..., 0] if vector else _columns(x), residuals,
+            np.zeros(0, np.int64) if driver == "gels" else rank,
+            values if driver in ("gelsd", "gelss") else np.zeros(0, real))
+
+
 def _determinant(a: Any) -> Any:
     return np.asarray(np.linalg.det(a), a.dtype)
 
@@ -235,6 +253,7 @@ def _exponentiate(a: Any) -> Any:
 
 
 PRIMITIVES: dict[str, Any] = {
+    "least_squares": _least_squares,
     "invert": _invert, "solve": _solve, "solve_triangle": _solve_triangle, "pseudoinvert": _pseudoinvert,
     "determinant": _determinant, "_cofactors": _cofactors, "sign_and_log_determinant": _sign_and_log,
     "cholesky_factor": _cholesky_factor, "solve_by_factor": _solve_by_factor, "invert_by_factor": _invert_by_factor,

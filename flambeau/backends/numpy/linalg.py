@@ -71,7 +71,8 @@ def _add_outer(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
     if input.dtype.kind == "b":
         out = np.logical_and(x[:, None], y) if alpha else np.zeros((x.size, y.size), bool)
         return np.logical_or(out, input) if beta else out
-    return _sum_of(input, lambda: np.multiply(x[:, None], y), beta, alpha)
+    # not BLAS: only the first term is left out where its factor is 0
+    return _sum_of(input, lambda: np.multiply(x[:, None], y) * _scalar(x, alpha), beta, 1)
 
 
 def _cross_product(x: Any, y: Any, dim: int) -> Any:

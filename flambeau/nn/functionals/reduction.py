@@ -8,7 +8,7 @@ from ...tensor import Tensor
 
 
 def legacy(size_average: bool | None, reduce: bool | None, reduction: str, emit_warning: bool = True,
-           stacklevel: int = 4) -> str:
+           stacklevel: int = 2) -> str:
     """The reduction that the deprecated arguments mean; `reduction` itself if they are not given."""
     if size_average is None and reduce is None:
         return reduction
