@@ -114,6 +114,8 @@ def _resample(input: Tensor, dim: int, size: int, factor: float | None, mode: st
     if n == size and (factor is None or factor == 1 or align):
         return input
     positions, taps = _taps(n, size, factor, mode, align)
+    if len(taps) > 1 and input.dtype.name == "uint8":
+        return input if n == size else _resample_bytes(input, dim, positions, taps)
     index = fn.tensor(positions, device=input.device)
     if len(taps) == 1:
         return input.index_select(dim, index[0])
@@ -125,6 +127,31 @@ def _resample(input: Tensor, dim: int, size: int, factor: float | None, mode: st
         term = input.index_select(dim, index[i]) * weight
         total = term if total is None else total + term
     return total
+
+
+def _resample_bytes(input: Tensor, dim: int, positions: list[list[int]], taps: list[list[float]]) -> Tensor:
+    """One dimension of bytes resampled in fixed point, as PyTorch does it, and rounded to bytes again."""
+    width, size = len(taps), len(taps[0])
+    merged = []  # for each output element, the weights of the input elements it mixes, each once
+    for i in range(size):
+        weights: dict[int, float] = {}
+        for row, column in zip(positions, taps, strict=True):
+            weights[row[i]] = weights.get(row[i], 0.0) + column[i]
+        merged.append(list(weights.items()) + [(0, 0.0)] * (width - len(weights)))
+    greatest = max(weight for weights in merged for _, weight in weights)
+    precision = next((p for p in range(22) if 0.5 + greatest * (2 << p) >= 1 << 15), 22)  # weights fit int16
+    index = fn.tensor([[at for at, _ in weights] for weights in merged], device=input.device)
+    shape = [1] * input.dim()
+    shape[dim] = size
+    total: Any = 1 << (precision - 1)
+    for k in range(width):
+        weight = fn.tensor([_nearest(weights[k][1] * (1 << precision)) for weights in merged], device=input.device)
+        total = total + input.index_select(dim, index[:, k]) * weight.reshape(shape)
+    return fn.bitwise_right_shift(total, precision).clamp(0, 255).to(input.dtype)
+
+
+def _nearest(x: float) -> int:
+    return int(x + 0.5 if x >= 0 else x - 0.5)
 
 
 def _taps(n: int, size: int, factor: float | None, mode: str,
