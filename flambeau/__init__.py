@@ -49,10 +49,12 @@ short, int, long = dtypes.int16, dtypes.int32, dtypes.int64
 cfloat, cdouble = dtypes.complex64, dtypes.complex128
 newaxis = None
 
-#: imported when first asked for, so that `import flambeau` stays quick
-_LAZY = ("cuda", "func", "linalg", "nn", "optim", "special", "utils", "viz", "fft", "testing", "jit", "compiler",
-         "return_types", "random", "types")
+# Users know these classes by the package's name alone: so do their reprs and pickles.
+for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format):
+    _class.__module__ = __name__
 
+#: imported when first asked for, so that `import flambeau` stays quick
+_LAZY = ("cuda", "func", "linalg", "nn", "optim", "random", "special", "viz")
 
 #: PyTorch's names for what lies elsewhere here
 _ELSEWHERE = {"_tensor_str": "tensor.printing"}
