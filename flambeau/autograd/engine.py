@@ -333,12 +333,12 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     try:
         while node is not None:
             newest = None
-            if node.run is None or node.extra is not None:
+            if node.run is None:
                 pending[node] = g
                 run.long_step(node)
             else:
                 found = node.run(node, g)
-                if not retain and node.plan.layout:
+                if not retain and node.saved0 is not None:
                     node.saved0 = FREED
                     node.saved1 = None
                 numbers = node.edge_outputs

@@ -157,6 +157,7 @@ class Node(metaclass=_NodeType):
     def _more(self) -> Extra:
         if self.extra is None:
             self.extra = Extra()
+            self.run = None  # the short way knows nothing of it
         return self.extra
 
     # ----- PyTorch's interface -----

@@ -86,7 +86,7 @@ def _multi_margin_loss(xp, input, target, weight=None, *, p=1, margin=1.0, reduc
 
 def _multi_margin_vjp(xp, g, input, target, weight, p, margin, reduction):
     over, right, scale = _excess(xp, input, target, weight, margin)
-    slope = xp.where(over > 0, 1 / over.shape[1], 0) if p == 1 else over * (2 / over.shape[1])
+    slope = (xp.where(over > 0, xp.ones_like(over), 0) if p == 1 else over * 2) / over.shape[1]
     slope = xp.where(right, -xp.sum(slope, 1, True), slope)
     if scale is not None:
         slope = slope * scale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import prod
 from typing import Any
 
@@ -54,14 +55,13 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if len(w) != len(x):
-        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got "
-                           f"{len(x)}-dimensional input of size {list(x)} instead")
+        _refuse_rank(len(w) - 2, how["stride"])
     for sizes, what, least in ((how["padding"], "negative padding", 0),
                                (how["output_padding"], "negative output_padding", 0),
-                               (how["stride"], "non-positive stride", 1),
-                               (how["dilation"], "non-positive dilation", 1)):
+                               (how["stride"], "non-positive stride", 1)):
         if min(sizes) < least:
             raise RuntimeError(f"{what} is not supported")
+    _check_dilation(how["dilation"])
     if w[0] < groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
                            f"weight of size {list(w)} instead")
@@ -88,6 +88,20 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
     if any(n < k for n, k in zip(padded, reach, strict=True)):
         raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
                            f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
+
+
+def _check_dilation(dilation: tuple[int, ...]) -> None:
+    if min(dilation) < 1:
+        got = f", but got {list(dilation)}" if min(dilation) == 0 else ""
+        raise RuntimeError(f"dilation should be greater than zero{got}")
+
+
+def _refuse_rank(rank: int, stride: tuple[int, ...]) -> None:
+    """The errors for a weight of another number of dimensions than the input's."""
+    if rank < 1:
+        raise RuntimeError("weight should have at least three dimensions")
+    raise RuntimeError(f"expected stride to be a single integer value or a list of {rank} values to match the "
+                       f"convolution dimensions, but got stride={list(stride)}")
 
 
 def _output_padding_text(how: dict[str, Any], rank: int) -> str:
@@ -125,8 +139,15 @@ def _padded(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: 
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    totals = [d * (k - 1) for d, k in zip(dilation, weight._array.shape[2:], strict=False)]
+    x, w = input._array.shape, weight._array.shape
+    if len(w) != rank + 2:
+        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
+                           f"{len(x)}-dimensional input of size {list(x)} instead")
+    _check_dilation(dilation)
+    totals = [d * (k - 1) for d, k in zip(dilation, w[2:], strict=True)]
     if any(total % 2 for total in totals):
+        warnings.warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
+                      "of the input be created", UserWarning, stacklevel=3)
         border: list[int] = []
         for total in reversed(totals):
             border += [0, total % 2]

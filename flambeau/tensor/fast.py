@@ -169,11 +169,14 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
             return fall_back(input, other)
         try:
-            r = quietly(kernel, a, b) if scalar is None or a.ndim or b.ndim else quietly(scalar, a[()], b[()])
+            if a.ndim or b.ndim:
+                r = quietly(kernel, a, b)
+            elif scalar is None:
+                r = asarray(quietly(kernel, a, b))
+            else:
+                r = asarray(quietly(scalar, a[()], b[()]))
         except (ValueError, RuntimeError):  # shapes that do not broadcast; or another thread is in there
             return fall_back(input, other)
-        if type(r) is not ndarray:
-            r = asarray(r)
         result = new(Tensor)
         result._array = r
         result._output_nr = 0

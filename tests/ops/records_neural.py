@@ -28,7 +28,7 @@ def convolutions(rank: int, transposed: bool) -> Any:
         if transposed:
             yield sample(make(1, 2, *size), make(2, 2, *(3,) * rank), stride=2, output_padding=1)
         else:
-            yield sample(make(1, 2, *size), make(2, 2, *(2,) * rank), padding="same")
+            yield sample(make(1, 2, *size), make(2, 2, *(3,) * rank), padding="same")
     return samples
 
 
@@ -128,6 +128,22 @@ record(_NN + "binary_cross_entropy", probabilities, covers=("clamp_below",))
 record(_NN + "binary_cross_entropy_with_logits", lambda make: [
     *(sample(make(3, 2), make(3, 2), reduction=r) for r in ("mean", "sum", "none")),
     sample(make(3, 2), make(3, 2), make(2, requires_grad=False), pos_weight=make(2, low=0.5, requires_grad=False))])
+
+
+def margins(make: Make) -> Iterable[Sample]:
+    for reduction in ("mean", "sum", "none"):
+        yield sample(make(4, 3), make.integers(4, high=3), reduction=reduction)
+        yield sample(make(4, 3), make.integers(4, high=3), 2, 0.7, make(3, low=0.5, requires_grad=False),
+                     reduction=reduction)
+    yield sample(make(3), make.integers(high=3))
+    yield sample(make(), make.integers(high=1))
+
+
+record(_NN + "multi_margin_loss", margins, covers=("_multi_margin_loss", "_count_classes"))
+record(_NN + "multilabel_margin_loss", lambda make: [
+    *(sample(make(4, 3), make.integers(4, 3, high=3), reduction=r) for r in ("mean", "sum", "none")),
+    sample(make(3), make.integers(3, high=3)), sample(make(), make.integers(high=1))],
+    covers=("_multilabel_margin_loss",))
 
 
 def classes(make: Make) -> Iterable[Sample]:

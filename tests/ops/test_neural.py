@@ -16,6 +16,7 @@ from tests.ops.test_products import leaf, tree
 F = torch.nn.functional
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @pytest.mark.parametrize(("result", "expected"), [
     (lambda: F.conv2d(leaf(2, 3, 5, 5), leaf(4, 3, 3, 3), leaf(4)), "Convolution(*,*,*)"),
     (lambda: F.conv2d(leaf(3, 5, 5), leaf(4, 3, 3, 3)), "SqueezeBackward1(Convolution(Unsqueeze(*),*,-))"),
