@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
-    elif not name.startswith("_"):
+    elif not name.startswith("_") and name not in functions._internal:
         try:
             found = getattr(functions, name)
         except AttributeError:
@@ -81,4 +81,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *(name for name in dir(functions) if not name.startswith("_"))})
+    return sorted({*globals(), *_LAZY, *(name for name in dir(functions)
+                                          if not name.startswith("_") and name not in functions._internal)})

@@ -13,21 +13,16 @@ from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .interface import backward, grad
 from .modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-_ABOVE = {"Function": "flambeau.tensor.custom", "Variable": "flambeau.autograd.variable",
-          "NestedIOFunction": "flambeau.tensor.custom",
-          "gradcheck": "flambeau.autograd.gradcheck", "gradgradcheck": "flambeau.autograd.gradcheck"}
-_MODULES = ("forward_ad", "function", "functional", "graph", "grad_mode", "profiler", "anomaly_mode", "variable")
+_ABOVE = {"Function": "flambeau.tensor.custom", "Variable": "flambeau.autograd.variable"}
+_MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "variable")
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        if name in _ABOVE:
-            found = globals()[name] = getattr(importlib.import_module(_ABOVE[name]), name)
-            return found
-        if name in _MODULES:
-            return importlib.import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError:
-        pass
+    if name in _ABOVE:
+        found = globals()[name] = getattr(importlib.import_module(_ABOVE[name]), name)
+        return found
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -110,7 +110,11 @@ class _Run:
 
     def long_step(self, node: Node) -> None:
         """Run one node with all it may have: hooks, several outputs, gradients to mend."""
-        found = self.run_one(node)
+        grad = grad_mode.set(False)  # hooks and users' Functions may apply operators
+        try:
+            found = self.run_one(node)
+        finally:
+            grad_mode.reset(grad)
         numbers = node.edge_outputs
         for i, next_node in enumerate(node.edges):
             if next_node is not None and found[i] is not None:
@@ -329,7 +333,6 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     last: Any = None
     held: Any = None
     token = set_state(IGNORE)
-    grad = grad_mode.set(False)
     try:
         while node is not None:
             newest = None
@@ -398,7 +401,6 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
         for leaf in leaves:
             accumulate(leaf.variable, [pop(leaf)], False)
     finally:
-        grad_mode.reset(grad)
         reset_state(token)
 
 

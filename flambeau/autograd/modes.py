@@ -14,6 +14,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class _Mode:
     """A context manager that also decorates functions, generators and classes' methods."""
 
+    __slots__ = ()
+
     def _fresh(self) -> _Mode:
         return type(self)()
 
@@ -68,6 +70,7 @@ class _Mode:
 
 class _NoArgumentMode(_Mode):
     # `@no_grad` without parentheses decorates too
+    __slots__ = ("prev",)
     prev: bool
 
     @overload
@@ -89,6 +92,8 @@ class no_grad(_NoArgumentMode):
     False
     """
 
+    __slots__ = ()
+
     def __enter__(self) -> None:
         self.prev = grad_mode.get()
         grad_mode.set(False)
@@ -106,6 +111,8 @@ class enable_grad(_NoArgumentMode):
     ...     (x * 2).requires_grad
     True
     """
+
+    __slots__ = ()
 
     def __enter__(self) -> None:
         self.prev = grad_mode.get()

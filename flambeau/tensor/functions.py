@@ -16,6 +16,7 @@ from .binding import functions_of
 
 FAMILIES = ops.FAMILIES
 _namespace = globals()
+_internal = frozenset(_namespace)  # what this file works with: no names for users
 for _key, _op in REGISTRY.items():
     _call = _namespace[_key] = functions_of(_op)
     for _other_name in _op.aliases:

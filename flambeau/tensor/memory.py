@@ -80,7 +80,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         return self._array if self._array.dtype != dtypes.BFLOAT16 else dtypes.widen(self._array)
     if self._requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    if self._array.dtype == dtypes.BFLOAT16:
+    if self._array.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16")
     return self._array[...]  # another array on that memory: its shape may be set without this tensor's changing
 

@@ -112,14 +112,14 @@ def comparing(name: str) -> Any:
 def assigning(name: str) -> Any:
     """The augmented assignment of an in-place method, `x += y`."""
     write = getattr(Tensor, name)
-    op = REGISTRY.get(name.removesuffix("_"))
-    if op is not None and op.kind == ELEMENTWISE and not op.params and len(op.inputs) == 2:
-        write = fast_binary(op, write)
 
     def method(self: Any, other: Any) -> Any:
-        return write(self, other) if type(other) is Tensor or _operand(other) else NotImplemented
+        return write(self, other) if _operand(other) else NotImplemented
 
     method.__name__ = method.__qualname__ = name
+    op = REGISTRY.get(name.removesuffix("_"))
+    if op is not None and op.kind == ELEMENTWISE and not op.params and len(op.inputs) == 2:
+        return fast_binary(op, method)
     return method
 
 
