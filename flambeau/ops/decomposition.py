@@ -38,8 +38,8 @@ def check_matrices(name: str, x: Any, letter: str = "A", square: bool = False, l
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {x.dtype.scalar_name}")
 
 
-def _square(name: str) -> Any:
-    return lambda x, *_: check_matrices(name, x, square=True)
+def _square(name: str, low: bool = False) -> Any:
+    return lambda x, *_: check_matrices(name, x, square=True, low=low)
 
 
 def _any_shape(name: str) -> Any:
@@ -488,7 +488,7 @@ linalg_svd.vjp(A=lambda xp, g0, g1, g2, U, S, Vh: _svd_back(xp, g0, g1, g2, U, S
 
 
 @op(key="linalg_matrix_exp", name="linalg_matrix_exp", node="LinalgMatrixExpBackward0",
-    check=_square("linalg.matrix_exp"), **_LINALG)
+    check=_square("linalg.matrix_exp", low=True), **_LINALG)
 def linalg_matrix_exp(xp, A):
     """The exponential of a square matrix, Σ Aᵏ / k!.
 

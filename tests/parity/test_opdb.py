@@ -25,6 +25,7 @@ from .runs import Run
 from .suite import GATING, run_check
 
 SAMPLES = int(os.environ.get("FLAMBEAU_PARITY_SAMPLES", "4"))
+THOROUGH = 30  # with fewer samples, a ledger line that excuses nothing may have missed its sample
 SHOWN = 12
 
 
@@ -78,7 +79,7 @@ def judge(name: str, failures: list[Outcome], checks: tuple[str, ...]) -> None:
     lines = [d for d in ledger() if d.concerns(name) and d.check in checks]
     new = [o for o in failures if not any(d.excuses(o) for d in lines)]
     for line in lines:
-        if not any(map(line.excuses, failures)):
+        if SAMPLES >= THOROUGH and not any(map(line.excuses, failures)):
             warnings.warn(f"torch_deviations.txt:{line.line} can go: {line.op} | {line.check}", stacklevel=1)
     if new:
         shown = [f"{o.check} {o.dtype} #{o.sample}: {o.reason}\n    {o.replay()}" for o in new[:SHOWN]]
