@@ -162,8 +162,11 @@ def _product(first: Rule, second: Rule) -> Run:
         x, y = node.saved0, node.saved1
         if x is not FREED:
             c, d, versions = x._counter, y._counter, node.versions
-            if ((c is None or c[0] == (0 if versions is None else versions[0]))
-                    and (d is None or d[0] == (0 if versions is None else versions[1]))):
+            if versions is None:
+                unchanged = (c is None or not c[0]) and (d is None or not d[0])
+            else:
+                unchanged = (c is None or c[0] == versions[0]) and (d is None or d[0] == versions[1])
+            if unchanged:
                 a, b = x._array, y._array
                 if type(g) is not ndarray:
                     a, b = a[()], b[()]

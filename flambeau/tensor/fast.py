@@ -156,6 +156,7 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
 
     save_left = tuple(code & 1 for code in codes)
     save_right = tuple(code & 2 for code in codes)
+    saves = tuple(code > 0 for code in codes)
 
     def operate(input: Any, other: Any) -> Any:
         kind = type(other)
@@ -226,22 +227,23 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         else:
             node.fix = ((a.shape, b.shape), None, False, False)
             node.run = plan.wide_run
-        if save_left[mask]:
-            node.saved0 = input
-            if save_right[mask]:
-                node.saved1 = other
-                x, y = input._counter, other._counter
-                if (x is not None and x[0]) or (y is not None and y[0]):
-                    node.versions = (x[0] if x is not None else 0, y[0] if y is not None else 0)
-            else:
-                x = input._counter
-                if x is not None and x[0]:
-                    node.versions = (x[0],)
-        elif save_right[mask]:
-            node.saved0 = other
-            y = other._counter
-            if y is not None and y[0]:
-                node.versions = (y[0],)
+        if saves[mask]:
+            if save_left[mask]:
+                node.saved0 = input
+                if save_right[mask]:
+                    node.saved1 = other
+                    x, y = input._counter, other._counter
+                    if (x is not None and x[0]) or (y is not None and y[0]):
+                        node.versions = (x[0] if x is not None else 0, y[0] if y is not None else 0)
+                else:
+                    x = input._counter
+                    if x is not None and x[0]:
+                        node.versions = (x[0],)
+            elif save_right[mask]:
+                node.saved0 = other
+                y = other._counter
+                if y is not None and y[0]:
+                    node.versions = (y[0],)
         if input._output_nr or other._output_nr:
             node.edge_outputs = (input._output_nr, other._output_nr)
         result._requires_grad = True
