@@ -18,7 +18,7 @@ from ..backends.errstate import IGNORE, reset_state, set_state
 from .accumulate import accumulate, add_arrays
 from .anomaly_mode import Anomaly, check, explain
 from .modes import grad_mode
-from .node import FREED, AccumulateGrad, Extra, Node, layer
+from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
 
 Edge = tuple[Node, int]
 
@@ -187,22 +187,15 @@ class _Run:
     def leaf(self, node: Node) -> None:
         """Finish a leaf: all its cotangents are in."""
         g = self.pending.pop(node, None)
+        if node.extra is not None:
+            g = self.before(node, node.extra, g)
         if self.targets is not None:
-            extra = node.extra
-            if extra is not None and extra.tensor_hooks:
-                g = self.before(node, extra, g)
             outputs = self.targets.get(node)
             if outputs is not None:
                 self.capture(node, outputs, g)
                 return
             if self.wanted is not None and node not in self.wanted:
                 return
-            if extra is not None and extra.tensor_hooks:
-                extra = None
-        else:
-            extra = node.extra
-            if extra is not None:
-                g = self.before(node, extra, g)
         if g is None:
             return
         if node.extra is not None and node.extra.pre_hooks:
@@ -299,12 +292,6 @@ def _materialized(node: Node, g: list[Any], tensors: bool) -> list[Any]:
             value = layer.wrap(zeros) if tensors else zeros
         full.append(value)
     return full
-
-
-class LeafHooks:
-    """How many hooks were ever put on leaves: with any, a leaf's turn comes as soon as it is ready."""
-
-    count = 0
 
 
 def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool) -> None:

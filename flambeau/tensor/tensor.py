@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd.engine import LeafHooks, run_backward
+from ..autograd.engine import run_backward
 from ..autograd.interface import backward
-from ..autograd.node import HookDict, Node, RemovableHandle, layer, revealed
+from ..autograd.node import HookDict, LeafHooks, Node, RemovableHandle, layer, revealed
 from ..devices import CPU, device
 from ..shapes import Size, as_size
 

@@ -130,3 +130,15 @@ def test_hooks_see_gradients_with_history_under_create_graph():
     first, = torch.autograd.grad(y, x, create_graph=True)  # 2 x^2
     second, = torch.autograd.grad(first, x)
     assert (first.item(), second.item()) == (18.0, 12.0)
+
+
+def test_hooks_on_a_leafs_own_node_run():
+    order = []
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    node = y.grad_fn.next_functions[0][0]
+    node.register_prehook(lambda outs: order.append("before"))
+    node.register_hook(lambda ins, outs: order.append((len(ins), outs[0].tolist())))
+    y.sum().backward()
+    assert order == ["before", (0, [3.0, 3.0])]
+    assert x.grad.tolist() == [3.0, 3.0]
