@@ -54,13 +54,15 @@ for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format)
     _class.__module__ = __name__
 
 #: imported when first asked for, so that `import flambeau` stays quick
-_LAZY = ("cuda", "func", "linalg", "nn", "optim", "random", "special", "viz")
+_LAZY = ("cuda", "func", "functorch", "linalg", "nn", "optim", "profiler", "random", "special", "testing", "utils", "viz")
 
 #: PyTorch's names for what lies elsewhere here
 _ELSEWHERE = {"_tensor_str": "tensor.printing"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "vmap":
+        return importlib.import_module(f"{__name__}.func").vmap
     if name in _ELSEWHERE:
         return importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}")
     if name in _LAZY:
@@ -81,5 +83,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *(name for name in dir(functions)
+    return sorted({*globals(), *_LAZY, "vmap", *(name for name in dir(functions)
                                           if not name.startswith("_") and name not in functions._internal)})

@@ -35,9 +35,12 @@ class TorchFinder(MetaPathFinder):
     def find_spec(self, fullname: str, path: Sequence[str] | None = None,
                   target: ModuleType | None = None) -> ModuleSpec | None:
         """The spec of an aliased module, None for any other name."""
-        if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
+        if fullname.partition(".")[0] == "functorch":  # a package of its own beside torch
+            module = _flambeau_module(f"{_ALIAS}.{fullname}")
+        elif fullname == _ALIAS or fullname.startswith(_ALIAS + "."):
+            module = _flambeau_module(fullname)
+        else:
             return None
-        module = _flambeau_module(fullname)
         if module is None:
             raise ModuleNotFoundError(f"flambeau has no module {_home_name(fullname)!r}, which {fullname!r} "
                                       "stands for while torch means flambeau", name=fullname)
@@ -112,7 +115,7 @@ def uninstall() -> None:
         return
     sys.meta_path.remove(_finder)
     _finder = None
-    for name in [name for name in sys.modules if name == _ALIAS or name.startswith(_ALIAS + ".")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in (_ALIAS, "functorch")]:
         del sys.modules[name]
     config.module_name = _HOME
     vars(importlib.import_module(_HOME))["__version__"] = __version__

@@ -257,7 +257,7 @@ def _converted(array: np.ndarray, to: np.dtype) -> np.ndarray:
     if array.dtype.kind == "f" and to.kind in "iu" and to.itemsize < 4:
         # as PyTorch does, by the processor's conversion to int32, whose low bits remain
         array = array.astype(np.int32)
-    return array.astype(to)
+    return array.astype(to, order="C" if 0 in array.strides else "K")  # "K" would put expanded dimensions last
 
 
 _type = type  # `finfo` and `iinfo` take an argument of that name

@@ -13,8 +13,38 @@ from contextvars import ContextVar
 #: can also be changed
 special = [0]
 
+
+class Transform:
+    """A function that is being run under `func.grad`, `vmap` or their kin.
+
+    Attributes:
+        kind: "grad" (reverse mode), "jvp" or "vmap".
+        inputs: the identities of what the function's inputs are views of: it may write to them.
+    """
+
+    __slots__ = ("inputs", "kind")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.inputs: set[int] = set()
+
+
+#: [how many transforms are running functions, over all threads]
+transforms = [0]
+#: those that this thread is in, outermost first
+transforming: ContextVar[tuple[Transform, ...]] = ContextVar("transforming", default=())
+
 grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
+#: whether tangents are pushed along in this thread
+forward_mode: ContextVar[bool] = ContextVar("forward_mode", default=True)
 inference: ContextVar[bool] = ContextVar("inference_mode", default=False)
+#: what grad mode was set to under inference mode, where `grad_mode` stays off whatever is asked for
+grad_asked: ContextVar[bool] = ContextVar("grad_mode_asked", default=False)
+
+
+def set_grad(enabled: bool) -> None:
+    """Set grad mode: what operators read, or under inference mode only what is told of it."""
+    (grad_asked if inference.get() else grad_mode).set(enabled)
 
 
 def is_grad_enabled() -> bool:
@@ -24,7 +54,7 @@ def is_grad_enabled() -> bool:
     >>> torch.is_grad_enabled()
     True
     """
-    return grad_mode.get()
+    return (grad_asked if inference.get() else grad_mode).get()
 
 
 def is_inference_mode_enabled() -> bool:

@@ -25,10 +25,11 @@ LAYERS: list[list[str]] = [
     ["func", "viz", "linalg", "special", "fft", "cuda", "random"],
     # PyTorch keeps these names in autograd; what they are made of lies above it
     ["autograd.forward_ad", "autograd.function", "autograd.functional", "autograd.gradcheck", "autograd.graph",
-     "autograd.variable"],
+     "autograd.handwritten", "autograd.profiler", "autograd.variable", "profiler"],
     ["nn"],
+    ["functorch"],
     ["optim"],
-    ["utils"],
+    ["utils", "testing"],
     [""],  # the package itself: the public names
     ["alias", "demo", "cli", "__main__"],
 ]

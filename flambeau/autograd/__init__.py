@@ -7,14 +7,23 @@ above when first asked for.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .interface import backward, grad
 from .modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-_ABOVE = {"Function": "flambeau.tensor.custom", "Variable": "flambeau.autograd.variable"}
-_MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "variable")
+_ABOVE = {"_unsafe_preserve_version_counter": "flambeau.autograd.versions",
+          "enforce_grad_layout_policy": "flambeau.autograd.policies",
+          "is_multithreading_enabled": "flambeau.autograd.policies",
+          "set_multithreading_enabled": "flambeau.autograd.policies",
+          "Function": "flambeau.tensor.custom", "SavedTensor": "flambeau.autograd.saved",
+          "Variable": "flambeau.autograd.variable",
+          "_profiler_enabled": "flambeau.autograd.profiler", "kineto_available": "flambeau.autograd.profiler",
+          "gradcheck": "flambeau.autograd.gradcheck", "gradgradcheck": "flambeau.autograd.gradcheck"}
+_MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "profiler",
+            "profiler_util", "variable")
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +34,17 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
+
+class _Autograd(type(sys)):  # type: ignore[misc]
+    """This package: `gradcheck` is a module of it, but the name is the function's, however it was imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "gradcheck" and isinstance(value, type(sys)):
+            value = value.gradcheck
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Autograd
 
 __all__ = ["backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad", "set_detect_anomaly",
            "set_grad_enabled"]

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from .node import layer
+from ..devices import contiguous_format
+from .layer import layer
+from .policies import keeps_layout
 
 _lock = threading.Lock()
 _add = np.add
@@ -33,36 +35,65 @@ def add_arrays(a: Any, b: Any) -> Any:
         return dtypes.to_bfloat16(dtypes.widen(a) + dtypes.widen(b))
 
 
-def accumulate(variable: Any, box: list[Any], tensors: bool) -> None:
+def _is_dense(a: np.ndarray) -> bool:
+    """Whether the elements fill a stretch of memory, in whatever order."""
+    if a.flags.forc:
+        return True
+    filled = a.itemsize
+    for stride, n in sorted((t, n) for t, n in zip(a.strides, a.shape, strict=True) if n != 1):
+        if stride != filled:
+            return False
+        filled *= n
+    return True
+
+
+def _lies_well(g: np.ndarray, a: np.ndarray) -> bool:
+    """Whether a gradient lies in memory as it should: as its leaf where that is dense, else row by row."""
+    if a.__class__ is not np.ndarray or not _is_dense(a):
+        return bool(g.flags.c_contiguous)
+    return all(n == 1 or s == t for n, s, t in zip(a.shape, g.strides, a.strides, strict=True)) or not a.size
+
+
+def _copied(g: Any, variable: Any) -> Any:
+    """A gradient's copy, recorded as one, that lies in memory as a gradient of its leaf should."""
+    a = variable._array
+    if g._array.__class__ is not np.ndarray or not _is_dense(a):
+        return g.clone(memory_format=contiguous_format)
+    return layer.functions.empty_like(variable, dtype=g.dtype).detach().copy_(g)
+
+
+def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> None:
     """variable.grad += g, in place where `.grad` exists and no graph is being made of it.
 
     Args:
         variable: a leaf tensor.
         box: its cotangent, alone in a list, so that who calls need not refer to it: an array, or a
             tensor if `tensors`. An array that nobody else refers to becomes the gradient; another is copied.
+        hold: how many others refer to the array who shall see what becomes of it.
     """
+    if not variable._requires_grad:  # no longer: it was detached in place since
+        return
     g = box.pop()
+    if not variable._requires_grad:
+        return  # it was told so after the graph was made
     post = variable._post_accumulate_hooks
     with _lock:
         held = variable._grad
         if tensors:
-            if held is None:
-                variable._grad = g if g._requires_grad else g.clone()
-            else:
-                variable._grad = held + g
+            variable._grad = _copied(g, variable) if held is None else held + g
         elif held is None:
-            if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _ALONE and g.base is None and g.flags.owndata
-                    and g.flags.writeable):
+            if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _ALONE + hold and g.base is None and g.flags.owndata
+                    and g.flags.writeable and (g.strides == variable._array.strides or _lies_well(g, variable._array)
+                                              or not keeps_layout())):
                 mine = g
             elif type(g) is not np.ndarray:
                 mine = np.asarray(g)
+            elif _is_dense(variable._array):
+                mine = np.empty_like(variable._array, g.dtype)
+                mine[...] = g
             else:
-                mine = np.array(g, order="K", copy=True, subok=False)
-                if 0 in mine.strides and mine.size > 1:
-                    mine = np.ascontiguousarray(mine)
+                mine = np.array(g, order="C", copy=True, subok=False)
             variable._grad = layer.wrap(mine)
-        elif held._requires_grad:
-            variable._grad = layer.wrap(add_arrays(held._array, g))
         else:
             target = held._array
             if target.dtype.kind == "V":
@@ -78,4 +109,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool) -> None:
                 counter[0] += 1
     if post:
         for hook in list(post.values()):
-            hook(variable)
+            returned = hook(variable)
+            if isinstance(returned, layer.tensor_class):
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            if returned is not None:
+                raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")

@@ -5,15 +5,21 @@ While it is on, every operator takes the general way, which notes the caller's s
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
+from ..callers import outside
 from ..modes import special
 
-_TRACEBACK = "traceback_"
+_TRACEBACK, _PARENT = "traceback_", "parent_"
+
+#: the node whose rules run in this thread: nodes that are made meanwhile are part of its gradient
+evaluated: ContextVar[Any] = ContextVar("evaluated_node", default=None)
 
 
 class Anomaly:
@@ -88,23 +94,42 @@ class detect_anomaly:
 
 
 def remember(node: Any) -> None:
-    """Note where a node was made: the caller's stack, without this library's own frames."""
+    """Note where a node was made: the caller's stack, without this library's own last frames; and for which node."""
     frames = traceback.extract_stack()
     here = __file__.replace("\\", "/").rsplit("/", 2)[0]
     while len(frames) > 1 and frames[-1].filename.replace("\\", "/").startswith(here):
         frames.pop()
     node.metadata[_TRACEBACK] = traceback.format_list(frames)
+    parent = evaluated.get()
+    if parent is not None:
+        node.metadata[_PARENT] = parent
 
 
 def explain(node: Any) -> None:
-    """Warn of an error in a node, showing where it was made."""
+    """Warn of an error in a node, showing where it was made, and where each node was whose gradient it is part of."""
     made = node.metadata.get(_TRACEBACK)
     if made is None:
-        text = ("No forward pass information available. Enable detect anomaly during forward pass for more "
-                "information.")
+        _warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
+              "forward pass for more information.")
     else:
-        text = "Traceback of forward call that caused the error:\n" + "".join(made)
-    warnings.warn(f"Error detected in {node.name()}. {text}", UserWarning, stacklevel=2)
+        _warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n" + "".join(made))
+    parent = node.metadata.get(_PARENT)
+    while parent is not None:
+        made = parent.metadata.get(_TRACEBACK)
+        said = f"\n\nPrevious calculation was induced by {parent.name()}. "
+        if made is None:
+            _warn(said + "No forward pass information available.")
+        else:
+            _warn(said + "Traceback of forward call that induced the previous calculation:\n" + "".join(made))
+        parent = parent.metadata.get(_PARENT)
+
+
+def _warn(text: str) -> None:
+    """Warn; where warnings are errors, print it: the error that it explains is on its way."""
+    try:
+        warnings.warn(text, UserWarning, stacklevel=outside())
+    except UserWarning:
+        print(f"UserWarning: {text}", file=sys.stderr)
 
 
 def check(node: Any, found: Any) -> None:

@@ -6,8 +6,10 @@ recording of every rule, flow under `create_graph`. The rules are the same lines
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar, Token
 from heapq import heappop, heappush, heapreplace
+from itertools import count
 from operator import attrgetter
 from typing import Any
 
@@ -15,10 +17,12 @@ import numpy as np
 from numpy import ndarray
 
 from ..backends.errstate import IGNORE, reset_state, set_state
+from ..modes import special
 from .accumulate import accumulate, add_arrays
-from .anomaly_mode import Anomaly, check, explain
+from .anomaly_mode import Anomaly, check, evaluated, explain
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
+from .timeline import recording
 
 Edge = tuple[Node, int]
 
@@ -45,8 +49,32 @@ def _reachable(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, int]]:
             elif next_node not in seen:
                 seen.add(next_node)
                 found.append(next_node)
+    if Node.renumbered:
+        return _unlocked(found), waiting
     found.sort(key=_by_birth, reverse=True)
     return found, waiting
+
+
+def _unlocked(nodes: list[Node]) -> list[Node]:
+    """The nodes, each after all that lead to it, and among those that could be next the one with the highest number."""
+    locks: dict[Node, int] = dict.fromkeys(nodes, 0)
+    for node in nodes:
+        for next_node in node.edges:
+            if next_node in locks:
+                locks[next_node] += 1
+    free = [(-node.seq, i, node) for i, node in enumerate(nodes) if not locks[node]]
+    free.sort()
+    places = {node: i for i, node in enumerate(nodes)}
+    order = []
+    while free:
+        _, _, node = heappop(free)
+        order.append(node)
+        for next_node in node.edges:
+            if next_node in locks:
+                locks[next_node] -= 1
+                if not locks[next_node]:
+                    heappush(free, (-next_node.seq, places[next_node], next_node))
+    return order
 
 
 def _wanted(order: list[Node], targets: set[Node]) -> set[Node]:
@@ -67,8 +95,13 @@ class _Run:
     targets: dict[Node, list[int]] | None = None  # node -> its outputs to capture
     wanted: set[Node] | None = None  # the nodes that lead to a target
     captured: dict[Edge, Any]
+    reachable: set[Node] | None = None  # found when first asked for
+    number = 0  # given when first asked for
+    entered: Token[_Run | None] | None = None
+    callbacks: list[Callable[[], Any]] | None = None  # to be called when all is done
 
-    def __init__(self, retain: bool, create: bool) -> None:
+    def __init__(self, roots: Sequence[Edge], retain: bool, create: bool) -> None:
+        self.roots = roots
         self.retain = retain
         self.create = create
         self.pending: dict[Node, Any] = {}
@@ -108,9 +141,19 @@ class _Run:
                 heappush(self.found_heap, (-node.seq, node))
         self.deliver(node, output, g)
 
+    def is_wanted(self, node: Node | None) -> bool:
+        """Whether what arrives at a node is asked for, or leads to what is."""
+        return node is not None and (self.wanted is None or node in self.wanted or node in (self.targets or ()))
+
+    def is_root(self, node: Node) -> bool:
+        """Whether the pass begins at a node."""
+        return any(root is node for root, _ in self.roots)
+
     def long_step(self, node: Node) -> None:
         """Run one node with all it may have: hooks, several outputs, gradients to mend."""
         grad = grad_mode.set(False)  # hooks and users' Functions may apply operators
+        if self.entered is None:
+            self.entered = _current.set(self)  # until the end of the pass
         try:
             found = self.run_one(node)
         finally:
@@ -127,37 +170,53 @@ class _Run:
         """One node's hooks, rules, hooks; None where nothing beyond it is wanted."""
         g = self.pending.pop(node, None)
         extra = node.extra
-        if extra is not None:
-            g = self.before(node, extra, g)
-        if self.targets is not None:
+        if self.targets is None:
+            if extra is not None:
+                g = self.before(node, extra, g)
+        else:
+            wanted = self.wanted is None or node in self.wanted
             outputs = self.targets.get(node)
-            if outputs is not None:
-                self.capture(node, outputs, g)
-            if self.wanted is not None and node not in self.wanted:
+            if not wanted and outputs is None:
+                if extra is not None and self.is_root(node):
+                    self.before(node, extra, g)  # a root's hooks see its cotangent whatever is wanted
                 return None
+            if wanted and outputs is not None:
+                self.capture(node, outputs, g)  # before its hooks, as in PyTorch
+            if extra is not None:
+                g = self.before(node, extra, g)
+            if not wanted:
+                self.capture(node, outputs or (), g)
+                return None
+        if extra is not None and extra.pre_hooks:
+            g = self.prehooks(node, extra, g)
         if g is None:
             found: Any = (None,) * len(node.edges)
             if node.runs_undefined:
                 found = node.vjp(None, self.create)
         else:
-            if extra is not None and extra.pre_hooks:
-                g = self.prehooks(node, extra, g)
-            if node.outputs is not None and node.materializes:
-                g = _materialized(node, g, self.create)
-            found = self.watched(node, g) if Anomaly.enabled else node.vjp(g, self.create)
-            if not self.retain:
-                node.release()
+            full = _materialized(node, g, self.create) if node.outputs is not None and node.materializes else g
+            found = self.watched(node, full) if special[0] else node.vjp(full, self.create)
+            del full
         if extra is not None and extra.post_hooks:
+            if self.wanted is not None and node.materializes:  # hooks do not see what nobody wants
+                found = [x if self.is_wanted(child) else None for x, child in zip(found, node.edges, strict=True)]
             found = self.posthooks(node, extra, found, g)
+        if not self.retain:
+            node.release()
         return found
 
     def watched(self, node: Node, g: Any) -> Any:
-        """A node's rules in anomaly mode: an error shows where the node was made."""
+        """A node's rules, in anomaly mode if that is on: then an error shows where the node was made."""
+        if not Anomaly.enabled:
+            return node.vjp(g, self.create)
+        inside = evaluated.set(node)
         try:
             found = node.vjp(g, self.create)
         except Exception:
             explain(node)
             raise
+        finally:
+            evaluated.reset(inside)
         check(node, found)
         return found
 
@@ -187,22 +246,27 @@ class _Run:
     def leaf(self, node: Node) -> None:
         """Finish a leaf: all its cotangents are in."""
         g = self.pending.pop(node, None)
-        if node.extra is not None:
-            g = self.before(node, node.extra, g)
+        outputs = None
         if self.targets is not None:
             outputs = self.targets.get(node)
-            if outputs is not None:
-                self.capture(node, outputs, g)
+            if outputs is None and self.wanted is not None and node not in self.wanted:
+                if node.extra is not None and self.is_root(node):
+                    self.before(node, node.extra, g)
                 return
-            if self.wanted is not None and node not in self.wanted:
-                return
+        if node.extra is not None:
+            g = self.before(node, node.extra, g)
+        if outputs is not None:
+            self.capture(node, outputs, g)
+            return
         if g is None:
             return
         if node.extra is not None and node.extra.pre_hooks:
             g = self.prehooks(node, node.extra, g)
         if node.extra is not None and node.extra.post_hooks:
             kept = _as_tensor(g, self.create)
-            node.vjp(g, self.create)
+            box = [g]
+            del g
+            accumulate(node.variable, box, self.create, 1)  # type: ignore[attr-defined]
             for hook in list(node.extra.post_hooks.values()):
                 hook((), (kept,))
         else:
@@ -210,10 +274,26 @@ class _Run:
             del g
             node.vjp(box, self.create)
 
-    def capture(self, node: Node, outputs: list[int], g: Any) -> None:
+    def capture(self, node: Node, outputs: Sequence[int], g: Any) -> None:
         for output in outputs:
             value = g[output] if g is not None and node.outputs is not None else g
             self.captured[node, output] = value
+
+    def executes(self, node: Node) -> bool:
+        """Whether this pass runs a node, or captures what arrives there."""
+        if self.reachable is None:
+            order, leaves = _reachable(self.roots)
+            self.reachable = {*order, *leaves}
+        if node not in self.reachable:
+            return False
+        if self.wanted is None:
+            return True
+        if node in (self.targets or ()):
+            if node.is_leaf:
+                raise RuntimeError("A leaf node was passed to _will_engine_execute_node but we are currently running "
+                                   "autograd.grad(). This is currently not supported.")
+            return True
+        return node in self.wanted
 
     # ----- hooks: they see tensors -----
 
@@ -226,15 +306,14 @@ class _Run:
                 shown = None if values[output] is None else _as_tensor(values[output], self.create)
                 returned = hook(shown)
                 if returned is not None:
-                    values[output] = _checked(shown, returned, self.create)
+                    values[output] = _checked(hook, shown, returned, self.create)
                 elif shown is not None:
                     values[output] = shown if self.create else shown._array
         for output, reference in (extra.retained or {}).items():
             tensor = reference()
             if tensor is not None and values[output] is not None:
                 kept = _as_tensor(values[output], self.create)
-                if not self.create:
-                    kept = layer.wrap(np.array(kept._array, copy=True))
+                kept = kept.clone() if self.create else layer.wrap(np.array(kept._array, copy=True))
                 tensor._grad = kept if tensor._grad is None else tensor._grad + kept
         if several:
             return values if any(v is not None for v in values) else None
@@ -242,13 +321,16 @@ class _Run:
 
     def prehooks(self, node: Node, extra: Extra, g: Any) -> Any:
         several = node.outputs is not None
-        shown = tuple(None if v is None else _as_tensor(v, self.create) for v in (g if several else (g,)))
+        given = (g if g is not None else (None,) * len(node.outputs or ())) if several else (g,)
+        shown = tuple(None if v is None else _as_tensor(v, self.create) for v in given)
         for hook in list((extra.pre_hooks or {}).values()):
             returned = hook(shown)
             if returned is not None:
                 shown = returned if isinstance(returned, tuple) else (returned,)
         values = [None if v is None else v if self.create else v._array for v in shown]
-        return values if several else values[0]
+        if several:
+            return values if any(v is not None for v in values) else None
+        return values[0]
 
     def posthooks(self, node: Node, extra: Extra, found: Any, g: Any) -> Any:
         several = node.outputs is not None
@@ -270,15 +352,17 @@ def _as_tensor(value: Any, tensors: bool) -> Any:
     return value if tensors else layer.wrap(np.asarray(value))
 
 
-def _checked(before: Any, returned: Any, tensors: bool) -> Any:
+def _checked(hook: Any, before: Any, returned: Any, tensors: bool) -> Any:
     """What a tensor hook returned, if it may stand for the cotangent it was given."""
+    if before is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if not isinstance(returned, layer.tensor_class):
         raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")
-    if before is not None:
-        if returned._array.dtype != before._array.dtype:
-            raise RuntimeError(f"hook has changed the type of value (was {before.type()} got {returned.type()})")
-        if returned._array.shape != before._array.shape:
-            raise RuntimeError("hook has changed the size of value")
+    name = getattr(hook, "__name__", "<unknown>")
+    if returned._array.dtype != before._array.dtype:
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was {before.type()} got {returned.type()})")
+    if returned._array.shape != before._array.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
     return returned if tensors else returned._array
 
 
@@ -300,7 +384,7 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     The newest pending node has all its cotangents: whatever else could send it one is newer
     still, hence done. So no node is visited beforehand. Leaves accumulate at the end.
     """
-    run = _Run(retain, False)
+    run = _Run(roots, retain, False)
     pending, owned, heap, leaves = run.pending, run.owned, run.found_heap, run.found_leaves
     discover = run.discover
     get, pop, add = pending.get, pending.pop, np.add
@@ -385,14 +469,41 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
             else:
                 node = newest
         found = g = x = summed = total = held = None
+        node = None
         for leaf in leaves:
             accumulate(leaf.variable, [pop(leaf)], False)
+        if run.callbacks:
+            _finish(run)
+    except BaseException:
+        if node is not None:
+            _accumulate_finished(roots, node, pending, leaves)
+        raise
     finally:
+        if run.entered is not None:
+            _current.reset(run.entered)
         reset_state(token)
 
 
+def _accumulate_finished(roots: Sequence[Edge], failed: Node, pending: dict[Node, Any], leaves: list[Node]) -> None:
+    """After an error in a node, accumulate into the leaves that only nodes before it lead to."""
+    order, _ = _reachable(roots)
+    waiting = {leaf for node in order if node.seq <= failed.seq for leaf in node.edges}
+    for leaf in leaves:
+        if leaf not in waiting:
+            accumulate(leaf.variable, [pending.pop(leaf)], False)  # type: ignore[attr-defined]
+
+
+def _run_to_do(roots: Sequence[Edge], retain: bool, tensors: bool) -> _Run:
+    if recording() is None:
+        return _Run(roots, retain, tensors)
+    from .timed_run import TimedRun
+
+    return TimedRun(roots, retain, tensors)
+
+
 def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bool, create: bool,
-                 targets: Sequence[Edge] | None = None, accumulate: bool = False) -> dict[Edge, Any]:
+                 targets: Sequence[Edge] | None = None, accumulate: bool = False,
+                 tensors: bool = False) -> dict[Edge, Any]:
     """Send cotangents from the roots to the leaves.
 
     Args:
@@ -401,15 +512,21 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         retain: keep what the nodes saved.
         create: record the rules, so that the gradients can be differentiated.
         targets: the only places whose gradients are wanted; they are returned. None: all leaves accumulate.
-        accumulate: leaves among the targets accumulate into `.grad` as well, and are not returned.
+        accumulate: nothing is returned: leaves among the targets accumulate into `.grad`, other nodes run.
+        tensors: run the rules on tensors though nothing is recorded: for batches, and for tangents to flow.
 
     Returns:
         The gradients captured at the targets: arrays, or tensors if `create`.
     """
-    if targets is None and not create and not LeafHooks.count and not Anomaly.enabled:
+    if _current.get() is not _admitted.get():
+        return _nested(roots, cotangents, retain=retain, create=create, targets=targets, accumulate=accumulate,
+                       tensors=tensors)
+    tensors = tensors or create
+    if targets is None and not tensors and not LeafHooks.count and not (
+            special[0] and (Anomaly.enabled or recording() is not None)):
         _run_plainly(roots, cotangents, retain)
         return {}
-    run = _Run(retain, create)
+    run = _run_to_do(roots, retain, tensors)
     run.captured = {}
     order, run.waiting = _reachable(roots)
     if targets is not None:
@@ -417,25 +534,59 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         ends: set[Node] = set()
         for node, output in targets:
             ends.add(node)
-            if not (accumulate and node.is_leaf):
+            if not accumulate:
                 run.targets.setdefault(node, []).append(output)
         run.wanted = _wanted(order, ends)
         if accumulate:
-            run.wanted |= {node for node in ends if node.is_leaf}
+            run.wanted |= ends
     for (node, output), g in zip(roots, cotangents, strict=True):
-        run.deliver(node, output, g if create else g._array)
+        run.deliver(node, output, g if tensors else g._array)
     token = set_state(IGNORE)
     grad = grad_mode.set(create)
+    entered = run.entered = _current.set(run)
     try:
         for node, left in list(run.waiting.items()):
             if not left:
                 run.leaf(node)
         for node in order:
             run.step(node)
+        if run.callbacks:
+            _call_back(run)
     finally:
+        _current.reset(entered)
         grad_mode.reset(grad)
         reset_state(token)
     return run.captured
+
+
+def _nested(*args: Any, **kwargs: Any) -> dict[Edge, Any]:
+    """A pass that was asked for within another."""
+    from .reentrant import nested
+
+    def begin() -> dict[Edge, Any]:
+        admitted = _admitted.set(_current.get())
+        try:
+            return run_backward(*args, **kwargs)
+        finally:
+            _admitted.reset(admitted)
+
+    return nested(begin)
+
+
+def _finish(run: _Run) -> None:
+    """Call what was to be called when the pass is done, with the pass for the current one and grad mode off."""
+    grad = grad_mode.set(False)
+    entered = _current.set(run)
+    try:
+        _call_back(run)
+    finally:
+        _current.reset(entered)
+        grad_mode.reset(grad)
+
+
+def _call_back(run: _Run) -> None:
+    for callback in run.callbacks or ():  # which may grow meanwhile
+        callback()
 
 
 def run_node(node: Node, cotangents: Sequence[Any]) -> list[Any]:
@@ -444,7 +595,7 @@ def run_node(node: Node, cotangents: Sequence[Any]) -> list[Any]:
     expected = len(node.outputs) if node.outputs is not None else 1
     if len(cotangents) != expected:
         raise TypeError(f"{node.name()} expected {expected} arguments, got {len(cotangents)} instead")
-    run = _Run(True, True)
+    run = _Run((), True, True)
     g: Any = list(cotangents) if several else cotangents[0]
     extra = node.extra
     if extra is not None:
@@ -461,3 +612,57 @@ def run_node(node: Node, cotangents: Sequence[Any]) -> list[Any]:
     if extra is not None and extra.post_hooks:
         found = run.posthooks(node, extra, found, g)
     return list(found)
+
+
+# ----- what hooks may ask of the pass that calls them ------------------------------------
+
+
+_current: ContextVar[_Run | None] = ContextVar("backward_pass", default=None)
+_admitted: ContextVar[_Run | None] = ContextVar("pass_around_this_one", default=None)
+_next_pass = count().__next__
+
+
+def current_pass() -> int:
+    """The number of the backward pass that runs in this thread; -1 where none does."""
+    run = _current.get()
+    if run is None:
+        return -1
+    if not run.number:
+        run.number = 1 + _next_pass()
+    return run.number
+
+
+def queue_callback(callback: Callable[[], Any]) -> None:
+    """Have something called when the backward pass that runs in this thread is done.
+
+    Raises:
+        RuntimeError: none does.
+    """
+    run = _current.get()
+    if run is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    if run.callbacks is None:
+        run.callbacks = []
+    run.callbacks.append(callback)
+
+
+def executes(node: Node) -> bool:
+    """Whether the backward pass that runs in this thread runs a node.
+
+    Raises:
+        RuntimeError: none does.
+    """
+    run = _current.get()
+    if run is None:
+        raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
+    return run.executes(node)
+
+
+def reaches_all_leaves() -> bool:
+    """Whether no backward pass that runs in this thread was asked for certain tensors' gradients only."""
+    run = _current.get()
+    while isinstance(run, _Run):
+        if run.wanted is not None:
+            return False
+        run = None if run.entered is None else run.entered.old_value
+    return True

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from ..tensor.custom import Function, FunctionCtx, FunctionNode, once_differentiable
+from ..tensor.custom import Function, FunctionCtx, FunctionMeta, FunctionNode, once_differentiable
+
+
+class InplaceFunction(Function):
+    """A Function of old; Functions that write to their inputs need no class of their own."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+for _class in (Function, FunctionCtx, FunctionMeta):
+    _class.__module__ = __name__
 
 BackwardCFunction = FunctionNode
 
-__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import dtypes
+from ..modes import special, transforming, transforms
+from ..shapes import Size
 from .engine import run_backward
+from .layer import layer
 from .modes import enable_grad
-from .node import AccumulateGrad, Node, layer
+from .node import AccumulateGrad, Node
 
 
-class GradientEdge(tuple):
+class GradientEdge(NamedTuple):
     """A place in the graph: a node and the number of one of its outputs."""
 
-    __slots__ = ()
-
-    def __new__(cls, node: Node, output_nr: int = 0, ownership_token: Any = None) -> GradientEdge:
-        return tuple.__new__(cls, (node, output_nr, ownership_token))
-
-    node = property(lambda self: self[0])
-    output_nr = property(lambda self: self[1])
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
 
 
 def _as_sequence(value: Any) -> tuple[Any, ...]:
@@ -38,36 +39,55 @@ def edge(x: Any) -> tuple[Node, int]:
     return layer.gradient_edge(x), x._output_nr
 
 
+def _shown_at(x: Any) -> tuple[tuple[int, ...], np.dtype] | None:
+    """Shape and dtype of what flows at a root; None where only an edge is known, and nobody noted them."""
+    if not isinstance(x, GradientEdge):
+        return x._array.shape, x._array.dtype
+    node, number = x[0], x[1]
+    if isinstance(node, AccumulateGrad):
+        return node.variable._array.shape, node.variable._array.dtype
+    if node.outputs is not None:
+        return node.outputs[number]
+    return None if node.extra is None or node.extra.shown is None else node.extra.shown.get(number)
+
+
 def _implicit_or_given(outputs: Sequence[Any], gradients: Sequence[Any], batched: bool = False) -> list[Any]:
     """One cotangent for each output: as given, checked; ones for a scalar."""
     found = []
     for i, (out, g) in enumerate(zip(outputs, gradients, strict=True)):
-        if isinstance(g, layer.tensor_class):
+        known = _shown_at(out)
+        if isinstance(g, layer.tensor_class) and known is None:
+            found.append(g)
+        elif isinstance(g, layer.tensor_class):
             shape = g._array.shape[1:] if batched else g._array.shape
-            wanted = out._array.shape
+            wanted, dtype = known  # type: ignore[misc]
             if shape != wanted:
                 if batched:
                     raise RuntimeError(
                         "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
                         "batch dimension. The sizes of the remaining dimensions are expected to match the shape of "
                         f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
-                        f"{g.shape} and output[{i}] has a shape of {out.shape}. If you only want some tensors in "
+                        f"{g.shape} and output[{i}] has a shape of {Size(wanted)}. If you only want some tensors in "
                         "`grad_output` to be considered batched, consider using vmap.")
                 raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] "
-                                   f"has a shape of {out.shape}.")
-            if (out._array.dtype.kind == "c") != (g._array.dtype.kind == "c"):
+                                   f"has a shape of {Size(wanted)}.")
+            if (dtype.kind == "c") != (g._array.dtype.kind == "c"):
                 raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same "
                                    f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and "
-                                   f"output[{i}] has a dtype of {out.dtype}.")
+                                   f"output[{i}] has a dtype of {dtypes.of(dtype)}.")
             found.append(g)
         elif g is None:
-            if out._requires_grad:
-                if out._array.size != 1:
+            if isinstance(out, GradientEdge) or out._requires_grad:
+                if known is None:
+                    raise RuntimeError("grad can be implicitly created only for outputs whose shape is known: give "
+                                       "grad_outputs, or the edge that get_gradient_edge() finds")
+                if prod(known[0]) != 1:
                     raise RuntimeError("grad can be implicitly created only for scalar outputs")
-                if out._array.dtype.kind == "c":
+                if known[1].kind == "c":
                     raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
-                                       f"{out.dtype}")
-                found.append(layer.functions.ones_like(out.detach()))
+                                       f"{dtypes.of(known[1])}")
+                found.append(layer.functions.ones(known[0], dtype=dtypes.of(known[1]))
+                             if isinstance(out, GradientEdge) else layer.functions.ones_like(out.detach()))
             else:
                 found.append(None)
         else:
@@ -78,10 +98,11 @@ def _implicit_or_given(outputs: Sequence[Any], gradients: Sequence[Any], batched
 def _roots(tensors: Sequence[Any], cotangents: Sequence[Any]) -> tuple[list[tuple[Node, int]], list[Any]]:
     roots, seeds = [], []
     for i, (x, g) in enumerate(zip(tensors, cotangents, strict=True)):
-        if not isinstance(x, GradientEdge) and not x._requires_grad:
+        if not isinstance(x, GradientEdge) and (not x._requires_grad or edge(x)[0] is None):
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
-        if g is not None and not isinstance(x, GradientEdge) and g._array.dtype != x._array.dtype:
-            g = g.to(x.dtype)
+        known = None if g is None else _shown_at(x)
+        if known is not None and g._array.dtype != known[1]:
+            g = g.to(dtypes.of(known[1]))
         roots.append(edge(x))
         seeds.append(g)
     return roots, seeds
@@ -111,6 +132,10 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     >>> x.grad
     tensor(6.)
     """
+    if transforms[0] and transforming.get():
+        raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use "
+                           "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+                           "transforms.")
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
@@ -126,29 +151,22 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     cotangents = _implicit_or_given(tensors, given)
     if retain_graph is None:
         retain_graph = create_graph
+    roots, seeds = _roots(tensors, cotangents)
+    targets = None
+    if inputs is not None:
+        targets = []
+        for x in inputs:
+            if not isinstance(x, GradientEdge):
+                x.retain_grad()
+            if edge(x)[0] is not None:
+                targets.append(edge(x))
     if create_graph:
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
             "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
             "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters to "
             "None after use to break the cycle and avoid the leak.", UserWarning, stacklevel=3)
-    roots, seeds = _roots(tensors, cotangents)
-    targets = None
-    if inputs is not None:
-        targets = []
-        for x in inputs:
-            if not x._requires_grad:
-                raise RuntimeError("One of the differentiated Tensors does not require grad")
-            targets.append(edge(x))
-    captured = run_backward(roots, seeds, retain=bool(retain_graph), create=create_graph, targets=targets,
-                            accumulate=True)
-    if inputs is not None:
-        from .accumulate import accumulate
-
-        for x, target in zip(inputs, targets or (), strict=True):
-            g = captured.get(target)
-            if g is not None and not target[0].is_leaf:
-                accumulate(x, [g], create_graph)
+    run_backward(roots, seeds, retain=bool(retain_graph), create=create_graph, targets=targets, accumulate=True)
 
 
 def _sequence_of_gradients(given: Any, count: int) -> tuple[Any, ...]:
@@ -202,33 +220,42 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                       "gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning,
                       stacklevel=2)
     outputs, inputs = _as_sequence(outputs), _as_sequence(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     given = _sequence_of_gradients(grad_outputs, len(outputs))
     cotangents = _implicit_or_given(outputs, given, is_grads_batched)
     if retain_graph is None:
         retain_graph = create_graph
+    if special[0] and layer.is_batched(*outputs, *inputs, *cotangents):
+        return layer.batched_gradients(outputs, inputs, cotangents, bool(retain_graph), create_graph, allow_unused,
+                                       materialize_grads)
     if is_grads_batched:
         return _batched(outputs, inputs, cotangents, retain_graph, create_graph, allow_unused, materialize_grads)
-    return _grad(outputs, inputs, cotangents, bool(retain_graph), create_graph, allow_unused, materialize_grads)
+    return gradients_of(outputs, inputs, cotangents, bool(retain_graph), create_graph, allow_unused, materialize_grads)
 
 
-def _grad(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool, create: bool,
-          allow_unused: bool, materialize: bool) -> tuple[Any, ...]:
+def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool, create: bool,
+                 allow_unused: bool, materialize: bool) -> tuple[Any, ...]:
+    """`grad`, once its arguments are checked."""
     roots, seeds = _roots(outputs, cotangents)
     targets = []
     for x in inputs:
         if not isinstance(x, GradientEdge) and not x._requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge(x))
-    captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets)
+    tensors = create or (bool(special[0]) and layer.carried(outputs, cotangents))
+    captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors)
     found = []
     for i, (x, target) in enumerate(zip(inputs, targets, strict=True)):
         g = captured.get(target)
         if g is not None:
-            if not create:
+            if not tensors:
                 g = layer.wrap(_own(g))
             found.append(g)
-        elif materialize and not isinstance(x, GradientEdge):
-            found.append(layer.functions.zeros_like(x.detach()))
+        elif materialize and isinstance(x, GradientEdge):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        elif materialize:
+            found.append(layer.functions.zeros_like(x.detach(), requires_grad=create))
         elif allow_unused:
             found.append(None)
         else:
@@ -247,13 +274,11 @@ def _own(g: Any) -> np.ndarray:
 
 def _batched(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool, create: bool,
              allow_unused: bool, materialize: bool) -> tuple[Any, ...]:
-    size = next((g._array.shape[0] for g in cotangents if g is not None), 0)
-    rows = []
-    for k in range(size):
-        one = [None if g is None else g[k] for g in cotangents]
-        rows.append(_grad(outputs, inputs, one, retain or k + 1 < size, create, allow_unused, materialize))
-    stack = layer.functions.stack
-    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True))
+    """One backward pass for all cotangents of a batch: the first dimension of each is hidden from the rules."""
+    def pull_back(*given: Any) -> tuple[Any, ...]:
+        return layer.batched_gradients(outputs, inputs, given, retain, create, allow_unused, materialize)
+
+    return layer.mapped(pull_back, cotangents)
 
 
-__all__ = ["AccumulateGrad", "GradientEdge", "backward", "edge", "enable_grad", "grad"]
+__all__ = ["AccumulateGrad", "GradientEdge", "backward", "edge", "enable_grad", "grad", "gradients_of"]

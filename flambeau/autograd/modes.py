@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Self, TypeVar, overload
 
-from ..modes import grad_mode, inference, is_grad_enabled, is_inference_mode_enabled
+from ..modes import grad_asked, grad_mode, inference, is_grad_enabled, is_inference_mode_enabled, set_grad
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,11 +95,11 @@ class no_grad(_NoArgumentMode):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        self.prev = grad_mode.get()
-        grad_mode.set(False)
+        self.prev = is_grad_enabled()
+        set_grad(False)
 
     def __exit__(self, *exception: object) -> None:
-        grad_mode.set(self.prev)
+        set_grad(self.prev)
 
 
 class enable_grad(_NoArgumentMode):
@@ -115,11 +115,11 @@ class enable_grad(_NoArgumentMode):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        self.prev = grad_mode.get()
-        grad_mode.set(True)
+        self.prev = is_grad_enabled()
+        set_grad(True)
 
     def __exit__(self, *exception: object) -> None:
-        grad_mode.set(self.prev)
+        set_grad(self.prev)
 
 
 class set_grad_enabled(_Mode):
@@ -132,19 +132,19 @@ class set_grad_enabled(_Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        self.prev = grad_mode.get()
+        self.prev = is_grad_enabled()
         self.mode = mode
-        grad_mode.set(bool(mode))
+        set_grad(bool(mode))
 
     def __call__(self, function: F) -> F:
-        grad_mode.set(self.prev)
+        set_grad(self.prev)
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        grad_mode.set(bool(self.mode))
+        set_grad(bool(self.mode))
 
     def __exit__(self, *exception: object) -> None:
-        grad_mode.set(self.prev)
+        set_grad(self.prev)
 
     def _fresh(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)
@@ -173,16 +173,18 @@ class inference_mode(_Mode):
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode
-        self._previous: list[tuple[bool, bool]] = []
+        self._previous: list[tuple[bool, bool, bool]] = []
 
     def __enter__(self) -> None:
-        self._previous.append((grad_mode.get(), inference.get()))
+        self._previous.append((grad_mode.get(), grad_asked.get(), inference.get()))
         grad_mode.set(not self.mode)
+        grad_asked.set(not self.mode)
         inference.set(self.mode)
 
     def __exit__(self, *exception: object) -> None:
-        previous_grad, previous_inference = self._previous.pop()
+        previous_grad, previous_asked, previous_inference = self._previous.pop()
         grad_mode.set(previous_grad)
+        grad_asked.set(previous_asked)
         inference.set(previous_inference)
 
     def _fresh(self) -> inference_mode:

@@ -6,6 +6,7 @@ graph: newest first is a valid order for backward, and PyTorch's.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -16,6 +17,10 @@ import numpy as np
 
 from .. import dtypes
 from ..ops.declare import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, Op, Plan
+from .anomaly_mode import Anomaly
+from .layer import layer as layer  # the layers above import it from here
+from .saved import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, place_of
+from .versions import IS_DETACHED, WRITES, was_detached
 
 next_number: Callable[[], int] = count().__next__
 
@@ -32,20 +37,6 @@ class _Freed:
 
 
 FREED = _Freed()
-
-
-class TensorLayer:
-    """What the layer above lends the engine: how to make tensors, and the operators on them."""
-
-    arrays: Any = None  # the array namespace
-    functions: Any = None  # the same operators on tensors
-    wrap: Callable[[Any], Any]  # array -> tensor without history
-    wrap_output: Callable[..., Any]  # array, node, output number, counter -> tensor with that history
-    tensor_class: Any = None
-    gradient_edge: Callable[[Any], Any]
-
-
-layer = TensorLayer()
 
 
 class RemovableHandle:
@@ -80,15 +71,19 @@ class HookDict(OrderedDict):
 class Extra:
     """What few nodes have: hooks and metadata."""
 
-    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retained", "tangents", "tensor_hooks")
+    __slots__ = ("metadata", "post_hooks", "pre_hooks", "retained", "shown", "tangents", "tensor_hooks", "within",
+                 "written")
 
     def __init__(self) -> None:
         self.tensor_hooks: dict[int, HookDict] | None = None  # output number -> hooks on that cotangent
         self.retained: dict[int, Any] | None = None  # output number -> weak reference to the tensor
+        self.shown: dict[int, Any] | None = None  # output number -> shape and dtype, where somebody noted them
         self.pre_hooks: HookDict | None = None
         self.post_hooks: HookDict | None = None
         self.metadata: dict[Any, Any] | None = None
         self.tangents: dict[int, Any] | None = None  # of saved outputs, by output number
+        self.within: Any = None  # weak reference to the node that runs this one on a part of its own cotangent
+        self.written: Any = None  # weak reference to the view that the operator wrote to
 
 
 class _NodeType(type):
@@ -122,6 +117,7 @@ class Node(metaclass=_NodeType):
     seq: int
     extra: Extra | None
     is_leaf = False
+    renumbered = False  # whether somebody changed birth numbers, which then order the graph no longer by themselves
     runs_undefined = False  # whether it runs even if no cotangent arrived
     materializes = True  # whether missing cotangents of several outputs become zeros
 
@@ -195,6 +191,10 @@ class Node(metaclass=_NodeType):
 
     def _sequence_nr(self) -> int:
         return self.seq
+
+    def _set_sequence_nr(self, number: int) -> None:
+        Node.renumbered = True
+        self.seq = number
 
     @property
     def requires_grad(self) -> bool:
@@ -315,23 +315,48 @@ class OpNode(Node):
                 if entry is None or entry.__class__ in dtypes.PYTHON_CATEGORY:
                     values.append(entry)
                     continue
+                if entry.__class__ is Packed:
+                    values.append(self._unpacked(entry, tensors))
+                    continue
                 counter = entry._counter
                 if counter is not None and counter[0] != expected:
-                    raise RuntimeError(_modified(entry, counter[0], expected))
+                    raise RuntimeError(self._first_modified(saved, versions))
                 values.append(entry if tensors else entry._array)
             else:
                 array, counter = entry
+                if counter is None:
+                    values.append(self._unpacked(array, tensors))
+                    continue
                 number = self.plan.outs[i - n_tensors]
                 if counter[0] != expected:
                     raise RuntimeError(_modified_output(self, array, number, counter[0], expected))
                 values.append(self._output(array, number, counter) if tensors else array)
         return values
 
+    def _first_modified(self, saved: tuple[Any, ...], versions: tuple[int, ...] | None) -> str:
+        """What to say of saved inputs that were written to: of the first by name, as PyTorch looks at them."""
+        found = []
+        for i, name in enumerate(self._kept_names()[: len(saved) - len(self.plan.outs)]):
+            counter = getattr(saved[i], "_counter", None)
+            expected = 0 if versions is None else versions[i]
+            if counter is not None and counter[0] != expected:
+                found.append((name, i, expected))
+        _, i, expected = min(found)
+        return _modified(saved[i], saved[i]._counter[0], expected)
+
+    def _unpacked(self, packed: Packed, tensors: bool) -> Any:
+        value = packed.unpack(self)
+        if packed.as_number:
+            return value
+        if packed.is_output and self.extra is not None and self.extra.tangents:
+            value._tangents = self.extra.tangents.get(packed.number)
+        return value if tensors else value._array
+
     def _output(self, array: np.ndarray, number: int, counter: list[int]) -> Any:
         """A tensor for a saved output: this node's, with the tangent it had."""
         tensor = layer.wrap_output(array, self, number, counter)
         if self.extra is not None and self.extra.tangents and number in self.extra.tangents:
-            tensor._tangent = self.extra.tangents[number]
+            tensor._tangents = self.extra.tangents[number]
         return tensor
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
@@ -402,8 +427,8 @@ class OpNode(Node):
 
     def _kept_names(self) -> list[str]:
         op, plan = self.op, self.plan
-        names = op.input_names(len(self.edges))
-        found = [names[i] for i in plan.tensors]
+        last = len(op.inputs) - 1
+        found = [op.inputs[min(i, last)] for i in plan.tensors]  # those of a variadic input share its name
         if op.outputs is None:
             found += ["result" for _ in plan.outs]
         else:
@@ -411,14 +436,12 @@ class OpNode(Node):
         return ["self" if name == "input" else name for name in found]
 
     def _kept_value(self, wanted: str, attribute: str) -> Any:
-        names = self._kept_names()
-        if wanted in names:
-            if self.saved is None:
-                raise RuntimeError(FREED_MESSAGE)
-            value = self.unpack(True)[names.index(wanted)]
-            if value is not None and value.__class__ in dtypes.PYTHON_CATEGORY:
-                return layer.functions.tensor(value)
-            return value
+        places = [place for place, name in enumerate(self._kept_names()) if name == wanted]
+        if places:
+            read = functools.partial(place_of, self) if attribute.startswith("_raw") else self._read_saved
+            if self.op.variadic and wanted == self.op.inputs[-1]:
+                return tuple(map(read, places))
+            return read(places[0])
         for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
             if what == "param" and which == wanted:
                 return value
@@ -426,8 +449,69 @@ class OpNode(Node):
                 return tuple(value)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute}'")
 
+    def _place(self, place: int) -> tuple[Any, list[int] | None, int | None]:
+        """What is held in one place, its version counter, and which output it is (None: an input)."""
+        saved = self.saved
+        if saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+        at = place - len(saved) + len(self.plan.outs)
+        if at >= 0:
+            return *saved[place], self.plan.outs[at]
+        return saved[place], getattr(saved[place], "_counter", None), None
+
+    def _read_saved(self, place: int) -> Any:
+        entry, counter, number = self._place(place)
+        if entry.__class__ is Packed:
+            entry = self._unpacked(entry, True)
+        elif counter is not None and counter[0] != (expected := 0 if self.versions is None else self.versions[place]):
+            text = _modified(entry, counter[0], expected) if number is None else (
+                _modified_output(self, entry, number, counter[0], expected))
+            raise RuntimeError(text)
+        elif number is not None:
+            return self._output(entry, number, counter or [0])
+        return layer.wrap(np.asarray(entry)) if entry.__class__ in dtypes.PYTHON_CATEGORY else entry
+
+    def _held(self, place: int) -> Any:
+        entry, _, number = self._place(place)
+        if entry.__class__ is Packed:
+            return entry.data
+        if number is None:
+            return layer.wrap(np.asarray(entry)) if entry.__class__ in dtypes.PYTHON_CATEGORY else entry
+        return layer.wrap(entry)
+
+    def _unpack_hook_of(self, place: int) -> Any:
+        entry = self._place(place)[0]
+        return entry.unpack_hook if entry.__class__ is Packed else None
+
+    def _pack_saved(self, place: int, hooks: Hooks) -> None:
+        if self.saved is None:
+            raise RuntimeError(IS_FREED)
+        entry, counter, number = self._place(place)
+        if entry.__class__ is Packed:
+            raise RuntimeError(HAS_HOOKS)
+        if entry is None:
+            raise RuntimeError(IS_NONE)
+        if number is not None:
+            shown = layer.wrap(entry)
+            shown._counter = counter
+            packed = Packed(self._output(entry, number, counter or [0]), hooks, is_output=True, shown=shown)
+        elif entry.__class__ in dtypes.PYTHON_CATEGORY:
+            packed = Packed(layer.functions.tensor(entry), hooks, as_number=True)
+        else:
+            packed = Packed(entry, hooks, shown=entry.detach())
+        self.hold_packed({place: packed})
+
+    def hold_packed(self, packed: dict[int, Packed]) -> None:
+        """Hold packed values, by their places, instead of the tensors saved there."""
+        saved = list(self.saved or ())
+        first_output = len(saved) - len(self.plan.outs)
+        for place, value in packed.items():
+            saved[place] = value if place < first_output else (value, None)
+        self.saved = tuple(saved)
+        self.run = None  # the short ways read arrays
+
     def __dir__(self) -> list[str]:
-        names = ["_saved_" + name for name in self._kept_names()]
+        names = ["_saved_" + name for name in dict.fromkeys(self._kept_names())]
         names += ["_raw" + name for name in names]
         for what, which in self.plan.consts:
             if what == "param":
@@ -460,30 +544,46 @@ def revealed(node: Node | None) -> Node | None:
 
 def _type_text(array: np.ndarray) -> str:
     d = dtypes.of(array.dtype)
-    return f"torch.{d.legacy} {list(array.shape)}"
+    name = f"CPU{d.legacy.removesuffix('Tensor')}Type" if array.dtype.kind == "c" else f"torch.{d.legacy}"
+    return f"{name} {list(array.shape)}"
 
 
 def _modified(tensor: Any, version: int, expected: int) -> str:
+    if was_detached(version, expected):
+        return IS_DETACHED
     origin = ""
-    if tensor._node is not None:
-        origin = f", which is output {tensor._output_nr} of {operator_of(tensor._node)},"
+    if not tensor.is_leaf:
+        origin = f", which is output {tensor._output_nr} of {operator_of(tensor.grad_fn)},"
     return _modified_text(tensor._array, origin, version, expected)
 
 
 def operator_of(node: Node) -> str:
-    """The operator's name as PyTorch's messages have it: the node's, without `Backward0`."""
-    return node.name().rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
+    """The operator's name as PyTorch's messages have it: the node's, without `Backward0` (`Sum1` of `SumBackward1`)."""
+    name = node.name()
+    head, found, tail = name.rpartition("Backward")
+    if not found or (tail and not tail.isdigit()):
+        return name
+    return head if tail == "0" else head + tail
 
 
 def _modified_output(node: OpNode, array: np.ndarray, number: int, version: int, expected: int) -> str:
+    if was_detached(version, expected):
+        return IS_DETACHED
+    view = None if node.extra is None or node.extra.written is None else node.extra.written()
+    if view is not None and view._base is not None and view._view_version in (-1, expected):
+        node, number = view.grad_fn, view._output_nr
     return _modified_text(array, f", which is output {number} of {operator_of(node)},", version, expected)
 
 
 def _modified_text(array: np.ndarray, origin: str, version: int, expected: int) -> str:
-    return ("one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{_type_text(array)}]{origin} is at version {version}; expected version {expected} instead. Hint: "
-            "enable anomaly detection to find the operation that failed to compute its gradient, with "
+    hint = ("enable anomaly detection to find the operation that failed to compute its gradient, with "
             "torch.autograd.set_detect_anomaly(True, check_nan=False).")
+    if Anomaly.enabled:
+        hint = ("the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+                "question was changed in there or anywhere later. Good luck!")
+    return ("one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[{_type_text(array)}]{origin} is at version {version & WRITES}; expected version {expected & WRITES} "
+            f"instead. Hint: {hint}")
 
 
 class LeafHooks:

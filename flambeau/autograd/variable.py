@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..tensor import Tensor
+from .engine import queue_callback, reaches_all_leaves
+
+
+class Engine:
+    """What runs backward, as programs that reach for it know it."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], Any]) -> None:
+        """Have something called when the backward pass that runs is done; only within one."""
+        queue_callback(callback)
+
+    @staticmethod
+    def is_checkpoint_valid() -> bool:
+        """Whether the pass that runs was asked for all leaves' gradients."""
+        return reaches_all_leaves()
 
 
 class _VariableType(type):
@@ -19,6 +35,8 @@ class Variable(metaclass=_VariableType):
     >>> torch.autograd.Variable(torch.ones(1), requires_grad=True)
     tensor([1.], requires_grad=True)
     """
+
+    _execution_engine = Engine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
         from ..tensor import functions

@@ -1,8 +1,12 @@
-"""Functions of functions, under `torch.func`'s names: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`."""
+"""Functions of functions, under `torch.func`'s names: derivatives, Jacobians, batches, modules as functions."""
 
 from __future__ import annotations
 
-from .derivatives import grad, grad_and_value, jvp, vjp
+from .batches import vmap
+from .derivatives import grad, grad_and_value, jvp, linearize, vjp
+from .functional import functionalize
 from .jacobians import hessian, jacfwd, jacrev
+from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp"]
+__all__ = ["functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+           "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap"]

@@ -6,6 +6,7 @@ from . import (
     activation,
     arithmetic,
     attention,
+    batched_indexing,
     comparison,
     complex,
     convolution,
@@ -38,8 +39,9 @@ from . import (
     trigonometric,
     views,
 )
+from . import aten as aten
 
-FAMILIES = (activation, arithmetic, attention, comparison, complex, convolution, copying, decomposition,
-            differences, distance, exponential, indexing, joining, linalg, logical, lookup, loss, margin,
+FAMILIES = (activation, arithmetic, attention, batched_indexing, comparison, complex, convolution, copying,
+            decomposition, differences, distance, exponential, indexing, joining, linalg, logical, lookup, loss, margin,
             norm, normalization, ordering, pooling, positions, random, reduction, rounding, scalars, scan,
             selection, softmax, special, statistics, trigonometric, views)

@@ -286,10 +286,11 @@ def _pow_by_base(xp, g, input, exponent):
     return xp.where(exponent == 0, 0, g * slope)
 
 
-def _pow_by_exponent(xp, g, input, exponent, out):
+def _pow_by_exponent(xp, g, input, exponent, exponent_dtype, out):
     # 0 ** exponent stays 0 near any exponent that is not negative
     constant = xp.logical_and(input == 0, xp.real(exponent) >= 0)
-    return xp.where(constant, 0, g * (out * xp.log(input)))
+    base = input + 0j if exponent_dtype.is_complex else input  # a negative base has a complex logarithm
+    return xp.where(constant, 0, g * (out * xp.log(base)))
 
 
 pow.vjp(input=_pow_by_base,
@@ -320,13 +321,13 @@ def number_pow(xp, exponent, *, base):
     return xp.number_pow(base, exponent)
 
 
-def _number_pow_vjp(xp, g, exponent, out, base):
+def _number_pow_vjp(xp, g, exponent, exponent_dtype, out, base):
     import cmath
     import math
 
     if base == 0:
         return xp.where(xp.real(exponent) >= 0, 0, g * (out * -math.inf))
-    if isinstance(base, complex):
+    if isinstance(base, complex) or (base < 0 and exponent_dtype.is_complex):
         return g * (out * cmath.log(base))
     return g * (out * (math.log(base) if base > 0 else math.nan))
 

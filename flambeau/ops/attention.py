@@ -48,13 +48,21 @@ _flash_attention.joint_vjp(
         g, query, key, value, attn_mask, is_causal=is_causal, scale=scale, kept=kept, needs=needs))
 
 
-@op(name="_mask_later", node="MaskedFillBackward0", expose=())
+def _attention_of_batches(xp, batch, query, key, value, attn_mask=None, **how):
+    query, key, value = (x if on else batch.full(x) for x, on in zip((query, key, value), batch.on, strict=False))
+    return xp._flash_attention(query, key, value, None if attn_mask is None else batch.padded(3, attn_mask, 4), **how)
+
+
+_flash_attention.batching(_attention_of_batches)
+
+
+@op(name="_mask_later", node="MaskedFillBackward0", expose=(), batches="trailing")
 def _mask_later(xp, input):
     """-inf where the key comes after the query."""
     return xp.mask_later(input, float("-inf"))
 
 
-@op(name="_zero_later", node="MaskedFillBackward0", expose=())
+@op(name="_zero_later", node="MaskedFillBackward0", expose=(), batches="trailing")
 def _zero_later(xp, input):
     """0 where the key comes after the query."""
     return xp.mask_later(input, 0)

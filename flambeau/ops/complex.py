@@ -5,7 +5,7 @@ from __future__ import annotations
 from .declare import composite, elementwise, linear, view
 
 
-@linear(holomorphic=False, expose=("torch", "method"))
+@linear(holomorphic=False, expose=("torch", "method"), batches="trailing")
 def conj(xp, input):
     """The conjugate; real tensors as they are.
 
@@ -56,7 +56,7 @@ def resolve_neg(input):
     return input
 
 
-@view(holomorphic=False, expose=("torch",), refuses=dict.fromkeys(
+@view(holomorphic=False, expose=("torch",), batches="trailing", refuses=dict.fromkeys(
     ("bool", "integer", "float"), RuntimeError("view_as_real is only supported for complex tensors")))
 def view_as_real(xp, input):
     """A view of complex numbers as pairs (real, imaginary) along a new last dimension.
@@ -82,6 +82,13 @@ def view_as_complex(xp, input):
     >>> torch.view_as_complex(torch.tensor([[1., 2.]]))
     tensor([1.+2.j])
     """
+    return xp.view_as_complex(input)
+
+
+@view_as_complex.batching
+def _paired(xp, batch, input):
+    if input.ndim == batch.k:
+        raise RuntimeError("Input tensor must have one or more dimensions")
     return xp.view_as_complex(input)
 
 

@@ -7,6 +7,7 @@ Arrays are (N, C, *spatial), weights (O, C / groups, *kernel).
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 from .declare import lacks, linear, op
@@ -51,6 +52,76 @@ _conv_image.vjp(output=lambda xp, g, weight, geometry: xp._conv_output(g, weight
                 weight=lambda xp, g, output, geometry: xp._conv_weight(output, g, geometry=geometry))
 _conv_weight.vjp(output=lambda xp, g, image, geometry: xp._conv_output(image, g, geometry=geometry),
                  image=lambda xp, g, output, geometry: xp._conv_image(output, g, geometry=geometry))
+
+
+# ----- under vmap -----------------------------------------------------------------------
+
+
+def _merged(xp, x, k, dim, groups):
+    """The first `k` dimensions of `x` merged into its dimension `dim` of those that follow, within each of its groups.
+
+    (h, …, g · m, …) becomes (…, g · h · m, …).
+    """
+    h, own = prod(x.shape[:k]), x.shape[k:]
+    x = xp.reshape(x, (h, *own[:dim], groups, own[dim] // groups, *own[dim + 1:]))
+    return xp.reshape(xp.movedim(x, 0, dim + 1), (*own[:dim], h * own[dim], *own[dim + 1:]))
+
+
+def _parted(xp, x, sizes, dim, groups):
+    """What `_merged` does, undone."""
+    h, shape = prod(sizes), x.shape
+    size = shape[dim] // h
+    x = xp.reshape(x, (*shape[:dim], groups, h, size // groups, *shape[dim + 1:]))
+    return xp.reshape(xp.movedim(x, dim + 1, 0), (*sizes, *shape[:dim], size, *shape[dim + 1:]))
+
+
+#: for each operator the dimensions that hidden ones are merged into, of the first input and the result where it
+#: alone has them, of the second and the result, and of all three; a dimension of all groups is followed by True
+_PLACES: dict[str, Any] = {
+    "_conv_output": (((0, False), (0, False)), ((0, True), (1, True)), (1, 0, 1)),
+    "_conv_image": (((0, False), (0, False)), ((1, False), (1, True)), (1, 0, 1)),
+    "_conv_weight": (((1, True), (0, True)), ((1, True), (1, False)), (1, 1, 0)),
+}
+
+
+def _form_of_batches(xp, batch, name, x, x_on, y, y_on, geometry):
+    """One of the three operators for batches: hidden dimensions are more samples or channels, or more groups."""
+    run, k, groups = getattr(xp, name), batch.k, geometry.groups
+    first, second, (in_x, in_y, in_z) = _PLACES[name]
+    if x_on and y_on:
+        x, y = _merged(xp, x, k, in_x, 1), _merged(xp, y, k, in_y, 1)
+        return _parted(xp, run(x, y, geometry=geometry._replace(groups=groups * batch.count)), batch.sizes, in_z, 1)
+    (dim, grouped), (to, to_grouped) = first if x_on else second
+    if x_on:
+        x = _merged(xp, x, k, dim, groups if grouped else 1)
+    else:
+        y = _merged(xp, y, k, dim, groups if grouped else 1)
+    return _parted(xp, run(x, y, geometry=geometry), batch.sizes, to, groups if to_grouped else 1)
+
+
+_conv_output.batching(lambda xp, batch, image, weight, *, geometry: _form_of_batches(
+    xp, batch, "_conv_output", image, batch.on[0], weight, batch.on[1], geometry))
+_conv_image.batching(lambda xp, batch, output, weight, *, geometry: _form_of_batches(
+    xp, batch, "_conv_image", output, batch.on[0], weight, batch.on[1], geometry))
+_conv_weight.batching(lambda xp, batch, output, image, *, geometry: _form_of_batches(
+    xp, batch, "_conv_weight", output, batch.on[0], image, batch.on[1], geometry))
+
+
+def _convolution_of_batches(xp, batch, input, weight, bias=None, **how):
+    k = batch.k
+    input_on, weight_on, bias_on = batch.on
+    if input_on and not weight_on and not bias_on:
+        return _parted(xp, xp.convolution(_merged(xp, input, k, 0, 1), weight, bias, **how), batch.sizes, 0, 1)
+    if input_on or weight_on:
+        geometry = geometry_of(input.shape[k * input_on:], weight.shape[k * weight_on:], **how)
+        out = _form_of_batches(xp, batch, "_conv_image" if how["transposed"] else "_conv_output", input, input_on,
+                               weight, weight_on, geometry)
+    else:
+        out = xp.convolution(input, weight, None, **how)
+    return out if bias is None else out + xp.reshape(bias, (*bias.shape[:-1], 1, -1, *(1 for _ in how["stride"])))
+
+
+# ----- the operator that users call -----------------------------------------------------
 
 
 def geometry_of(input, weight, stride, padding, dilation, transposed, output_padding, groups):
@@ -121,6 +192,7 @@ convolution.vjp(input=_by_input,
                 weight=_by_weight,
                 bias=lambda xp, g: xp.sum(g, (0, *range(2, len(g.shape)))))
 convolution.jvp(_tangent)
+convolution.batching(_convolution_of_batches)
 
 
 # ----- windows as columns ---------------------------------------------------------------
@@ -142,3 +214,18 @@ im2col.vjp(input=lambda xp, g, input_shape, kernel_size, dilation, padding, stri
     g, output_size=input_shape[-2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
 col2im.vjp(input=lambda xp, g, kernel_size, dilation, padding, stride: xp.im2col(
     g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
+
+
+def _flattened(own):
+    """The batching rule of an operator of `own` dimensions and one of samples before them."""
+    def rule(xp, batch, input, **how):
+        lead = input.shape[:len(input.shape) - own]
+        run = xp.im2col if own == 3 else xp.col2im
+        found = run(xp.reshape(input, (prod(lead), *input.shape[len(lead):])), **how)
+        return xp.reshape(found, (*lead, *found.shape[1:]))
+
+    return rule
+
+
+im2col.batching(_flattened(3))
+col2im.batching(_flattened(2))

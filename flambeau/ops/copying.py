@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .declare import linear, op
 
-_MOVES = {"widens": False, "holomorphic": False}
+_MOVES = {"widens": False, "holomorphic": False, "batches": "trailing"}
 
 
 @linear(expose=("torch", "method"), **_MOVES)
@@ -18,6 +18,15 @@ def clone(xp, input, *, memory_format=None):
     return xp.clone(input, memory_format)
 
 
+@clone.batching
+def _cloned(xp, batch, input, memory_format=None):
+    if memory_format is not None and memory_format.name not in ("preserve_format", "contiguous_format"):
+        name = "".join(part.capitalize() for part in memory_format.name.split("_"))
+        raise RuntimeError("NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format "
+                           f"torch.preserve_format or torch.contiguous_format (got {name})")
+    return xp.clone(input, memory_format=memory_format)
+
+
 clone.vjp(input=lambda g: g)
 
 
@@ -27,6 +36,16 @@ def _to_copy(xp, input, *, dtype, memory_format=None):
     cast = xp.to(input, dtype)
     return xp.clone(input, memory_format) if cast is input else xp.contiguous(cast, memory_format) if (
         memory_format is not None and memory_format.name != "preserve_format") else cast
+
+
+@_to_copy.batching
+def _converted(xp, batch, input, dtype, memory_format=None):
+    if memory_format is None or memory_format.name in ("preserve_format", "contiguous_format"):
+        return xp._to_copy(input, dtype=dtype, memory_format=memory_format)
+    shape = input.shape[batch.k:]
+    found = xp._to_copy(xp.reshape(input, (batch.count * shape[0], *shape[1:])) if shape else input, dtype=dtype,
+                        memory_format=memory_format)
+    return found.view(input.shape)
 
 
 _to_copy.vjp(input=lambda g: g)
@@ -60,6 +79,14 @@ def fill_tensor(xp, input, value):
     return xp.full_like(input, value)
 
 
+def _filled(xp, batch, input, value):
+    value = xp.to(value, input.dtype)
+    if batch.on[1]:
+        value = xp.reshape(value, (*batch.sizes, *(1,) * ((input.ndim - batch.k) if batch.on[0] else input.ndim)))
+    return xp.clone(xp.broadcast_to(value, input.shape if batch.on[0] else (*batch.sizes, *input.shape)))
+
+
+fill_tensor.batching(_filled)
 fill_tensor.vjp(input=lambda xp, g: xp.zeros_like(g),
                 value=lambda xp, g: xp.sum(g))
 fill_tensor.jvp(lambda xp, input, t_value: xp.zeros_like(input) if t_value is None else
@@ -82,6 +109,7 @@ def fill_tensor_in_place(xp, input, value):
     return xp.full_like(input, value)
 
 
+fill_tensor_in_place.batching(_filled)
 fill_tensor_in_place.vjp(input=lambda xp, g: xp.zeros_like(g),
                          value=lambda xp, g: xp.sum(g))
 fill_tensor_in_place.jvp(lambda xp, input, t_value: xp.zeros_like(input) if t_value is None else

@@ -48,6 +48,9 @@ ELEMENTWISE, LINEAR, VIEW, OP, COMPOSITE = "elementwise", "linear", "view", "op"
 # How a node holds what it saved.
 NOTHING, ONE_INPUT, TWO_INPUTS, ONE_OUTPUT, SEVERAL = range(5)
 
+# Parameters that count dimensions.
+_COUNTING = frozenset(("dim", "dims", "dim0", "dim1", "dimension"))
+
 _STAR_ARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 
 
@@ -222,6 +225,13 @@ class Op:
         self.exact_out: bool | str = options.pop("exact_out", False)
         #: `out=` may share no memory with the inputs, not even all of it
         self.apart: bool = options.pop("apart", False)
+        #: what `vmap`'s hidden dimensions, which stand in front, are to the operator (see `tensor.batching`):
+        #: "elementwise"; "dims", parameters that count dimensions are shifted; "reduce", and None means all of them;
+        #: "trailing", it works on the last ones; "size", its `size` is the result's shape; "rows", the first
+        #: dimension is a batch already; or a function, stated by `batching`. None: it runs once for each element
+        counts = any(p in _COUNTING for p in self.params)
+        self.batches: str | Callable[..., Any] | None = options.pop(
+            "batches", "elementwise" if kind == ELEMENTWISE else "dims" if counts else None)
         #: inputs that PyTorch draws no edge for (indices, masks, targets)
         self.edgeless: tuple[str, ...] = options.pop("edgeless", ())
         #: unlike the name where several operators share a public name (overloads)
@@ -260,6 +270,15 @@ class Op:
     def jvp(self, function: Callable[..., Any]) -> Op:
         """State the tangent. Asks for `t_<input>` (a tangent, or None) besides what a vjp may ask for."""
         self.tangent_rule = self._rule(function, f"{self.name}.jvp", tangents=True)
+        return self
+
+    def batching(self, function: Callable[..., Any]) -> Op:
+        """State what the operator does to a batch: `function(xp, batch, *inputs, **parameters)`.
+
+        The inputs have `batch.k` more dimensions in front, those of `batch.sizes`, where `batch.on` says so
+        (`batch.full` gives them to another); so has what is returned.
+        """
+        self.batches = function
         return self
 
     def _rule(self, function: Callable[..., Any], qualname: str, tangents: bool = False) -> Rule:

@@ -6,12 +6,13 @@ transpose.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..shapes import are_vectors
 from .declare import composite, op
 
-_LINALG: dict[str, Any] = {"expose": ("linalg",)}
+_LINALG: dict[str, Any] = {"expose": ("linalg",), "batches": "trailing"}
 
 
 def _turned(xp, x):
@@ -98,6 +99,43 @@ def _solve_back(xp, g, A, A_shape, B_shape, result, left):
     return xp.sum_to_size(by_a, A_shape), xp.sum_to_size(by_b, B_shape)
 
 
+def _systems_of_batches(xp, batch, solve, A, a, B, b, left):
+    """Solve systems some of which have hidden dimensions; one matrix takes all right-hand sides together.
+
+    Args:
+        solve: a function of A and B.
+        a, b: the numbers of the inputs A and B.
+    """
+    k = batch.k
+    if batch.on[a] or len(A.shape) > 2:
+        ndim = max(len(x.shape) - k * batch.on[i] for x, i in ((A, a), (B, b)))
+        return solve(batch.padded(a, A, ndim), batch.padded(b, B, ndim))
+    if left:
+        sides = xp.movedim(B, -2, 0)
+        shape = sides.shape
+        found = solve(A, xp.reshape(sides, (shape[0], prod(shape[1:]))))
+        return xp.movedim(xp.reshape(found, shape), 0, -2)
+    return xp.reshape(solve(A, xp.reshape(B, (prod(B.shape[:-1]), B.shape[-1]))), B.shape)
+
+
+def _solve_of_batches(xp, batch, A, B, left, check_errors):
+    k = batch.k
+    a, b = (x.shape[k:] if on else x.shape for x, on in zip((A, B), batch.on, strict=True))
+    vector = left and are_vectors(a, b)
+    infos = []
+
+    def solve(A, B):
+        result, info = xp.linalg_solve_ex(A, B, left=left, check_errors=check_errors)
+        infos.append(info)
+        return result
+
+    result = _systems_of_batches(xp, batch, solve, A, 0, xp.unsqueeze(B, -1) if vector else B, 1, left)
+    info = xp.reshape(infos[0], (*batch.sizes, *a[:-2])) if batch.on[0] else batch.full(infos[0])
+    return xp.squeeze(result, -1) if vector else result, info
+
+
+linalg_solve_ex.batching(lambda xp, batch, A, B, *, left=True, check_errors=False: _solve_of_batches(
+    xp, batch, A, B, left, check_errors))
 linalg_solve_ex.joint_vjp(lambda xp, g0, A, A_shape, B_shape, result, left: _solve_back(
     xp, g0, A, A_shape, B_shape, result, left))
 
@@ -133,9 +171,12 @@ def _triangular_back(xp, g, A, A_shape, B_shape, out, upper, left, unitriangular
 linalg_solve_triangular.joint_vjp(
     lambda xp, g, A, A_shape, B_shape, out, upper, left, unitriangular: _triangular_back(
         xp, g, A, A_shape, B_shape, out, upper, left, unitriangular))
+linalg_solve_triangular.batching(lambda xp, batch, A, B, *, upper, left=True, unitriangular=False: _systems_of_batches(
+    xp, batch, lambda A, B: xp.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular),
+    A, 0, B, 1, left))
 
 
-@op(key="linalg_pinv", name="linalg_pinv", node="LinalgPinvBackward0", expose=(), holomorphic=False)
+@op(batches="trailing", key="linalg_pinv", name="linalg_pinv", node="LinalgPinvBackward0", expose=(), holomorphic=False)
 def linalg_pinv(xp, input, *, atol, rtol, hermitian):
     """The Moore-Penrose inverse; singular values up to max(atol, rtol · σ₁) count as 0."""
     return xp.pseudoinvert(input, atol, rtol, hermitian)
@@ -180,6 +221,17 @@ def _lstsq_back(xp, g0, g1, A, B, solution, rcond):
     return by_a, xp.reshape(by_b, B.shape)
 
 
+def _lstsq_of_batches(xp, batch, A, B, rcond, driver):
+    k = batch.k
+    a, b = (x.shape[k:] if on else x.shape for x, on in zip((A, B), batch.on, strict=True))
+    A, B = (x if on else batch.full(x) for x, on in zip((A, B), batch.on, strict=True))
+    vector = are_vectors(a, b)
+    solution, *told = xp._linalg_lstsq(A, xp.unsqueeze(B, -1) if vector else B, rcond=rcond, driver=driver)
+    told = [x if x.shape[:k] == batch.sizes else batch.full(x) for x in told]  # nothing is told of all alike
+    return xp.squeeze(solution, -1) if vector else solution, *told
+
+
+_linalg_lstsq.batching(lambda xp, batch, A, B, *, rcond, driver: _lstsq_of_batches(xp, batch, A, B, rcond, driver))
 _linalg_lstsq.joint_vjp(lambda xp, g0, g1, A, B, solution, rcond: _lstsq_back(xp, g0, g1, A, B, solution, rcond))
 
 
@@ -288,9 +340,11 @@ def _cholesky_solve_back(xp, g, B_shape, L, L_shape, out, upper):
 
 cholesky_solve.joint_vjp(lambda xp, g, B_shape, L, L_shape, out, upper: _cholesky_solve_back(
     xp, g, B_shape, L, L_shape, out, upper))
+cholesky_solve.batching(lambda xp, batch, B, L, *, upper=False: _systems_of_batches(
+    xp, batch, lambda L, B: xp.cholesky_solve(B, L, upper=upper), L, 1, B, 0, True))
 
 
-@op(node="CholeskyInverseBackward0", holomorphic=False, check=_square("cholesky_inverse"))
+@op(batches="trailing", node="CholeskyInverseBackward0", holomorphic=False, check=_square("cholesky_inverse"))
 def cholesky_inverse(xp, L, *, upper=False):
     """The inverse of a matrix given by its Cholesky factor.
 
@@ -364,6 +418,12 @@ def _diagonal_part(xp, input):
     return xp._embed_diagonal(diagonal, size=input.shape, offset=0, dim1=n - 2, dim2=n - 1)
 
 
+def _qr_of_batches(xp, batch, A, mode):
+    q, r = xp.linalg_qr(A, mode=mode)
+    return (batch.full(q) if mode == "r" else q), r
+
+
+linalg_qr.batching(lambda xp, batch, A, *, mode="reduced": _qr_of_batches(xp, batch, A, mode))
 linalg_qr.vjp(A=lambda xp, g0, g1, Q, R, mode: _qr_back(xp, g0, g1, Q, R, mode))
 
 

@@ -31,10 +31,10 @@ def diff(xp, input, prepend=None, append=None, *, n=1, dim=-1):
                                    f"got tensor.size({i}) = {extra.shape[i]}")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    if prepend is not None or append is not None:
-        input = xp.cat([x for x in (prepend, input, append) if x is not None], dim)
     if n == 0:
         return xp.clone(input)
+    if prepend is not None or append is not None:
+        input = xp.cat([x for x in (prepend, input, append) if x is not None], dim)
     subtract = xp.logical_xor if str(input.dtype).endswith(".bool") else xp.sub
     for _ in range(min(n, input.shape[axis])):
         length = input.shape[axis]

@@ -40,6 +40,14 @@ _cdist_forward.vjp(
         -xp.sum(xp._cdist_slope(g, x1, x2, out, p=p), -3), x2_shape))
 
 
+def _pairs_of_batches(batch, x1, x2):
+    ndim = max(len(x.shape) - batch.k * on for x, on in zip((x1, x2), batch.on, strict=True))
+    return batch.padded(0, x1, ndim), batch.padded(1, x2, ndim)
+
+
+_cdist_forward.batching(lambda xp, batch, x1, x2, *, p: xp._cdist_forward(*_pairs_of_batches(batch, x1, x2), p=p))
+
+
 @op(node="EuclideanDistBackward0", expose=())
 def _euclidean_dist(xp, x1, x2):
     """`_cdist_forward` for p = 2 by one product of matrices: quicker, a little less exact."""
@@ -55,6 +63,8 @@ _euclidean_dist.vjp(
     x1=lambda xp, g, x1, x1_shape, x2, out: _euclidean_back(xp, g, x1, x2, out, x1_shape),
     x2=lambda xp, g, x1, x2, x2_shape, out: _euclidean_back(
         xp, xp.transpose(g, -2, -1), x2, x1, xp.transpose(out, -2, -1), x2_shape))
+
+_euclidean_dist.batching(lambda xp, batch, x1, x2: xp._euclidean_dist(*_pairs_of_batches(batch, x1, x2)))
 
 
 @op(node="PdistBackward0", name="_pdist_forward", expose=())
@@ -80,3 +90,13 @@ def _pdist_back(xp, g, input, out, p):
 
 
 _pdist_forward.vjp(input=lambda xp, g, input, out, p: _pdist_back(xp, g, input, out, p))
+
+
+def _pdist_of_batches(xp, batch, input, p):
+    """The upper triangle of the distances of all rows to all rows."""
+    n = input.shape[-2]
+    whole = xp._cdist_forward(input, input, p=p)
+    return xp.index_select(xp.reshape(whole, (*batch.sizes, n * n)), -1, xp.tensor(_upper_places(n)))
+
+
+_pdist_forward.batching(lambda xp, batch, input, *, p: _pdist_of_batches(xp, batch, input, p))

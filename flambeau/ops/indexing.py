@@ -143,6 +143,23 @@ def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
     return xp.scatter_reduced(input, index, src, dim, reduce, include_self)
 
 
+@op(expose=(), edgeless=("crowded",))
+def _once_where_apart(xp, input, crowded):
+    """The input itself, whose derivative is refused where something is crowded."""
+    return input + 0
+
+
+def _refuse_crowded(xp, g, crowded):
+    if xp.any(crowded):
+        raise RuntimeError("Double backward is unsupported for src when >1 zeros in src are scattered to the same "
+                           "position in self")
+    return g
+
+
+_once_where_apart.vjp(input=_refuse_crowded)
+_once_where_apart.jvp(lambda xp, t_input: t_input)
+
+
 def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs):
     """Cotangents of a scattered reduction, worked out place by place.
 
@@ -180,6 +197,7 @@ def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs
         rest = xp.scatter_reduce(input, index=index, src=xp.where(lone, xp.ones_like(src), src), dim=dim,
                                  reduce="prod", include_self=include_self)
         for_src = xp.where(lone, gathered(g * rest), gathered(g * out) / xp.where(zero, xp.ones_like(src), src))
+        for_src = xp._once_where_apart(for_src, zero & (zeros_here > 1))
     if not include_self:
         for_input = xp._scatter_number(for_input, index=index, dim=dim, value=0)
     return for_input if needs[0] else None, None, for_src if needs[2] else None

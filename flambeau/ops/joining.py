@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from ..shapes import wrap_dim
 from .declare import composite, linear
 
 _MOVES = {"widens": False, "holomorphic": False}  # only data moves
@@ -19,8 +22,6 @@ def cat(xp, *tensors, dim=0):
 
 
 def _pieces(xp, g, tensors_shapes, dim):
-    from ..shapes import wrap_dim
-
     if all(shape == (0,) for shape in tensors_shapes):
         return [xp.zeros((0,), dtype=g.dtype) for _ in tensors_shapes]
     axis = wrap_dim(dim, len(g.shape))
@@ -31,6 +32,20 @@ def _pieces(xp, g, tensors_shapes, dim):
 
 
 cat.joint_vjp(_pieces)
+
+
+@cat.batching
+def _joined(xp, batch, *tensors, dim=0):
+    k = batch.k
+    shapes = [x.shape[k if b else 0:] for x, b in zip(tensors, batch.on, strict=True)]
+    like = next((s for s in shapes if tuple(s) != (0,)), (0,))  # an empty vector fits beside anything
+    if not like:
+        raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    axis = wrap_dim(dim, len(like))
+    nothing = (*batch.sizes, *like[:axis], 0, *like[axis + 1:])
+    given = [x if b else batch.full(x) for x, b in zip(tensors, batch.on, strict=True)]
+    given = [xp.reshape(x, nothing) if tuple(s) == (0,) else x for x, s in zip(given, shapes, strict=True)]
+    return xp.cat(given, dim=axis + k)
 
 
 @linear(promote="common", expose=("torch",), **_MOVES)
@@ -67,6 +82,22 @@ def _blocks(xp, g, tensors_shapes):
 block_diag.joint_vjp(_blocks)
 
 
+@block_diag.batching
+def _along_diagonal(xp, batch, *tensors):
+    k = batch.k
+    full = [x if b else batch.full(x) for x, b in zip(tensors, batch.on, strict=True)]
+    for number, x in enumerate(full):
+        if x.ndim > k + 2:
+            raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                               f"{number} has {x.ndim - k} dimensions")
+    full = [xp.reshape(x, (*batch.sizes, *(1,) * (k + 2 - x.ndim), *x.shape[k:])) for x in full]
+    width, before, rows = sum(x.shape[-1] for x in full), 0, []
+    for x in full:
+        rows.append(xp.constant_pad_nd(x, (before, width - before - x.shape[-1])))
+        before += x.shape[-1]
+    return xp.cat(rows, dim=k)
+
+
 @linear(spread="repeats", expose=("method",), **_MOVES)
 def repeat(xp, input, *, repeats):
     """Copies of the input, side by side, in every dimension.
@@ -96,6 +127,17 @@ repeat.widens = True
 repeat.vjp(input=_unrepeated)
 
 
+@repeat.batching
+def _repeated(xp, batch, input, repeats):
+    k = batch.k
+    lead = len(repeats) - (input.ndim - k)
+    if lead > 0:
+        input = xp.reshape(input, (*batch.sizes, *(1,) * lead, *input.shape[k:]))
+    elif lead < 0:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    return input.repeat((1,) * k + tuple(repeats))
+
+
 @linear(spread="dims", **_MOVES)
 def flip(xp, input, *, dims):
     """The order of elements reversed along `dims`.
@@ -123,6 +165,18 @@ def roll(xp, input, *, shifts, dims=()):
 
 roll.vjp(input=lambda xp, g, shifts, dims: xp.roll(
     g, shifts=-shifts if isinstance(shifts, int) else tuple(-s for s in shifts), dims=dims))
+
+
+@roll.batching
+def _rolled(xp, batch, input, shifts, dims=()):
+    k, n = batch.k, input.ndim - batch.k
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    if dims:
+        if not n:
+            raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+        return xp.roll(input, shifts, tuple(wrap_dim(d, n) + k for d in dims))
+    flat = xp.reshape(input, (*batch.sizes, prod(input.shape[k:])))
+    return xp.reshape(xp.roll(flat, shifts, (k,)), input.shape)
 
 
 @linear(**_MOVES)
@@ -170,6 +224,19 @@ def triu(xp, input, *, diagonal=0):
 triu.vjp(input=lambda xp, g, diagonal: xp.triu(g, diagonal=diagonal))
 
 
+def _cutting(of):
+    def rule(xp, batch, input, diagonal=0):
+        if input.ndim < batch.k + 2:
+            raise RuntimeError(f"{of.name}: input tensor must have at least 2 dimensions")
+        return getattr(xp, of.name)(input, diagonal)
+
+    of.batching(rule)
+
+
+_cutting(tril)
+_cutting(triu)
+
+
 @linear(**_MOVES)
 def diag_embed(xp, input, *, offset=0, dim1=-2, dim2=-1):
     """The last dimension as the diagonal of two new ones.
@@ -179,8 +246,6 @@ def diag_embed(xp, input, *, offset=0, dim1=-2, dim2=-1):
     tensor([[1, 0],
             [0, 2]])
     """
-    from ..shapes import wrap_dim
-
     n = len(input.shape) + 1
     first, second = wrap_dim(dim1, n), wrap_dim(dim2, n)
     if first == second:
@@ -195,6 +260,14 @@ def diag_embed(xp, input, *, offset=0, dim1=-2, dim2=-1):
 diag_embed.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
 
 
+@diag_embed.batching
+def _diagonals(xp, batch, input, offset=0, dim1=-2, dim2=-1):
+    k, n = batch.k, input.ndim - batch.k + 1
+    if n == 1:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got -2)")
+    return xp.diag_embed(input, offset=offset, dim1=wrap_dim(dim1, n) + k, dim2=wrap_dim(dim2, n) + k)
+
+
 @linear(name="constant_pad_nd", expose=("torch",), linear_in=(), **_MOVES)
 def constant_pad_nd(xp, input, *, pad, value=0):
     """The input with `value` around it; `pad` gives (before, after) from the last dimension on.
@@ -204,6 +277,15 @@ def constant_pad_nd(xp, input, *, pad, value=0):
     tensor([0., 1., 1., 0., 0.])
     """
     return xp.constant_pad(input, pad, value)
+
+
+@constant_pad_nd.batching
+def _padded(xp, batch, input, pad, value=0):
+    n = input.ndim - batch.k
+    if len(pad) > 2 * n:
+        raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
+                           f"length is {len(pad)} while the input has {n} dimensions.")
+    return xp.constant_pad_nd(input, pad, value)
 
 
 constant_pad_nd.vjp(input=lambda xp, g, pad: xp.constant_pad_nd(g, pad=tuple(-p for p in pad)))
@@ -218,14 +300,16 @@ def _padding(name: str, dims: int, mode: str) -> None:
     forward.__doc__ = f"The last {dims} dimensions continued ({mode})."
     forward.__name__ = f"_{name}_pad{dims}d"
     node = f"{name.capitalize()}Pad{dims}DBackward0"
-    pad = linear(forward, key=f"_{name}_pad{dims}d", name=f"{name}_pad{dims}d", node=node, expose=())
+    pad = linear(forward, key=f"_{name}_pad{dims}d", name=f"{name}_pad{dims}d", node=node, expose=(),
+                 batches="trailing")
 
     def backward(xp, input, like, *, padding):
         return xp.gather_border(input, tuple(like.shape), padding, mode)
 
     backward.__doc__ = f"What `{name}_pad{dims}d` sends back."
     key = f"_{name}_pad{dims}d_backward"
-    back = linear("input", key=key, name=key, node=node.replace("Backward0", "BackwardBackward0"), expose=())(backward)
+    back = linear("input", key=key, name=key, node=node.replace("Backward0", "BackwardBackward0"), expose=(),
+                  batches="trailing")(backward)
     pad.vjp(input=lambda xp, g, input, padding: getattr(xp, key)(g, input, padding=padding))
     back.vjp(input=lambda xp, g, padding: getattr(xp, f"_{name}_pad{dims}d")(g, padding=padding),
              like=lambda xp, like: xp.zeros_like(like))

@@ -178,6 +178,7 @@ def _by_right(xp, g, mat1, strides):
 
 mm.vjp(input=lambda xp, g, mat2, input_strides: _by_left(xp, g, mat2, input_strides),
        mat2=lambda xp, g, input, mat2_strides: _by_right(xp, g, input, mat2_strides))
+mm.batching(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
 
 
 @linear("input", "mat2", check=_check_bmm, refuses=lacks("bmm", "bool"), exact_out=True)
@@ -195,6 +196,26 @@ bmm.vjp(input=lambda xp, g, mat2: xp.bmm(g, xp.transpose(mat2, 1, 2)),
         mat2=lambda xp, g, input: xp.bmm(xp.transpose(input, 1, 2), g))
 
 
+def _turned(xp, x):
+    return xp.transpose(x, -2, -1)
+
+
+def _bmm_of_batches(xp, batch, left, left_on, right, right_on):
+    """Matrices (…, b, n, m) by (…, b, m, p); those without hidden dimensions meet all elements' rows as one matrix."""
+    if left_on == right_on:
+        return xp.matmul(left, right)
+    if right_on:
+        return _turned(xp, _bmm_of_batches(xp, batch, _turned(xp, right), True, _turned(xp, left), False))
+    k = batch.k
+    *hidden, b, n, m = left.shape
+    rows = xp.reshape(xp.movedim(left, k, 0), (b, batch.count * n, m))
+    product = xp.reshape(xp.bmm(rows, right), (b, *hidden, n, right.shape[-1]))
+    return xp.movedim(product, 0, k)
+
+
+bmm.batching(lambda xp, batch, input, mat2: _bmm_of_batches(xp, batch, input, batch.on[0], mat2, batch.on[1]))
+
+
 @linear("input", "vec", check=_check_mv, refuses=lacks("addmv_impl_cpu", "bool"))
 def mv(xp, input, vec):
     """The product of a matrix and a vector, (n, m) by (m).
@@ -208,6 +229,17 @@ def mv(xp, input, vec):
 
 mv.vjp(input=lambda xp, g, vec: xp.unsqueeze(g, 1) * vec,
        vec=lambda xp, g, input: xp.mv(xp.t(input), g))
+
+
+def _mv_of_batches(xp, mat, mat_on, vec, vec_on):
+    if not vec_on:
+        return xp.matmul(mat, vec)
+    if not mat_on:
+        return xp.matmul(vec, xp.t(mat))
+    return xp.squeeze(xp.matmul(mat, xp.unsqueeze(vec, -1)), -1)
+
+
+mv.batching(lambda xp, batch, input, vec: _mv_of_batches(xp, input, batch.on[0], vec, batch.on[1]))
 
 
 @linear("input", "tensor", check=_check_dot, refuses=lacks("dot", "bool"))
@@ -225,6 +257,15 @@ dot.vjp(input=lambda g, tensor: g * tensor,
         tensor=lambda g, input: g * input)
 
 
+def _dot_of_batches(xp, x, x_on, y, y_on):
+    if x_on and y_on:
+        return xp.squeeze(xp.squeeze(xp.matmul(xp.unsqueeze(x, -2), xp.unsqueeze(y, -1)), -1), -1)
+    return xp.matmul(x, y) if x_on else xp.matmul(y, x)
+
+
+dot.batching(lambda xp, batch, input, tensor: _dot_of_batches(xp, input, batch.on[0], tensor, batch.on[1]))
+
+
 @linear("input", "other", check=_check_dot, holomorphic=False, refuses=lacks("dot", "bool"))
 def vdot(xp, input, other):
     """The inner product of two vectors, the first conjugated.
@@ -238,6 +279,8 @@ def vdot(xp, input, other):
 
 vdot.vjp(input=lambda xp, g, other: xp.conj(g) * other,
          other=lambda g, input: g * input)
+vdot.batching(lambda xp, batch, input, other: _dot_of_batches(
+    xp, xp.conj(input), batch.on[0], other, batch.on[1]))
 
 
 # ----- products added to something ------------------------------------------------------
@@ -262,6 +305,12 @@ def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     return xp.add_product(input, mat1, mat2, beta, alpha)
 
 
+def _added(batch, input, product, beta, alpha, ndim):
+    """beta · input + alpha · product, for batches; the product has `ndim` dimensions of its own."""
+    total = _times(product if any(batch.on[1:]) else batch.full(product), alpha)
+    return total if beta == 0 else _times(batch.padded(0, input, ndim), beta) + total
+
+
 addmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
           mat1=lambda xp, g, mat2, mat1_strides, alpha: _times(_by_left(xp, g, mat2, mat1_strides), alpha),
           mat2=lambda xp, g, mat1, mat2_strides, alpha: _times(_by_right(xp, g, mat1, mat2_strides), alpha))
@@ -282,6 +331,10 @@ addmm.jvp(lambda xp, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha: _tangent(
     xp, xp.mm, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha))
 
 
+addmm.batching(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _added(
+    batch, input, xp.matmul(mat1, mat2), beta, alpha, 2))
+
+
 @op(check=_check_addmv, expose=("torch", "method", "inplace"), refuses=lacks("addmv_impl_cpu", "bool"))
 def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     """beta · input + alpha · (mat @ vec).
@@ -298,6 +351,8 @@ addmv.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta),
           vec=lambda xp, g, mat, alpha: _times(xp.mv(xp.t(mat), g), alpha))
 addmv.jvp(lambda xp, t_input, mat, t_mat, vec, t_vec, beta, alpha: _tangent(
     xp, xp.mv, t_input, mat, t_mat, vec, t_vec, beta, alpha))
+addmv.batching(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _added(
+    batch, input, _mv_of_batches(xp, mat, batch.on[1], vec, batch.on[2]), beta, alpha, 1))
 
 
 @op(check=_check_baddbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"), exact_out=True)
@@ -316,6 +371,8 @@ baddbmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta
             batch2=lambda xp, g, batch1, alpha: _times(xp.bmm(xp.transpose(batch1, 1, 2), g), alpha))
 baddbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
     xp, xp.bmm, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
+baddbmm.batching(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
+    batch, input, _bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), beta, alpha, 3))
 
 
 @op(check=_check_addbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"), exact_out=True)
@@ -341,6 +398,8 @@ addbmm.vjp(
         xp.bmm(xp.transpose(batch1, 1, 2), _over_batch(xp, g, batch1.shape[0])), alpha))
 addbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
     xp, lambda x, y: xp.sum(xp.bmm(x, y), 0), t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
+addbmm.batching(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
+    batch, input, xp.sum(_bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), -3), beta, alpha, 2))
 
 
 @op(check=_check_addr, promote="common", expose=("torch", "method", "inplace"))
@@ -362,6 +421,19 @@ addr.jvp(lambda xp, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha: _tangent(
     xp, lambda x, y: xp.unsqueeze(x, 1) * y, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha))
 
 
+def _addr_of_batches(xp, batch, input, vec1, vec2, beta, alpha):
+    product = xp.unsqueeze(vec1, -1) * xp.unsqueeze(vec2, -2)
+    if input.dtype is dtypes.bool_ and product.dtype is dtypes.bool_:
+        product = batch.full(product) if not any(batch.on[1:]) else product
+        total = product if alpha else xp.zeros_like(product)
+        return xp.logical_or(batch.padded(0, input, 2), total) if beta else total
+    return _added(batch, input, product, beta, alpha, 2)
+
+
+addr.batching(lambda xp, batch, input, vec1, vec2, *, beta=1, alpha=1: _addr_of_batches(
+    xp, batch, input, vec1, vec2, beta, alpha))
+
+
 # ----- other functions of matrices and vectors ------------------------------------------
 
 
@@ -380,6 +452,7 @@ def trace(xp, input):
 
 trace.vjp(input=lambda xp, g, input_shape: xp._embed_diagonal(
     xp.broadcast_to(g, (min(input_shape),)), size=input_shape, offset=0, dim1=0, dim2=1))
+trace.batching(lambda xp, batch, input: xp.sum(xp.diagonal(input, 0, -2, -1), -1, dtype=input.dtype))
 
 
 @linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
@@ -436,3 +509,13 @@ _trilinear.vjp(
     weight=lambda xp, g, input1, input2: _by_weight(xp, g, input1, input2),
     input2=lambda xp, g, input1, weight: xp.sum(
         xp.unsqueeze(g, 2) * _rows_by_maps(xp, input1, weight, (1, 0, 2)), 1))
+
+
+def _trilinear_of_batches(xp, input1, weight, input2):
+    maps = xp.movedim(weight, -1, -3)  # (…, j, o, i)
+    *front, j, o, i = maps.shape
+    rows = xp.matmul(input2, xp.reshape(maps, (*front, j, o * i)))
+    return xp.sum(xp.reshape(rows, (*rows.shape[:-1], o, i)) * xp.unsqueeze(input1, -2), -1)
+
+
+_trilinear.batching(lambda xp, batch, input1, weight, input2: _trilinear_of_batches(xp, input1, weight, input2))

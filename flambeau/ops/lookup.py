@@ -36,6 +36,61 @@ _embedding_masked.vjp(input=lambda xp, g, indices, input_shape, padding_idx, sca
     g, indices, rows=input_shape[0], padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq))
 
 
+# ----- in batches -----
+
+
+def _by_rows(use, places_rows):
+    """The batching rule of an operator on rows: weights side by side, or under each other.
+
+    Args:
+        use: the operator's name.
+        places_rows: it adds up rows, so that its first input is shaped as the indices.
+    """
+    def rule(xp, batch, input, indices, *, padding_idx, scale_grad_by_freq=False, **params):
+        k, sizes, count = batch.k, batch.sizes, batch.count
+        call = getattr(xp, use)
+        named = {"padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
+        if not batch.on[1]:  # the same rows of each: one row holds those of all
+            n = input.ndim - k
+            front = (*range(k, k + n - 1), *range(k), k + n - 1)
+            wide = xp.permute(input, front)
+            wide = xp.reshape(wide, (*input.shape[k:-1], count * input.shape[-1]))
+            found = call(wide, indices, **named, **params)
+            m = found.ndim - 1
+            found = xp.reshape(found, (*found.shape[:-1], *sizes, input.shape[-1]))
+            return xp.permute(found, (*range(m, m + k), *range(m), m + k))
+        if not (batch.on[0] or places_rows):
+            return call(input, indices, **named, **params)
+        rows = params["rows"] if places_rows else input.shape[k if batch.on[0] else 0]
+        if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < rows:
+            raise IndexError("index out of range in self")
+        offset = xp.reshape(xp.arange(count), (*sizes, *(1,) * (indices.ndim - k))) * rows
+        padding = xp.unsqueeze(indices == padding_idx, -1) if padding_idx >= 0 else None
+        named["padding_idx"] = -1
+        x = input if batch.on[0] else batch.full(input)
+        if places_rows:
+            if padding is not None:
+                x = xp._masked_fill_number(x, mask=padding, value=0)
+            found = call(x, indices + offset, **named, rows=count * rows)
+            return xp.reshape(found, (*sizes, rows, x.shape[-1]))
+        found = call(xp.reshape(x, (count * rows, x.shape[-1])), indices + offset, **named, **params)
+        if padding is None:
+            return found
+        return xp.where(padding, found.detach() if use == "_embedding" else xp.zeros_like(found), found)
+
+    return rule
+
+
+def _looking_up(xp, batch, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    return _by_rows("_embedding", False)(xp, batch, weight, indices, padding_idx=padding_idx,
+                                         scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+
+
+_embedding.batching(_looking_up)
+_embedding_backward.batching(_by_rows("_embedding_backward", True))
+_embedding_masked.batching(_by_rows("_embedding_masked", False))
+
+
 # ----- bags -----------------------------------------------------------------------------
 
 
@@ -51,6 +106,20 @@ def _add_rows_at(xp, input, *, index, rows):
     return xp.add_rows(input, index, rows, -1, False)
 
 
+def _side_by_side(use):
+    """The batching rule of an operator on the rows of one matrix: the matrices of a batch as one of longer rows."""
+    def rule(xp, batch, input, **params):
+        k, width = batch.k, input.shape[-1]
+        wide = xp.reshape(xp.permute(input, (k, *range(k), k + 1)), (input.shape[k], batch.count * width))
+        found = getattr(xp, use)(wide, **params)
+        found = xp.reshape(found, (found.shape[0], *batch.sizes, width))
+        return xp.permute(found, (*range(1, k + 1), 0, k + 1))
+
+    return rule
+
+
+_rows_at.batching(_side_by_side("_rows_at"))
+_add_rows_at.batching(_side_by_side("_add_rows_at"))
 _rows_at.vjp(input=lambda xp, g, input_shape, index: xp._add_rows_at(g, index=index, rows=input_shape[0]))
 _add_rows_at.vjp(input=lambda xp, g, index: xp._rows_at(g, index=index))
 
@@ -83,6 +152,7 @@ def _scaled_rows(input, *, factors):
     return input * factors[:, None]
 
 
+_scaled_rows.batching(_side_by_side("_scaled_rows"))
 _scaled_rows.vjp(input=lambda xp, g, factors: xp._scaled_rows(g, factors=factors))
 _embedding_bag.vjp(
     weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, factors: _bag_by_weight(

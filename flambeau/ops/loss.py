@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from .class_rows import gradient_of_rows, loss_of_rows
 from .declare import composite, lacks, linear, op
 
 _LOSS: dict[str, Any] = {"expose": ("nn.functional",)}
 
 
-def _reduced(xp, loss, reduction):
+def _reduced(xp, loss, reduction, dims=None):
     if reduction == "mean":
-        return xp.mean(loss)
-    return xp.sum(loss) if reduction == "sum" else loss
+        return xp.mean(loss, dims)
+    return xp.sum(loss, dims) if reduction == "sum" else loss
 
 
 def _share(xp, g, count, reduction):
@@ -29,6 +30,20 @@ def _count(shape):
     for s in shape:
         n *= s
     return n
+
+
+def by_element(name):
+    """The batching rule of a loss of elements, the operator `name`: each element's, reduced over what shows."""
+    def rule(xp, batch, *inputs, reduction="mean", **params):
+        k = batch.k
+        ndim = max(len(x.shape) - k * on for x, on in zip(inputs[:2], batch.on, strict=False))
+        values = [x if x is None else batch.padded(i, x, ndim) for i, x in enumerate(inputs)]
+        values[:2] = [x if on else batch.full(x) for x, on in zip(values[:2], batch.on, strict=False)]
+        loss = getattr(xp, name)(*values, reduction="none", **params)
+        dims = tuple(range(k, k + ndim))
+        return _reduced(xp, loss, reduction, dims) if dims else loss
+
+    return rule
 
 
 # ----- distances of two tensors ---------------------------------------------------------
@@ -224,6 +239,10 @@ binary_cross_entropy_with_logits.vjp(
         xp, g, input, target_shape, weight, pos_weight, reduction))
 
 
+for _op in (mse_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, binary_cross_entropy_with_logits):
+    _op.batching(by_element(_op.name))
+
+
 # ----- margins --------------------------------------------------------------------------
 
 
@@ -242,6 +261,7 @@ soft_margin_loss.edgeless = ("target",)
 soft_margin_loss.vjp(
     input=lambda xp, g, input, target, reduction: _from_slope(
         xp, g, -target * xp.sigmoid(-target * input), reduction))
+soft_margin_loss.batching(by_element("soft_margin_loss"))
 
 
 # ----- classes --------------------------------------------------------------------------
@@ -274,6 +294,9 @@ _nll_loss_backward.vjp(
     grad_output=lambda xp, g, target, weight, reduction, ignore_index: xp._nll_loss(
         g, target, weight, reduction=reduction, ignore_index=ignore_index),
     input=lambda xp, input: xp.zeros_like(input))
+_nll_loss.batching(loss_of_rows("_nll_loss"))
+_nll_loss2d.batching(loss_of_rows("_nll_loss2d"))
+_nll_loss_backward.batching(gradient_of_rows)
 
 
 # ----- alignments -----------------------------------------------------------------------

@@ -38,7 +38,7 @@ def tangent(xp, t, input, out, ord, dim, keepdim):
     return xp.sum(xp.real(xp.conj(t) * weights), dim, keepdim)
 
 
-@op(name="linalg_vector_norm", expose=("linalg",), holomorphic=False,
+@op(name="linalg_vector_norm", expose=("linalg",), holomorphic=False, batches="reduce",
     refuses={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT})
 def linalg_vector_norm(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
@@ -83,6 +83,16 @@ dist.joint_vjp(_dist_vjp)
 dist.jvp(lambda xp, t_input, t_other, input, other, out, p: tangent(
     xp, xp.zeros_like(input) - t_other if t_input is None else t_input if t_other is None else t_input - t_other,
     input - other, out, p, None, False))
+
+
+def _dist_of_batches(xp, batch, input, other, p):
+    ranks = [len(x.shape) - batch.k * on for x, on in zip((input, other), batch.on, strict=True)]
+    ndim = max(*ranks, 1)
+    apart = batch.padded(0, input, ndim) - batch.padded(1, other, ndim)
+    return xp.linalg_vector_norm(apart, p, tuple(range(batch.k, batch.k + ndim)))
+
+
+dist.batching(lambda xp, batch, input, other, *, p=2: _dist_of_batches(xp, batch, input, other, p))
 
 
 @op(promote="none", refuses=lacks("renorm", "bool", "integer"), holomorphic=False,
@@ -138,3 +148,18 @@ def _renorm_jvp(xp, t_input, input, p, dim, maxnorm):
 
 renorm.vjp(input=_renorm_vjp)
 renorm.jvp(_renorm_jvp)
+
+
+def _renorm_of_batches(xp, batch, input, p, dim, maxnorm):
+    """The slices of all elements as those of one tensor."""
+    from ..shapes import wrap_dim
+
+    k = batch.k
+    at = k + wrap_dim(dim, len(input.shape) - k)
+    moved = xp.movedim(input, at, k)
+    flat = xp.reshape(moved, (batch.count * moved.shape[k], *moved.shape[k + 1:]))
+    found = xp.renorm(flat, p=p, dim=0, maxnorm=maxnorm)
+    return xp.movedim(xp.reshape(found, moved.shape), k, at)
+
+
+renorm.batching(lambda xp, batch, input, *, p, dim, maxnorm: _renorm_of_batches(xp, batch, input, p, dim, maxnorm))

@@ -45,7 +45,7 @@ def _batch_norm(xp, input, weight=None, bias=None, *, running_mean, running_var,
     return xp.batch_norm(input, weight, bias, running_mean, running_var, training, eps, kept)
 
 
-@op(expose=())
+@op(expose=(), batches="trailing")
 def _centred(input, *, shift, factor):
     """(input - shift) · factor, for arrays of numbers that are nobody's variables."""
     return input * factor if shift is None else (input - shift) * factor
@@ -105,6 +105,22 @@ _layer_norm.joint_vjp(lambda xp, g, input, weight, normalized_shape, eps, kept, 
     g, input, weight, normalized_shape=normalized_shape, eps=eps, kept=kept, needs=needs))
 
 
+def _layer_norm_of_batches(xp, batch, input, weight=None, bias=None, *, normalized_shape, eps, kept):
+    how = {"normalized_shape": normalized_shape, "eps": eps, "kept": kept}
+    if not (batch.on[1] or batch.on[2]):
+        return xp._layer_norm(input, weight, bias, **how)
+    out = xp._layer_norm(input, None, None, **how)
+    ndim = len(input.shape) - batch.k * batch.on[0]
+    if weight is not None:
+        out = out * batch.padded(1, weight, ndim)
+    if bias is not None:
+        out = out + batch.padded(2, bias, ndim)
+    return out
+
+
+_layer_norm.batching(_layer_norm_of_batches)
+
+
 # ----- by sample and group of channels --------------------------------------------------
 
 
@@ -133,3 +149,26 @@ def _group_norm_backward(xp, g, input, weight=None, *, group, eps, kept, needs):
 
 _group_norm.joint_vjp(lambda xp, g, input, weight, group, eps, kept, needs: xp._group_norm_backward(
     g, input, weight, group=group, eps=eps, kept=kept, needs=needs))
+
+
+def _group_norm_of_batches(xp, batch, input, weight=None, bias=None, *, group, eps, kept):
+    """The samples of all elements as those of one batch."""
+    k = batch.k
+    how = {"group": group, "eps": eps, "kept": kept}
+    merged = not (batch.on[1] or batch.on[2])
+    x = input
+    if batch.on[0]:
+        x = xp.reshape(input, (_numel(input.shape, range(k + 1)), *input.shape[k + 1:]))
+    out = xp._group_norm(x, weight if merged else None, bias if merged else None, **how)
+    out = xp.reshape(out, input.shape)
+    if merged:
+        return out
+    spatial = (1,) * (len(input.shape) - k * batch.on[0] - 2)
+    if weight is not None:
+        out = out * xp.reshape(weight, (*weight.shape[:-1], 1, weight.shape[-1], *spatial))
+    if bias is not None:
+        out = out + xp.reshape(bias, (*bias.shape[:-1], 1, bias.shape[-1], *spatial))
+    return out
+
+
+_group_norm.batching(_group_norm_of_batches)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .declare import composite, lacks, op
-from .reduction import selecting, tied_over_all
+from .reduction import selecting, tied_in_rows, tied_over_all
 
 _PAIR = ("values", "indices")
 
@@ -124,8 +124,22 @@ def nanmedian_along(xp, input, *, dim, keepdim=False):
     return xp._nanmedian_along(input, dim, keepdim)
 
 
-tied_over_all(median_all)
-tied_over_all(nanmedian_all)
+@op(name="median", key="_median_of_rows", expose=(), widens=False)
+def median_of_rows(xp, input):
+    """The lower median of each row; NaN if there is one."""
+    return xp._median_along(input, -1, False)[0]
+
+
+@op(name="nanmedian", key="_nanmedian_of_rows", expose=(), widens=False)
+def nanmedian_of_rows(xp, input):
+    """The lower median of each row's elements that are not NaN."""
+    return xp._nanmedian_along(input, -1, False)[0]
+
+
+tied_over_all(median_all, "_median_of_rows")
+tied_over_all(nanmedian_all, "_nanmedian_of_rows")
+tied_in_rows(median_of_rows)
+tied_in_rows(nanmedian_of_rows)
 selecting(median_along)
 selecting(nanmedian_along)
 
@@ -161,6 +175,17 @@ def unique_consecutive(xp, input, *, dim=None):
     return xp._unique_consecutive(input, dim)
 
 
+def _dynamic(name):
+    def rule(xp, batch, input, **params):
+        raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to "
+                           f"vmap over aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues "
+                           "if you need this feature.")
+    return rule
+
+
+unique_all.batching(_dynamic("_unique2"))
+unique_dim.batching(_dynamic("unique_dim"))
+unique_consecutive.batching(_dynamic("unique_consecutive"))
 unique_all.vjp(input=_no_derivative("_unique2"))
 unique_dim.vjp(input=_no_derivative("unique_dim"))
 unique_consecutive.vjp(input=_no_derivative("unique_consecutive"))
@@ -175,12 +200,38 @@ def searchsorted(xp, sorted_sequence, input, sorter=None, *, right=False, out_in
     return xp._searchsorted(sorted_sequence, input, sorter, right, out_int32)
 
 
+def _search_of_batches(xp, batch, sequence, input, sorter, how):
+    on, k = batch.on, batch.k
+    rank = len(sequence.shape) - k * on[0]
+    if not on[0] and not (sorter is not None and on[2]) and rank == 1:
+        return xp._searchsorted(sequence, input, sorter, **how)
+    sequence, input, sorter = (x if x is None or has else batch.full(x) for x, has in zip(
+        (sequence, input, sorter), (*on, False)[:3], strict=True))
+    values = xp.reshape(input, (*batch.sizes, _count(input.shape[k:]))) if rank == 1 else input
+    return xp.reshape(xp._searchsorted(sequence, values, sorter, **how), input.shape)
+
+
+def _count(shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+searchsorted.batching(lambda xp, batch, sorted_sequence, input, sorter=None, **how: _search_of_batches(
+    xp, batch, sorted_sequence, input, sorter, how))
+
+
 @op(name="isin", key="_isin", expose=(), differentiable=False, promote="common", numbers=("elements", "test_elements"),
     refuses={"bool": RuntimeError("Unsupported input type encountered for isin(): {}"),
              "complex": RuntimeError("Unsupported input type encountered for isin(): {}")})
 def isin(xp, elements, test_elements, *, assume_unique=False, invert=False):
     """Whether each element is one of the test elements."""
     return xp._isin(elements, test_elements, assume_unique, invert)
+
+
+isin.batching(lambda xp, batch, elements, test_elements, **how: NotImplemented if batch.on[1] else xp._isin(
+    elements, test_elements, **how))
 
 
 # ----- counts ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 from .declare import lacks, linear, op
 
-_POOL: dict[str, Any] = {"expose": ()}
+_POOL: dict[str, Any] = {"expose": (), "batches": "trailing"}
 
 
 @linear(node="MaxPool2DWithIndicesBackwardBackward0", widens=False, **_POOL)
@@ -25,6 +25,18 @@ def _scatter_planes(xp, grad_output, input, *, index, dims, overlapping):
     return xp.scatter_planes(grad_output, index, input.shape[len(input.shape) - dims:], overlapping)
 
 
+def _index_of_batches(batch, index):
+    """Flat indices, the same for all elements unless they were found in a batch."""
+    from numpy import broadcast_to
+
+    return broadcast_to(index, (*batch.sizes, *index.shape))
+
+
+_gather_planes.batching(lambda xp, batch, input, *, index, dims: xp._gather_planes(
+    input, index=_index_of_batches(batch, index), dims=dims))
+_scatter_planes.batching(lambda xp, batch, grad_output, input, *, index, dims, overlapping: xp._scatter_planes(
+    grad_output if batch.on[0] else batch.full(grad_output), input if batch.on[1] else batch.full(input),
+    index=_index_of_batches(batch, index), dims=dims, overlapping=overlapping))
 _gather_planes.vjp(input=lambda xp, g, input, index, dims: xp._scatter_planes(
     g, input, index=index, dims=dims, overlapping=True))
 _scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, index=index, dims=dims),
@@ -91,6 +103,12 @@ def _max_unpool3d(xp, input, *, indices, output_size):
 
 for _op in (_max_unpool2d, _max_unpool3d):
     _op.vjp(input=lambda xp, g, indices, output_size: xp._gather_planes(g, index=indices, dims=len(output_size)))
+
+
+_max_unpool2d.batching(lambda xp, batch, input, *, indices, output_size: xp._max_unpool2d(
+    input, indices=_index_of_batches(batch, indices), output_size=output_size))
+_max_unpool3d.batching(lambda xp, batch, input, *, indices, output_size: xp._max_unpool3d(
+    input, indices=_index_of_batches(batch, indices), output_size=output_size))
 
 
 # ----- means ----------------------------------------------------------------------------

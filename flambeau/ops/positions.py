@@ -17,6 +17,8 @@ def _strided_part(xp, input, *, geometry):
     return xp.strided_part(input, geometry)
 
 
+_strided_part.batching(lambda xp, batch, input, geometry: xp._strided_part(
+    input, geometry=geometry.repeated(batch.sizes)))
 _strided_part.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
 
 
@@ -26,6 +28,8 @@ def _embed_strided(xp, input, *, geometry):
     return xp.embed_strided(input, geometry)
 
 
+_embed_strided.batching(lambda xp, batch, input, geometry: xp._embed_strided(
+    input, geometry=geometry.repeated(batch.sizes)))
 _embed_strided.vjp(input=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
 
 
@@ -35,6 +39,9 @@ def _replace_strided(xp, input, source, *, geometry):
     return xp.replace_strided(input, source, geometry)
 
 
+_replace_strided.batching(lambda xp, batch, input, source, geometry: xp._replace_strided(
+    input if batch.on[0] else batch.full(input), source if batch.on[1] else batch.full(source),
+    geometry=geometry.repeated(batch.sizes)))
 _replace_strided.vjp(
     input=lambda xp, g, geometry: xp._replace_strided(
         g, xp.zeros_like(xp._strided_part(g, geometry=geometry)), geometry=geometry),

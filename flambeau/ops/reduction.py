@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .declare import composite, lacks, linear, op
 
 # ----- what the rules share ----------------------------------------------------------------
@@ -22,11 +24,9 @@ def kept(xp, g, dim, keepdim, shape):
 
 def count_along(shape, dim):
     """How many elements a reduction over `dim` (None: all) makes one of."""
-    from math import prod
-
     from ..shapes import wrap_dims
 
-    return prod(shape[a] for a in wrap_dims(dim, len(shape)))
+    return math.prod(shape[a] for a in wrap_dims(dim, len(shape)))
 
 
 @composite(name="_spread", expose=())
@@ -38,7 +38,19 @@ def _spread(xp, input, *, size, dim, keepdim):
 # ----- sums ----------------------------------------------------------------------------------
 
 
-@linear
+def at_once(name, several=True):
+    """The batching rule of a reduction of all elements: the operator `name` over what shows."""
+    def rule(xp, batch, input, **params):
+        k = batch.k
+        if not several or input.ndim == k:
+            count = math.prod(input.shape[k:])
+            return getattr(xp, name)(xp.reshape(input, (*batch.sizes, count)), dim=k, **params)
+        return getattr(xp, name)(input, dim=tuple(range(k, input.ndim)), **params)
+
+    return rule
+
+
+@linear(batches="reduce")
 def sum(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The sum of the elements over the dimensions `dim` (all if None).
 
@@ -60,6 +72,7 @@ def sum_all(xp, input, *, dtype=None):
 
 
 sum_all.vjp(input=lambda xp, g, input_shape: xp.broadcast_to(g, input_shape))
+sum_all.batching(at_once("sum"))
 
 
 def _mean_refuses(name, words):
@@ -71,7 +84,7 @@ _MEAN = _mean_refuses("mean", "could not infer output dtype. Input dtype must be
                               "dtype. Got: {}")
 
 
-@linear(refuses=_MEAN)
+@linear(refuses=_MEAN, batches="reduce")
 def mean(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The mean of the elements over the dimensions `dim` (all if None).
 
@@ -101,9 +114,10 @@ def mean_all(xp, input, *, dtype=None):
 
 
 mean_all.vjp(input=lambda xp, g, input_shape: _mean_vjp(xp, g, input_shape, None, False))
+mean_all.batching(at_once("mean"))
 
 
-@op(refuses={"complex": RuntimeError("nansum on CPU does not support complex inputs")})
+@op(batches="reduce", refuses={"complex": RuntimeError("nansum on CPU does not support complex inputs")})
 def nansum(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The sum, with NaNs counted as zero.
 
@@ -154,6 +168,7 @@ def prod_all(xp, input, *, dtype=None):
 
 prod_all.vjp(input=lambda xp, g, input, out: g * xp._product_of_others(input))
 prod_all.jvp(lambda xp, t_input, input: xp.sum(t_input * xp._product_of_others(input)))
+prod_all.batching(at_once("prod", several=False))
 
 
 @op(node="ProdBackward1")
@@ -176,7 +191,7 @@ prod.jvp(lambda xp, t_input, input, dim, keepdim: xp.sum(
 # ----- extrema -----------------------------------------------------------------------------------
 
 
-@op(name="_share", expose=(), differentiable=False)
+@op(name="_share", expose=(), differentiable=False, batches="reduce")
 def _share(xp, input, out, *, dim=None, keepdim=False, nan=False):
     """Where the input equals its extremum `out`, 1 / (how many do); 0 elsewhere."""
     return xp._share(input, out, dim, keepdim, nan)
@@ -188,6 +203,7 @@ def _picked(xp, input, index, *, dim):
     return xp._picked(input, index, dim)
 
 
+_picked.batching(lambda xp, batch, input, index, *, dim: _picked_of_batches(xp, batch, input, index, dim))
 _picked.vjp(input=lambda xp, g, index, input_shape, dim: xp._placed(g, index, dim=dim, size=input_shape))
 
 
@@ -198,6 +214,27 @@ def _placed(xp, input, index, *, dim, size, repeats=False):
 
 
 _placed.vjp(input=lambda xp, g, index, dim: xp._picked(g, index, dim=dim))
+
+
+def _picked_of_batches(xp, batch, input, index, dim):
+    from ..shapes import wrap_dim
+
+    input, index = (x if on else batch.full(x) for x, on in zip((input, index), batch.on, strict=True))
+    n = len(input.shape) - batch.k
+    return xp._picked(input, index, dim=batch.k + wrap_dim(dim, n)) if n else input
+
+
+def _placed_of_batches(xp, batch, input, index, dim, size, repeats):
+    from ..shapes import wrap_dim
+
+    input, index = (x if on else batch.full(x) for x, on in zip((input, index), batch.on, strict=True))
+    if not size:
+        return input
+    return xp._placed(input, index, dim=batch.k + wrap_dim(dim, len(size)), size=(*batch.sizes, *size), repeats=repeats)
+
+
+_placed.batching(lambda xp, batch, input, index, *, dim, size, repeats=False: _placed_of_batches(
+    xp, batch, input, index, dim, size, repeats))
 
 
 def selecting(operator):
@@ -216,10 +253,24 @@ def tied(operator, nan=False):
     return operator
 
 
-def tied_over_all(operator):
-    """The rules of an extremum of all elements; NaNs tie with each other."""
+def tied_over_all(operator, by_rows):
+    """The rules of an extremum of all elements; NaNs tie with each other.
+
+    Args:
+        by_rows: the name of the operator that finds it for each row (…, n), for batches.
+    """
     operator.vjp(input=lambda xp, g, input, out: g * xp._share(input, out, nan=True))
     operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._share(input, out, nan=True)))
+    operator.batching(lambda xp, batch, input: getattr(xp, by_rows)(
+        xp.reshape(input, (*batch.sizes, math.prod(input.shape[batch.k:])))))
+    return operator
+
+
+def tied_in_rows(operator):
+    """The rules of an extremum of each row; NaNs tie with each other."""
+    operator.batches = "trailing"
+    operator.vjp(input=lambda xp, g, input, out: xp.unsqueeze(g, -1) * xp._share(input, out, dim=-1, nan=True))
+    operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._share(input, out, dim=-1, nan=True), -1))
     return operator
 
 
@@ -235,8 +286,22 @@ def min_all(xp, input):
     return xp._min_all(input)
 
 
-tied_over_all(max_all)
-tied_over_all(min_all)
+@op(name="max", key="_max_of_rows", expose=())
+def max_of_rows(xp, input):
+    """The greatest element of each row."""
+    return xp.amax(input, -1, False)
+
+
+@op(name="min", key="_min_of_rows", expose=())
+def min_of_rows(xp, input):
+    """The least element of each row."""
+    return xp.amin(input, -1, False)
+
+
+tied_over_all(max_all, "_max_of_rows")
+tied_over_all(min_all, "_min_of_rows")
+tied_in_rows(max_of_rows)
+tied_in_rows(min_of_rows)
 
 
 @op(name="max", key="_max_along", outputs=("values", "indices"), expose=(), refuses=lacks("max_cpu", "complex"))
@@ -255,7 +320,7 @@ selecting(max_along)
 selecting(min_along)
 
 
-@op(refuses=lacks("max_values_cpu", "complex"))
+@op(batches="reduce", refuses=lacks("max_values_cpu", "complex"))
 def amax(xp, input, *, dim=(), keepdim=False):
     """The greatest elements over the dimensions `dim` (all if empty); ties share the gradient.
 
@@ -266,7 +331,7 @@ def amax(xp, input, *, dim=(), keepdim=False):
     return xp.amax(input, dim, keepdim)
 
 
-@op(refuses=lacks("min_values_cpu", "complex"))
+@op(batches="reduce", refuses=lacks("min_values_cpu", "complex"))
 def amin(xp, input, *, dim=(), keepdim=False):
     """The least elements over the dimensions `dim` (all if empty); ties share the gradient.
 
@@ -333,7 +398,7 @@ def argmin(xp, input, *, dim=None, keepdim=False):
 # ----- truth -----------------------------------------------------------------------------------------
 
 
-@op(differentiable=False)
+@op(differentiable=False, batches="reduce")
 def all(xp, input, *, dim=None, keepdim=False):
     """Whether all elements along `dim` (or all there are) are true.
 
@@ -344,7 +409,7 @@ def all(xp, input, *, dim=None, keepdim=False):
     return xp.all(input, dim, keepdim)
 
 
-@op(differentiable=False)
+@op(differentiable=False, batches="reduce")
 def any(xp, input, *, dim=None, keepdim=False):
     """Whether any element along `dim` (or any there is) is true.
 
@@ -355,7 +420,7 @@ def any(xp, input, *, dim=None, keepdim=False):
     return xp.any(input, dim, keepdim)
 
 
-@op(differentiable=False)
+@op(differentiable=False, batches="reduce")
 def count_nonzero(xp, input, *, dim=None):
     """How many elements along `dim` (or of all) are not zero.
 
@@ -374,7 +439,7 @@ def _no_moments(name):
     return {"bool": error, "integer": error}
 
 
-_VAR = {"holomorphic": False, "refuses": _no_moments("std and var")}
+_VAR = {"holomorphic": False, "batches": "reduce", "refuses": _no_moments("std and var")}
 
 
 def _var_vjp(xp, g, input, dim, correction, keepdim):
@@ -432,7 +497,8 @@ std.jvp(lambda xp, t_input, input, out, dim, correction, keepdim: _std_slope(
     xp, _var_jvp(xp, t_input, input, dim, correction, keepdim), out))
 
 
-_VAR_MEAN = {"holomorphic": False, "refuses": _no_moments("var_mean"), "expose": ("torch",), "named": False}
+_VAR_MEAN = {"holomorphic": False, "batches": "reduce", "refuses": _no_moments("var_mean"), "expose": ("torch",),
+             "named": False}
 _STD_MEAN = _VAR_MEAN | {"refuses": _no_moments("std_mean")}
 
 
@@ -477,7 +543,7 @@ std_mean.jvp(lambda xp, t_input, input, result0, dim, correction, keepdim: (_std
 # ----- logarithms of sums ----------------------------------------------------------------------------------
 
 
-@op(promote="float")
+@op(promote="float", batches="reduce")
 def logsumexp(xp, input, *, dim, keepdim=False):
     """The logarithm of the sum of exponentials over `dim`, without overflow.
 

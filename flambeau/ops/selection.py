@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import dtypes
 from .declare import elementwise, lacks
 
 _TWO = ("torch", "method")
@@ -192,7 +193,14 @@ fmin.vjp(input=lambda xp, g, input, other: xp.where(xp.logical_or(input <= other
 
 # ----- blends -----
 
-@elementwise(node="LerpBackward1", numbers=(), refuses=lacks("lerp_kernel_tensor", "bool", "integer"))
+def _check_lerp(input, end, weight=None):
+    for name, x in (("end", end), ("weight", weight)):
+        if x is not None and x.dtype != input.dtype:
+            raise RuntimeError(f"expected dtype {dtypes.C_NAMES[input.dtype.name]} for `{name}` but got dtype "
+                               f"{dtypes.C_NAMES[x.dtype.name]}")
+
+
+@elementwise(node="LerpBackward1", numbers=(), check=_check_lerp, refuses=lacks("lerp_kernel_tensor", "bool", "integer"))
 def lerp(xp, input, end, weight):
     """The point between two, input + weight · (end - input).
 
@@ -208,7 +216,7 @@ lerp.vjp(input=lambda g, weight: g * (1 - weight),
          weight=lambda g, input, end: g * (end - input))
 
 
-@elementwise(name="lerp", key="_lerp_number", node="LerpBackward0", expose=(), numbers=(),
+@elementwise(name="lerp", key="_lerp_number", node="LerpBackward0", expose=(), numbers=(), check=_check_lerp,
              refuses=lacks("lerp_kernel_scalar", "bool", "integer"))
 def lerp_number(xp, input, end, *, weight):
     """`lerp` with a number as the weight."""

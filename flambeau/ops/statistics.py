@@ -7,6 +7,11 @@ from .declare import composite
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
+def _everywhere(condition):
+    """Whether a condition holds everywhere: in all elements, if it is a batch."""
+    return getattr(condition, "_value", condition).all().item()
+
+
 def _check_quantile(name, input, q, interpolation):
     if not input.numel():
         raise RuntimeError(f"{name}() input tensor must be non-empty")
@@ -23,7 +28,7 @@ def _check_quantile(name, input, q, interpolation):
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q.dtype is not input.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if q.numel() and not ((q >= 0) & (q <= 1)).all().item():
+    if q.numel() and not _everywhere((q >= 0) & (q <= 1)):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 

@@ -22,6 +22,8 @@ def _embed(xp, input, *, size, key):
     return xp.embed(input, size, key)
 
 
+_embed.batching(lambda xp, batch, input, size, key: xp._embed(
+    input, size=(*batch.sizes, *size), key=(slice(None),) * batch.k + tuple(key)))
 _embed.vjp(input=lambda xp, g, key: xp._part(g, key=key))
 
 
@@ -31,6 +33,7 @@ def _part(xp, input, *, key):
     return input[key]
 
 
+_part.batching(lambda xp, batch, input, key: xp._part(input, key=(slice(None),) * batch.k + tuple(key)))
 _part.vjp(input=lambda xp, g, input_shape, key: xp._embed(g, size=input_shape, key=key))
 
 
@@ -40,6 +43,16 @@ def _embed_diagonal(xp, input, *, size, offset, dim1, dim2):
     return xp.embed_diagonal(input, size, offset, dim1, dim2)
 
 
+def _shifted(dim, n, k):
+    """A dimension of `n` behind `k` hidden ones."""
+    from ..shapes import wrap_dim
+
+    return wrap_dim(dim, n) + k
+
+
+_embed_diagonal.batching(lambda xp, batch, input, size, offset, dim1, dim2: xp._embed_diagonal(
+    input, size=(*batch.sizes, *size), offset=offset, dim1=_shifted(dim1, len(size), batch.k),
+    dim2=_shifted(dim2, len(size), batch.k)))
 _embed_diagonal.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
 
 
@@ -49,6 +62,9 @@ def _embed_windows(xp, input, *, size, dimension, window, step):
     return xp.embed_windows(input, size, dimension, window, step)
 
 
+_embed_windows.batching(lambda xp, batch, input, size, dimension, window, step: xp._embed_windows(
+    input, size=(*batch.sizes, *size), dimension=_shifted(dimension, len(size), batch.k), window=window, step=step)
+    if size else xp.sum(input, batch.k))
 _embed_windows.vjp(input=lambda xp, g, dimension, window, step: xp.unfold(
     g, dimension=dimension, size=window, step=step))
 
@@ -71,7 +87,7 @@ def _bounds(shape, dim, start, end, step):
 # ----- views -----------------------------------------------------------------------------
 
 
-@view(name="view", expose=("method",), spread="size", **_VIEW)
+@view(name="view", expose=("method",), spread="size", batches="size", **_VIEW)
 def view_(xp, input, *, size):
     """The same elements under another shape, in the same memory.
 
@@ -92,7 +108,17 @@ def view_dtype(xp, input, *, dtype):
     return xp.view_dtype(input, dtype)
 
 
-@view(key="_alias", name="alias", expose=(), **_VIEW)
+def _same_bytes(xp, batch, input, dtype):
+    if input.ndim == batch.k and dtype.itemsize != input.dtype.itemsize:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {input.dtype.scalar_name} as {dtype.scalar_name} "
+                           "(different element sizes)")
+    return xp._view_dtype(input, dtype=dtype)
+
+
+view_dtype.batching(_same_bytes)
+
+
+@view(key="_alias", name="alias", expose=(), batches="trailing", **_VIEW)
 def alias(xp, input):
     """The same elements, as a view of their own."""
     return input[...]
@@ -101,7 +127,7 @@ def alias(xp, input):
 alias.vjp(input=lambda g: g)
 
 
-@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), widens=False, **_VIEW)
+@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), widens=False, batches="size", **_VIEW)
 def _unsafe_view(xp, input, *, size):
     """`view` of a fresh copy, which nobody else can see: not tracked as a view."""
     return xp.view(input, size)
@@ -121,6 +147,14 @@ def t(xp, input):
     return xp.t(input)
 
 
+def _transposed(xp, batch, input):
+    n = input.ndim - batch.k
+    if n > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
+    return xp.transpose(input, batch.k, batch.k + 1) if n == 2 else xp._alias(input)
+
+
+t.batching(_transposed)
 t.vjp(input=lambda xp, g: xp.t(g))
 
 
@@ -156,10 +190,12 @@ def _inverse(dims):
     return tuple(order)
 
 
+permute.batching(lambda xp, batch, input, dims: xp.permute(
+    input, (*range(batch.k), *(_shifted(d, input.ndim - batch.k, batch.k) for d in dims))))
 permute.vjp(input=lambda xp, g, dims: xp.permute(g, dims=_inverse(dims)))
 
 
-@view(spread="size", expose=("method",), **_VIEW)
+@view(spread="size", expose=("method",), batches="size", **_VIEW)
 def expand(xp, input, *, size, implicit=False):
     """Dimensions of size 1 stretched, without copying. -1 keeps a size.
 
@@ -185,6 +221,7 @@ def broadcast_to(xp, input, *, size):
     return xp.expand(input, size)
 
 
+broadcast_to.batches = expand.batches
 broadcast_to.node = "ExpandBackward0"
 broadcast_to.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
@@ -207,6 +244,7 @@ def squeeze_dims(xp, input, *, dim):
     return xp.squeeze(input, dim)
 
 
+squeeze_all.batching(lambda xp, batch, input: xp.squeeze(input, tuple(range(batch.k, input.ndim))))
 for _op in (squeeze_all, squeeze_dim, squeeze_dims):
     _op.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
@@ -278,17 +316,26 @@ def unfold(xp, input, *, dimension, size, step):
     return xp.unfold(input, dimension, size, step)
 
 
+def _windows(xp, batch, input, dimension, size, step):
+    k = batch.k
+    if input.ndim > k:
+        return xp.unfold(input, _shifted(dimension, input.ndim - k, k), size, step)
+    return xp.select(xp.unfold(xp.unsqueeze(input, k), k, size, step), k, 0)
+
+
+unfold.batching(_windows)
 unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_windows(
     g, size=input_shape, dimension=dimension, window=size, step=step))
 
 
-@view(name="as_strided", key="_as_strided", expose=(), **_VIEW)
+@view(name="as_strided", key="_as_strided", expose=(), batches="trailing", **_VIEW)
 def as_strided(xp, input, *, size, stride, storage_offset, geometry):
     """Any shape and strides over the input's storage; `geometry` says where that lies in the input."""
     return xp.strided_view(input, size, stride, storage_offset)
 
 
-as_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
+as_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry) if 0 not in geometry.shape else
+               xp.zeros(geometry.base_shape, dtype=g.dtype))
 
 
 # ----- views that come in lists ------------------------------------------------------------
@@ -381,9 +428,15 @@ def _copying(of: Op, name: str, example: str = "", shows: str = "") -> None:
     >>> torch.{name}({example}){first}.shape
     flambeau.Size({shows})
     """
+    rule = of.batches
+    if callable(rule):
+        def rule(xp, batch, *inputs, **params):
+            return xp.clone(of.batches(xp, batch, *inputs, **params))
+
     copied = object.__new__(Op)
     copied.__dict__.update(of.__dict__)
     copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", plans={}, doc=doc,
+                           batches=rule,
                            expose=("torch",) if example else (), aliases=(), multi_view=False, exact_out=True)
     REGISTRY[name] = copied
 
@@ -490,6 +543,9 @@ def as_strided_scatter(xp, input, src, *, size, stride, storage_offset, geometry
     return xp.replace_strided(input, src, geometry)
 
 
+as_strided_scatter.batching(lambda xp, batch, input, src, size, stride, storage_offset, geometry: xp._replace_strided(
+    input if batch.on[0] else batch.full(input), src if batch.on[1] else batch.full(src),
+    geometry=geometry.repeated(batch.sizes)))
 as_strided_scatter.vjp(
     input=lambda xp, g, geometry: xp._replace_strided(
         g, xp.zeros_like(xp._strided_part(g, geometry=geometry)), geometry=geometry),

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.mutation import about_to_write
+from ..modes import special
 from ..tensor import functions as fn
 
 #: elements of a piece: a rule's six or so arrays of that length fit a core's second cache
@@ -141,6 +143,10 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
             state = tuple(parts)
         rule(tensors, param, grad, *state, *scalars)
         return
+    if special[0]:
+        for t in (param, *state):
+            if t is not None:
+                about_to_write(t)
     size = array.size
     if size <= PIECE or not all(a is None or a.flags.c_contiguous for a in values):
         rule(arrays, *values, *scalars)
@@ -172,6 +178,7 @@ def advance(step: Any) -> float:
     """Count a step tensor up by one, and return its value."""
     count = getattr(step, "_array", None)
     if type(count) is np.ndarray:
+        about_to_write(step)
         np.add(count, 1, out=count)
         step._bump_version()
         return float(count)

@@ -12,7 +12,9 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd.node import RemovableHandle
+from ..autograd.timeline import USER, spanned
 from ..backends.errstate import IGNORE, reset_state, set_state
+from ..modes import special
 from ..nn.naming import typename
 from ..tensor import Tensor, enable_grad, no_grad
 from ..tensor import functions as fn
@@ -54,6 +56,12 @@ def _with_hooks(step: Callable) -> Callable:
 
     @wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if special[0]:
+            with spanned(f"Optimizer.step#{type(self).__name__}.step", USER):
+                return run(self, args, kwargs)
+        return run(self, args, kwargs)
+
+    def run(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is None:

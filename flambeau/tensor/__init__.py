@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..autograd.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from . import functions, methods
+from . import batched_gradients, functions, methods
 from .parameter import Parameter
 from .tensor import Tensor
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .binding import functions_of, in_place
@@ -86,6 +87,11 @@ def _noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
     a = input._array
     if not training:
         return wrap(np.zeros(a.shape, a.dtype))
+    if special[0]:
+        from .batching import running
+
+        if running():
+            raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
     from . import functions as fn
 
     slopes = np.ones(a.shape, np.float64)

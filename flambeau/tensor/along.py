@@ -17,10 +17,10 @@ from ..autograd.runs import plan_of
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
 from ..modes import special
 from ..ops.declare import Op
-from .apply import apply, gradient_edge, kernel_of
+from .apply import ROW_MAJOR, apply, gradient_edge, kernel_of, row_major
 from .fast import F32, F64, asarray, ndarray, new
 from .returns import named_result
-from .tensor import Tensor, wrap
+from .tensor import INFERENCE, Tensor, wrap
 
 _grad_enabled = grad_mode.get
 _inferring = inference.get
@@ -54,6 +54,7 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
     constants = _constants(op, plan.consts)
+    compact = op.name in ROW_MAJOR
 
     def call(input: Any, *params: Any) -> Any:
         try:
@@ -69,6 +70,8 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             return general(op, input, params)
         if type(r) is not ndarray:
             r = asarray(r)
+        elif compact and r.ndim > 1 and (1 in r.shape or not r.flags.c_contiguous):
+            r = row_major(r)
         result = new(Tensor)
         result._array = r
         result._output_nr = 0
@@ -77,7 +80,7 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             result._requires_grad = False
             result._node = None
             if _inferring():
-                result._inference = True
+                result._inference, result._counter = True, INFERENCE
             return result
         node = OpNode()
         edge = input._node

@@ -17,12 +17,17 @@ from ..autograd.anomaly_mode import Anomaly, remember
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
+from ..autograd.timeline import recording
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..backends.numpy import ArrayNamespace, primitives
 from ..modes import special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
-from .tensor import Tensor, wrap
+from .followers import follow
+from .interception import answered, told
+from .packing import hold_packed, pack_inputs
+from .replaying import steps_to
+from .tensor import INFERENCE, Tensor, wrap
 
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(primitives(), REGISTRY)
@@ -45,7 +50,10 @@ def kernel_of(op: Op) -> Any:
 
 
 def gradient_edge(x: Tensor) -> Node:
-    """The node that a cotangent of `x` goes to: the one that made it, or its accumulator."""
+    """The node that a cotangent of `x` goes to: the one that made it, or its accumulator.
+
+    None for a view that requires grad only because its base does: made where nothing was recorded.
+    """
     node = x._node
     if node is not None:
         return x.grad_fn if x._base is not None else node  # type: ignore[return-value]
@@ -54,8 +62,8 @@ def gradient_edge(x: Tensor) -> Node:
     if node is None:
         if x._base is not None:
             node = x.grad_fn
-            if node is not None:
-                return node
+            if node is not None or not x._own:
+                return node  # type: ignore[return-value]
         node = AccumulateGrad(x)
         x._accumulator = weakref.ref(node)
         if x._hooks:
@@ -185,8 +193,26 @@ def _number(value: Any, to: np.dtype) -> np.ndarray:
     return np.asarray(value).astype(to)
 
 
-def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> Any:
-    """Run an operator on tensors (numbers and None where it takes them) and record it where asked."""
+def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, timed: bool = False) -> Any:
+    """Run an operator on tensors (numbers and None where it takes them) and record it where asked.
+
+    Args:
+        timed: a profiler, if one is on, has opened a span for it already.
+    """
+    packed = found = None
+    if special[0]:
+        if not timed and recording() is not None:
+            from .timed import timed as in_a_span
+
+            return in_a_span(op, op.name, inputs, params, lambda: apply(op, inputs, params, timed=True))
+        if op.kind != COMPOSITE:
+            for x in inputs:
+                if isinstance(x, Tensor) and x._array.__class__ is not ndarray:
+                    from .batching import apply_batched
+
+                    return apply_batched(op, inputs, params)
+            packed = pack_inputs(op, inputs)
+            found = answered(op, inputs, params)
     if op.kind == COMPOSITE:
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
@@ -198,11 +224,14 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> 
             if a is not None:
                 shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
     run_params = params if narrow is None or not op.promoting else rounded_params(op, params, narrow)
-    token = set_state(IGNORE)
-    try:
-        found = kernel_of(op)(*values, **run_params)
-    finally:
-        reset_state(token)
+    if found is None:
+        token = set_state(IGNORE)
+        try:
+            found = kernel_of(op)(*values, **run_params)
+        finally:
+            reset_state(token)
+    if op.name in ROW_MAJOR:
+        found = row_major(found)
     if op.n_outputs == 1:
         outs = [_wrapped(found, narrow)]
     else:
@@ -214,18 +243,40 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> 
     if grad_mode.get() and op.differentiable:
         for x in inputs:
             if isinstance(x, Tensor) and x._requires_grad:
-                record(op, inputs, outs, params)
+                record(op, inputs, outs, params, packed=packed)
                 break
     if inference.get():
         for out in outs:
-            out._inference = True
+            if out._base is None:
+                out._inference, out._counter = True, INFERENCE
     if special[0]:
         from .forward_mode import push_forward
 
         push_forward(op, inputs, outs, params)
+        told(op, inputs, params, outs)
     if op.n_outputs == 1:
         return outs[0]
     return outs
+
+
+#: operators whose results PyTorch lays out in row-major order, in whatever order their inputs lie
+ROW_MAJOR = frozenset((
+    "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
+    "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
+    "logcumsumexp", "cat", "stack", "roll", "masked_fill", "repeat",
+))
+
+
+def row_major(found: Any) -> Any:
+    """What a kernel found, with its elements in row-major order."""
+    if found.__class__ is ndarray:
+        if found.ndim > 1:
+            if not found.flags.c_contiguous:
+                return np.ascontiguousarray(found)
+            if 1 in found.shape and found.size:  # NumPy does not mind what strides these have
+                return found.reshape(-1).reshape(found.shape)
+        return found
+    return [row_major(a) for a in found] if found.__class__ in (tuple, list) else found
 
 
 def _wrapped(a: Any, narrow: np.dtype | None) -> Tensor:
@@ -242,40 +293,70 @@ def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
     if counter is None:
         counter = source._counter = [0]
     out._counter = counter
+    if counter is INFERENCE:
+        out._inference = True
+        return out
     base = source._base
-    out._base = source if base is None else base
+    if base is None:
+        base = source
+    out._base = base
     out._view_version = counter[0]
-    if multi:
-        out._creation = "multi"
-    elif inference.get():
+    if inference.get() or source._creation == "inference":
         out._creation = "inference"
     elif not grad_mode.get():
         out._creation = "no_grad"
+    elif multi:
+        out._creation = "multi"
     elif source._creation is not None:
         out._creation = source._creation
+    array, shown = out._array, source._array
+    if source._steps is not None or (array.dtype is not shown.dtype and array.dtype.kind + shown.dtype.kind in (
+            "fc", "cf")):
+        out._steps = steps_to(array, source)
+    out._requires_grad = base._requires_grad
+    follow(out, counter)
     return out
 
 
-def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any], *,
-           original: Tensor | None = None) -> OpNode:
-    """Make the node of one application and hang it on the outputs.
+#: which inputs require grad, as bits; their nodes; the numbers of those nodes' outputs; the inputs' versions
+Origin = tuple[int, list[Node | None], list[int] | None, list[Any]]
 
-    Args:
-        original: what the first input held before it was overwritten, for an in-place application.
-    """
+
+def origin_of(inputs: Sequence[Any]) -> Origin:
+    """Where in the graph an application's inputs come from."""
     mask = 0
     edges: list[Node | None] = []
     numbers: list[int] | None = None
+    versions: list[Any] = []
     for i, x in enumerate(inputs):
-        if isinstance(x, Tensor) and x._requires_grad:
-            mask |= 1 << i
-            edges.append(gradient_edge(x))
-            if x._output_nr:
-                if numbers is None:
-                    numbers = [0] * len(inputs)
-                numbers[i] = x._output_nr
-        else:
-            edges.append(None)
+        edge = None
+        version = 0
+        if isinstance(x, Tensor):
+            if x._requires_grad:
+                mask |= 1 << i
+                edge = gradient_edge(x)
+                if x._output_nr:
+                    if numbers is None:
+                        numbers = [0] * len(inputs)
+                    numbers[i] = x._output_nr
+            if x._counter is not None:
+                version = x._counter[0]
+        edges.append(edge)
+        versions.append(version)
+    return mask, edges, numbers, versions
+
+
+def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any], *,
+           origin: Origin | None = None, original: Tensor | None = None,
+           packed: dict[int, Any] | None = None) -> OpNode:
+    """Make the node of one application and hang it on the outputs.
+
+    Args:
+        origin: where the inputs came from, if one of them was written to since.
+        original: what the first input held before it was overwritten, for an in-place application.
+        packed: the inputs that saved-tensor hooks have packed already, by their numbers.
+    """
+    mask, edges, numbers, at_first = origin or origin_of(inputs)
     plan = plan_of(op, mask, len(inputs))
     node = OpNode()
     node.edges = tuple(edges)
@@ -294,7 +375,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
             x = _wrapped(_number(x, outs[0]._array.dtype if outs[0]._array.dtype.kind != "b" else
                                  result_type(inputs).numpy), None)
         saved.append(x)
-        versions.append(0 if x is None or x._counter is None else x._counter[0])
+        versions.append(at_first[i] if x is inputs[i] else 0)
     for k in plan.outs:
         out = outs[k]
         if out._counter is None:
@@ -317,6 +398,8 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
             out._node = node
             if k:
                 out._output_nr = k
+    if special[0] and plan.saves_tensors:
+        hold_packed(node, inputs, outs, packed, original)
     return node
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.mutation import about_to_write
+from ..modes import special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from .apply import NO_PARAMS, apply, kernel_of
 from .fast import binary, unary
@@ -178,6 +180,9 @@ def write_out(op: Op, found: Any, out: Any) -> Any:
         return [write_out(op, f, o) for f, o in zip(found, out, strict=True)]
     if isinstance(out, (list, tuple)) and len(out) == 1:
         out = out[0]
+    if special[0] and isinstance(out, Tensor) and not (out._array.__class__ is found._array.__class__ is np.ndarray):
+        raise RuntimeError(f"Batching rule not implemented for aten::{op.name.strip('_')}.out; the fallback path "
+                           "doesn't work on out= or view ops.")
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
     if op.exact_out and found._array.dtype != out._array.dtype:
@@ -187,6 +192,7 @@ def write_out(op: Op, found: Any, out: Any) -> Any:
     if not dtypes.can_cast(found.dtype, out.dtype):
         raise RuntimeError(f"result type {found.dtype.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")
+    about_to_write(out)
     a, target = found._array, out._array
     if target.shape != a.shape:
         if target.size:

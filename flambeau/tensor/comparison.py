@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.node import layer
+from ..modes import special
 from ..ops.declare import REGISTRY
 from .binding import _type_name, functions_of
 from .tensor import Tensor
@@ -43,6 +44,11 @@ def _check_tensors(name: str, input: Any, other: Any) -> None:
                             f"{_type_name(x)}")
 
 
+def _refuse_batches(text: str, *inputs: Tensor) -> None:
+    if any(x._array.__class__ is not np.ndarray for x in inputs):
+        raise RuntimeError(text)
+
+
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether shapes and all elements are equal.
 
@@ -51,6 +57,9 @@ def equal(input: Tensor, other: Tensor) -> bool:
     True
     """
     _check_tensors("equal", input, other)
+    if special[0]:
+        _refuse_batches("Batching rule not implemented for aten::equal. We could not generate a fallback.", input,
+                        other)
     a, b = dtypes.widen(input._array), dtypes.widen(other._array)
     return a.shape == b.shape and bool(np.all(a == b))
 
@@ -96,6 +105,12 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2.000001]))
     True
     """
+    if special[0] and not (input._array.__class__ is other._array.__class__ is np.ndarray):
+        raise RuntimeError("vmap over torch.allclose isn't supported yet. Please file an issue at "
+                           "https://github.com/pytorch/pytorch/issues if you need this feature.")
+    if special[0]:
+        _refuse_batches("vmap over torch.allclose isn't supported yet. Please file an issue at "
+                        "https://github.com/pytorch/pytorch/issues if you need this feature.", input, other)
     return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.mutation import about_to_write
 from ..backends.numpy.memory import copy_as, lying
 from ..dtypes import dtype as dtype_type
-from .creation import array_of, finished, legacy_constructor, number_array, sizes
-from .tensor import Tensor
+from ..modes import special
+from .creation import array_of, finished, legacy_constructor, number_array, sizes, tensor
+from .tensor import Tensor, as_leaf
 
 __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros",
            "zeros_like"]
@@ -25,6 +27,7 @@ def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> 
     """
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
+    about_to_write(out)
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
@@ -158,11 +161,13 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
 def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requires_grad: bool,
           memory_format: Any = None) -> Tensor:
     a = input._array
+    if special[0] and a.__class__ is not np.ndarray:
+        from .batching import batched
+
+        return batched(_like(input._value, fill, dtype, device, requires_grad, memory_format), input._levels)
     d = a.dtype if dtype is None else dtype.numpy
     if memory_format is None or memory_format.name == "preserve_format":
-        array = np.empty_like(a, d, "K", subok=False)
-        if 0 in a.strides and a.size > 1 and 0 in array.strides:
-            array = np.empty(a.shape, d)
+        array = np.empty_like(a, d, "C" if 0 in a.strides else "K", subok=False)
     else:
         array = _laid_out(np.empty(a.shape, d), memory_format)
     if fill is not None:
@@ -204,7 +209,19 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
     if "size" in named:
         size = (named.pop("size"),)
     dtype = named.pop("dtype", None) or self.dtype
-    return _made(fill, size, name, dtype, named.pop("device", None), named.pop("requires_grad", False))
+    device, requires_grad = named.pop("device", None), named.pop("requires_grad", False)
+    return _one_each(self, _made(fill, size, name, dtype, device, requires_grad))
+
+
+def _one_each(self: Tensor, made: Tensor) -> Tensor:
+    """What was made after `self`; where that is a batch, one for each of its elements."""
+    if special[0] and self._array.__class__ is not np.ndarray:
+        from .batching import batched
+        from .batching import full as filled_up
+
+        value = filled_up(made, self._levels).clone()
+        return batched(as_leaf(value.detach()) if made._requires_grad else value, self._levels)
+    return made
 
 
 def new_zeros(self: Tensor, *size: Any, **named: Any) -> Tensor:
@@ -225,6 +242,14 @@ def new_empty(self: Tensor, *size: Any, **named: Any) -> Tensor:
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **named: Any) -> Tensor:
     """Elements not set, with the given strides."""
     named["dtype"] = named.get("dtype") or self.dtype
+    if special[0] and self._array.__class__ is not np.ndarray:
+        from .batching import batched
+
+        reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+        levels = self._levels
+        for level in reversed(levels):
+            size, stride, reach = (level.size, *size), (reach, *stride), reach * level.size
+        return batched(empty_strided(size, stride, **named), levels)
     return empty_strided(size, stride, **named)
 
 
@@ -233,18 +258,20 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | No
     """One value, of this tensor's dtype unless another is named."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    return _made(fill_value, (size,), "new_full", dtype or self.dtype, device, requires_grad)
+    return _one_each(self, _made(fill_value, (size,), "new_full", dtype or self.dtype, device, requires_grad))
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, device: Any = None,
                requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """A tensor with a copy of `data`, of this tensor's dtype unless another is named."""
-    return finished(array_of(data, dtype or self.dtype), device, requires_grad)
+    if isinstance(data, Tensor) and data._array.__class__ is not np.ndarray:
+        return tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+    return _one_each(self, finished(array_of(data, dtype or self.dtype), device, requires_grad))
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The legacy constructor, with this tensor's dtype."""
-    return legacy_constructor(Tensor, self.dtype, *args, **kwargs)
+    return _one_each(self, legacy_constructor(Tensor, self.dtype, *args, **kwargs))
 
 
 METHODS: dict[str, Any] = {"new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_empty,

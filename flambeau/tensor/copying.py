@@ -22,9 +22,9 @@ from ..callers import outside
 from ..dtypes import dtype as dtype_type
 from ..modes import special
 from ..ops.declare import REGISTRY
+from ..shapes import broadcast_shapes
 from .apply import apply
-from .inplace import check_overlap, overwrite
-from .shaping import expand
+from .inplace import check_overlap, check_writable, is_tracked, overwrite
 from .tensor import Tensor, wrap
 from .viewing import copying
 
@@ -44,7 +44,8 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         dtype = self.dtype
     a = self._array
     if a.dtype == dtype.numpy and not copy:
-        if memory_format is None or memory_format is devices.preserve_format or is_contiguous(a, memory_format):
+        if memory_format is None or memory_format is devices.preserve_format or (
+                a.__class__ is np.ndarray and is_contiguous(a, memory_format)):
             return self
     elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
@@ -130,8 +131,15 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return _clone(input, copy_as(input._array, memory_format))
 
 
+def _refuse_format(x: Tensor, memory_format: Any) -> None:
+    if special[0] and x._array.__class__ is not np.ndarray and memory_format not in (None, devices.contiguous_format):
+        raise RuntimeError("NYI: querying is_contiguous inside of vmap for memory_format other than "
+                           "torch.contiguous_format")
+
+
 def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) -> Tensor:
     """This tensor with its elements in the order of the format: itself where they are."""
+    _refuse_format(input, memory_format)
     if is_contiguous(input._array, memory_format):
         return input
     return clone(input, memory_format=memory_format)
@@ -139,11 +147,14 @@ def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) ->
 
 def is_contiguous_(self: Tensor, memory_format: Any = None) -> bool:
     """Whether the elements lie in the order of the format."""
+    _refuse_format(self, memory_format)
     return is_contiguous(self._array, memory_format)
 
 
 def detach_copy(input: Tensor) -> Tensor:
     """A copy without history."""
+    if special[0] and input._array.__class__ is not np.ndarray:
+        return clone(input.detach())
     return wrap(input._array.copy())
 
 
@@ -180,23 +191,13 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             src = wrap(number_array(src, dtypes.of_scalar(src.item() if isinstance(src, np.generic) else src)))
         else:
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    check_writable(self, is_tracked((self, src)))
     given = src._array
-    if given.shape != a.shape:
-        shape = given.shape
-        lead = len(a.shape) - len(shape)
-        for i, (s, t) in enumerate(zip(shape, a.shape[max(lead, 0):], strict=False)):
-            if lead >= 0 and s not in (1, t):
-                raise RuntimeError(f"The size of tensor a ({t}) must match the size of tensor b ({s}) at non-singleton "
-                                   f"dimension {i + lead}")
-        if lead < 0:
-            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}"
-                               if shape[-len(a.shape):] == a.shape or not a.shape else
-                               f"The size of tensor a ({a.shape[-1]}) must match the size of tensor b ({shape[-1]}) at "
-                               f"non-singleton dimension {len(shape) - 1}")
-        src = expand(src, a.shape)
-    if src is self:
-        return self
     check_overlap(a, given)
+    if given.shape != a.shape:
+        shape = broadcast_shapes(a.shape, given.shape)
+        if shape != a.shape:
+            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     values = src._array
     if values.dtype.kind == "c" and a.dtype.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
@@ -220,6 +221,10 @@ def fill_(self: Tensor, value: Any) -> Tensor:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")
         number = value._array
+        check_writable(self, is_tracked((self, value)))
+        check_overlap(a)
+        if number.dtype.kind == "c" and a.dtype.kind not in "cb":
+            warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
 
         def compute() -> None:
             a[...] = dtypes.cast(number, a.dtype)
@@ -315,17 +320,24 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, "resize_")
-    a = self._array
-    if a.shape != shape:
-        self._bump_version()
+    if special[0] and self._array.__class__ is not np.ndarray:
+        return _resized_each(self, shape, memory_format)
     return _resized(self, shape, memory_format)
+
+
+def _resized_each(self: Any, shape: tuple[int, ...], memory_format: Any) -> Tensor:
+    """Give the elements of a batch another shape."""
+    resize_(self._value, (*(level.size for level in self._levels), *shape), memory_format=memory_format)
+    return self
 
 
 def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor:
     from math import prod
 
     a = self._array
-    if a.shape == shape and memory_format is None:
+    if a.shape != shape:
+        self._bump_version()
+    elif memory_format is None:
         return self
     whole = owner(a)
     offset = (address(a) - address(whole)) // a.itemsize
@@ -352,11 +364,38 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
     """Give this tensor the other's shape (`resize_`)."""
     if input._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    if special[0] and input._array.__class__ is not np.ndarray:
+        return _resized_each(input, other._array.shape, memory_format)
     return _resized(input, other._array.shape, memory_format)
 
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
-    """Let this tensor show another tensor's memory, or a storage."""
+    """Let this tensor show another tensor's memory, or a storage. There is no derivative.
+
+    Raises:
+        RuntimeError: another dtype, or a leaf that requires grad.
+    """
+    tracked = is_tracked((self, source))
+    check_writable(self, tracked)
+    if self._requires_grad or (isinstance(source, Tensor) and source._requires_grad):
+        _lose_history(self, source, tracked)
+    self._bump_version()
+    return _showing(self, source, storage_offset, size, stride)
+
+
+def _lose_history(self: Tensor, source: Any, tracked: bool) -> None:
+    if not tracked:
+        if self._node is None:
+            self._accumulator = None  # what was made of the old values is no longer of this leaf
+        return
+    from ..autograd.refusals import NotImplemented
+
+    node = NotImplemented("derivative for set_ is not implemented",
+                          (self, source if isinstance(source, Tensor) else None))
+    self._node, self._output_nr, self._requires_grad, self._accumulator = node, 0, True, None
+
+
+def _showing(self: Tensor, source: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
     if source is None:
         self._array = np.zeros(0, self._array.dtype)
         return self

@@ -13,7 +13,7 @@ from ..backends.errstate import IGNORE, reset_state, set_state
 from ..backends.numpy.memory import filled, refuse_number
 from ..dtypes import dtype as dtype_type
 from ..shapes import Size
-from .tensor import Tensor, wrap
+from .tensor import INFERENCE, Tensor, as_leaf, wrap
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
 
@@ -32,7 +32,7 @@ def finished(array: np.ndarray, device: Any, requires_grad: bool) -> Tensor:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         out.requires_grad = True
     if inference.get():
-        out._inference = True
+        out._inference, out._counter = True, INFERENCE
     return out
 
 
@@ -266,6 +266,9 @@ def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, re
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
                       UserWarning, stacklevel=2)
+        if data._array.__class__ is not np.ndarray:
+            copied = data.detach().to(dtype or data.dtype, copy=True)
+            return as_leaf(copied) if requires_grad else copied
     return finished(array_of(data, dtype), device, requires_grad)
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes
 from ..autograd.node import layer
+from ..modes import special
 from ..ops.declare import REGISTRY
 from ..ops.decomposition import check_matrices
 from ..shapes import are_vectors
@@ -14,7 +17,7 @@ from .apply import apply
 from .binding import functions_of, write_out
 from .returns import result_class
 from .shaping import reshaped
-from .tensor import Tensor
+from .tensor import Tensor, wrap
 
 __all__ = [
     "cholesky", "det", "inverse", "linalg_cholesky", "linalg_cond", "linalg_diagonal", "linalg_eigvals",
@@ -37,6 +40,11 @@ def _written(found: Any, out: Any) -> Any:
 
 def _failed(info: Tensor) -> tuple[str, int] | None:
     """The words for the place of the first failure, and what it was."""
+    if special[0]:
+        from .batching import BatchedTensor
+
+        if type(info) is BatchedTensor:
+            info = info._value
     a = info._array
     if not a.any():
         return None
@@ -198,15 +206,13 @@ def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
 
 
 def _tolerances(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
-    """The absolute and relative limits below which singular values count as 0."""
-    if isinstance(atol, Tensor):
-        atol = atol._array
-    if isinstance(rtol, Tensor):
-        rtol = rtol._array
+    """The absolute and relative limits below which singular values count as 0: numbers, or tensors where given so."""
     if rtol is None:
-        eps = dtypes.finfo(A.dtype.to_real()).eps
-        rtol = 0.0 if atol is not None and (atol if isinstance(atol, (int, float)) else atol.max()) > 0 else (
-            eps * max(A._array.shape[-2:]))
+        rtol = dtypes.finfo(A.dtype.to_real()).eps * max(A._array.shape[-2:])
+        if isinstance(atol, Tensor):
+            rtol = layer.functions.where(atol > 0, 0.0, rtol)
+        elif atol is not None and atol > 0:
+            rtol = 0.0
     return (0.0 if atol is None else atol), rtol
 
 
@@ -224,8 +230,22 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
     """
     check_matrices("linalg.pinv", A)
     low, relative = _tolerances(A, atol, rcond if rcond is not None else rtol)
-    found = apply(REGISTRY["linalg_pinv"], [A], {"atol": low, "rtol": relative, "hermitian": hermitian})
-    return _written(found, out)
+    return _written(_pseudoinverse(A, low, relative, hermitian), out)
+
+
+def _pseudoinverse(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+    op = REGISTRY["linalg_pinv"]
+    if special[0]:
+        from .batching import aligned, batched, full, is_batched, levels_among
+
+        if is_batched(atol, rtol):
+            levels = levels_among([A, atol, rtol])
+            low, relative = (aligned(x, levels, A._array.ndim - 2)._array if isinstance(x, Tensor) else x
+                             for x in (atol, rtol))
+            how = {"atol": low, "rtol": relative, "hermitian": hermitian}
+            return batched(apply(op, [full(A, levels)], how), levels)
+    low, relative = (x._array if isinstance(x, Tensor) else x for x in (atol, rtol))
+    return apply(op, [A], {"atol": low, "rtol": relative, "hermitian": hermitian})
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
@@ -251,10 +271,9 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
         limit = tol if isinstance(tol, Tensor) else fn.full((), float(tol), dtype=s.dtype)
     else:
         low, relative = _tolerances(A, atol, rtol)
-        top = fn.amax(s, -1)._array
-        import numpy as np
-
-        limit = layer.wrap(np.maximum(np.asarray(low, top.dtype), np.asarray(relative, top.dtype) * top))
+        least, share = (x.to(s.dtype) if isinstance(x, Tensor) else wrap(np.asarray(x, s._array.dtype))
+                        for x in (low, relative))
+        limit = fn.maximum(least, share * fn.amax(s, -1))
     return _written(fn.sum(s > fn.unsqueeze(limit, -1), -1), out)
 
 

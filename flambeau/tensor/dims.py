@@ -26,7 +26,7 @@ def as_index(value: Any) -> int | None:
     if isinstance(value, _INT):
         return int(value)
     if isinstance(value, Tensor) and value._array.ndim == 0 and value._array.dtype.kind in "iu":
-        return int(value._array)
+        return int(value._array) if value._array.__class__ is np.ndarray else None
     return None
 
 

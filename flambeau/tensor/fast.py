@@ -20,7 +20,7 @@ from ..backends.errstate import quietly
 from ..modes import special
 from ..ops.declare import Op
 from .apply import gradient_edge, kernel_of
-from .tensor import Tensor
+from .tensor import INFERENCE, Tensor
 
 ndarray = np.ndarray
 asarray = np.asarray
@@ -128,7 +128,7 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
             result._requires_grad = False
             result._node = None
             if _inferring():
-                result._inference = True
+                result._inference, result._counter = True, INFERENCE
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -187,7 +187,7 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             result._requires_grad = False
             result._node = None
             if _inferring():
-                result._inference = True
+                result._inference, result._counter = True, INFERENCE
             return result
         if not records_short:
             return fall_back(input, other)
@@ -273,7 +273,7 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             result._requires_grad = False
             result._node = None
             if _inferring():
-                result._inference = True
+                result._inference, result._counter = True, INFERENCE
             return result
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = None

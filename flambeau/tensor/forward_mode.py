@@ -7,16 +7,19 @@ differentiated once more (the vjp is linear in the cotangent; its transpose is t
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, NamedTuple
+
+from numpy import ndarray
 
 from ..autograd.modes import enable_grad, grad_mode
 from ..autograd.node import OpNode, layer
-from ..modes import special
+from ..modes import forward_mode as forward_enabled
+from ..modes import special, transforming
 from ..ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
 from .apply import apply
-from .tensor import Tensor, wrap
+from .tensor import Tensor, as_leaf, wrap
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -26,49 +29,113 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Any
 
 
-_levels: list[weakref.WeakSet[Tensor]] = []
+#: the levels that are open, over all threads. Numbers are never used twice, so what a tensor still carries from a
+#: level that has ended is not mistaken for anything.
+open_levels: set[int] = set()
+_dual_levels: list[int] = []  # those of `dual_level`: at most one
+_next_level = count(1).__next__
 
 
-def primal_of(x: Tensor) -> Tensor:
-    """`x` without its tangent: the same memory and history."""
+def open_level() -> int:
+    """Begin a level of forward mode and return its number; levels inside have higher numbers."""
+    level = _next_level()
+    open_levels.add(level)
+    special[0] += 1
+    return level
+
+
+def close_level(level: int) -> None:
+    """End a level: its tangents count no longer."""
+    open_levels.discard(level)
+    special[0] -= 1
+
+
+def any_level() -> bool:
+    """Whether a level of forward mode is open."""
+    return bool(open_levels)
+
+
+def tangent_of(x: Tensor, level: int) -> Tensor | None:
+    """The tangent that `x` carries in a level: its own, or its part of its base's."""
+    tangents = x._tangents
+    if tangents is not None and level in tangents:
+        return tangents[level]
+    base = x._base
+    if base is not None and base._tangents and level in base._tangents:
+        from .views import Geometry
+
+        return layer.functions._strided_part(base._tangents[level], geometry=Geometry(base._array, x._array))
+    return None
+
+
+def levels_of(inputs: Sequence[Any]) -> list[int]:
+    """The open levels in which one of the inputs has a tangent, outermost first."""
+    found: set[int] = set()
+    for x in inputs:
+        if isinstance(x, Tensor):
+            if x._tangents:
+                found.update(x._tangents)
+            if x._base is not None and x._base._tangents:
+                found.update(x._base._tangents)
+    return sorted(found & open_levels) if found and forward_enabled.get() else []
+
+
+def below(x: Tensor, level: int) -> Tensor:
+    """`x` as the levels outside `level` see it: the same memory and history, without its tangents from there on."""
+    out: Tensor = alias_of(x)
+    kept = {k: t for k, t in (x._tangents or {}).items() if k < level}
+    if kept:
+        out._tangents = kept
+    else:
+        out.__dict__.pop("_tangents", None)
+    base = out._base
+    if base is not None and base._tangents and any(k >= level for k in base._tangents):
+        out._base = below(base, level)  # a view has its part of its base's tangent
+    return out
+
+
+def alias_of(x: Tensor) -> Tensor:
+    """Another tensor object for the same memory and history."""
     out: Tensor = wrap(x._array)
     out._requires_grad, out._node, out._output_nr = x._requires_grad, x._node, x._output_nr
     out._counter, out._base, out._accumulator = x._counter, x._base, x._accumulator
     out.__dict__.update(x.__dict__)
-    out.__dict__.pop("_tangent", None)
     return out
 
 
-def set_tangent(x: Tensor, tangent: Tensor) -> None:
+def set_tangent(x: Tensor, tangent: Tensor, level: int) -> None:
     """Give `x` a tangent until the level ends."""
-    x._tangent = tangent
-    if _levels:
-        _levels[-1].add(x)
+    x._tangents = {**(x._tangents or {}), level: tangent}
 
 
 def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any]) -> None:
-    """Set the outputs' tangents from the inputs'."""
-    tangents = [x._tangent if isinstance(x, Tensor) else None for x in inputs]
-    if not op.differentiable or all(t is None for t in tangents):
+    """Set the outputs' tangents from the inputs', level by level.
+
+    An inner level's tangent is computed with what carries the outer levels' tangents, and so gets
+    tangents of its own: the mixed derivatives.
+    """
+    if not op.differentiable:
         return
-    values = [primal_of(x) if t is not None else x for x, t in zip(inputs, tangents, strict=True)]
-    clean = [primal_of(o) for o in outs]
-    found = tangents_of(op, values, tangents, clean, params)
-    for k, (out, t) in enumerate(zip(outs, found, strict=True)):
-        if t is not None and out._array.dtype.kind in "fcV":
-            set_tangent(out, _fitted(t, out))
-            node = out._node
-            if isinstance(node, OpNode) and k in node.plan.outs:
-                # the node keeps its output's memory only; forward over reverse needs the tangent too
-                more = node._more()
-                more.tangents = {**(more.tangents or {}), k: out._tangent}
+    for level in levels_of(inputs):
+        tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
+        values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
+        clean = [below(o, level) for o in outs]
+        found = tangents_of(op, values, tangents, clean, params)
+        for k, (out, t) in enumerate(zip(outs, found, strict=True)):
+            if t is not None and out._array.dtype.kind in "fcV":
+                set_tangent(out, _fitted(t, out), level)
+                node = out._node
+                if isinstance(node, OpNode) and k in node.plan.outs:
+                    # the node keeps its output's memory only; forward over reverse needs the tangents too
+                    more = node._more()
+                    more.tangents = {**(more.tangents or {}), k: out._tangents}
 
 
 def ungraphed(x: Tensor) -> Tensor:
-    """`x` without its history, but with its tangent (`detach` drops both)."""
+    """`x` without its history, but with its tangents (`detach` drops both)."""
     out: Tensor = x.detach()
-    if x._tangent is not None:
-        set_tangent(out, x._tangent.detach())
+    if x._tangents is not None:
+        out._tangents = {level: ungraphed(t) for level, t in x._tangents.items() if level in open_levels}
     return out
 
 
@@ -178,13 +245,13 @@ def _transposed(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: 
             elif x._requires_grad:
                 fresh.append(x * 1)  # keeps the history, and is a node of its own
             else:
-                fresh.append(x.detach().requires_grad_())
+                fresh.append(as_leaf(ungraphed(x)))
         found = apply(op, fresh, params)
         outs = list(found) if op.n_outputs > 1 else [found]
         live = [o for o in outs if o._requires_grad]
         if not live:
             return [None] * op.n_outputs
-        dummies = [functions.zeros_like(o).requires_grad_() for o in live]
+        dummies = [as_leaf(functions.zeros_like(o)) for o in live]
         wanted = [x for x, t in zip(fresh, tangents, strict=True) if t is not None]
         given = [t for t in tangents if t is not None]
         from ..autograd.interface import grad
@@ -205,33 +272,45 @@ def _transposed(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: 
     return results
 
 
-def tangent_of_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Tensor | None:
-    """The tangent that an in-place application will leave in its target, worked out before the write."""
-    if not op.differentiable or all(not isinstance(x, Tensor) or x._tangent is None for x in inputs):
+def tangent_of_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> dict[int, Tensor] | None:
+    """The tangents that an in-place application will leave in its target, by level, worked out before the write."""
+    if not op.differentiable:
         return None
-    tangents = [x._tangent if isinstance(x, Tensor) else None for x in inputs]
-    values = [primal_of(x) if isinstance(x, Tensor) else x for x in inputs]
-    out = apply(op, values, params)
-    return tangents_of(op, values, tangents, [out], params)[0]
+    levels = levels_of(inputs)
+    if not levels:
+        return None
+    out: Tensor = wrap(inputs[0]._array)
+    written: dict[int, Tensor] = {}
+    for level in levels:
+        tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
+        values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
+        out = apply(op, values, params)
+        t = tangents_of(op, values, tangents, [out], params)[0]
+        if t is not None:
+            written[level] = t
+    return written or None
 
 
-def set_written_tangent(target: Tensor, tangent: Tensor) -> None:
-    """Write a tangent in place where the target shares its tangent's memory with others."""
-    tangent = _fitted(tangent, target)
-    base = target._base
-    if target._tangent is not None:
-        target._tangent.copy_(tangent)
-    elif base is not None:
-        if base._tangent is None:
-            set_tangent(base, layer.functions.zeros_like(base))
-        from .views import Geometry
+def set_written_tangent(target: Tensor, written: dict[int, Tensor]) -> None:
+    """Write tangents in place where the target shares its tangents' memory with others."""
+    for level, new in written.items():
+        tangent = _fitted(new, target)
+        base = target._base
+        held = (target._tangents or {}).get(level)
+        if held is not None and held._array.__class__ is tangent._array.__class__:
+            for frame in transforming.get():
+                frame.inputs.update((id(held), id(held._base)))
+            held.copy_(tangent)
+        elif base is not None:
+            of_base = tangent_of(base, level)
+            if of_base is None:
+                of_base = layer.functions.zeros_like(base.detach())
+            from .views import Geometry
 
-        geometry = Geometry(base._array, target._array)
-        whole = layer.functions._replace_strided(base._tangent, tangent, geometry=geometry)
-        set_tangent(base, whole)
-        set_tangent(target, layer.functions._strided_part(whole, geometry=geometry))
-    else:
-        set_tangent(target, tangent)
+            geometry = Geometry(base._array, target._array)
+            set_tangent(base, layer.functions._replace_strided(of_base, tangent, geometry=geometry), level)
+        else:
+            set_tangent(target, tangent, level)
 
 
 # ----- the user's interface -----
@@ -242,11 +321,10 @@ def enter_dual_level() -> int:
     Raises:
         RuntimeError: one is open already.
     """
-    if _levels:
+    if _dual_levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _levels.append(weakref.WeakSet())
-    special[0] += 1
-    return len(_levels) - 1
+    _dual_levels.append(open_level())
+    return len(_dual_levels) - 1
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -255,14 +333,12 @@ def exit_dual_level(*, level: int | None = None) -> None:
     Raises:
         RuntimeError: no level is open, or another one than `level` is the innermost.
     """
-    if not _levels:
+    if not _dual_levels:
         raise RuntimeError("Trying to exit a forward AD level but no level is currently active.")
-    if level is not None and level != len(_levels) - 1:
+    if level is not None and level != len(_dual_levels) - 1:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not "
                            "supported.")
-    for x in _levels.pop():
-        x._tangent = None
-    special[0] -= 1
+    close_level(_dual_levels.pop())
 
 
 class dual_level:
@@ -299,26 +375,45 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         RuntimeError: no level is open.
         ValueError: the tensor or the tangent is not floating point or complex.
     """
-    if not _levels:
+    if not _dual_levels:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
                            "enter_dual_level() first.")
+    return dual(tensor, tangent, _dual_levels[-1])
+
+
+def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
+    """A view of a tensor that carries a tangent in a level."""
     for x, what in ((tensor, "primal"), (tangent, "tangent")):
         if x._array.dtype.kind not in "fcV":
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
     if tensor._array.shape != tangent._array.shape:
         raise RuntimeError(f"Expected tangent to have the same shape as the primal, got {tuple(tangent.shape)} and "
                            f"{tuple(tensor.shape)}")
-    if tensor._tangent is not None:
+    if tangent_of(tensor, level) is not None:
         raise RuntimeError("Cannot make_dual a tensor that already has a tangent: unpack_dual it first.")
+    if tensor._array.__class__ is not ndarray:
+        from .batching import batched, relative
+
+        inner = layer.functions.view_as(tensor._value, tensor._value)
+        set_tangent(inner, relative(tangent, tensor), level)
+        return batched(inner, tensor._levels)  # type: ignore[no-any-return]
     out = layer.functions.view_as(tensor, tensor)
-    set_tangent(out, tangent)
+    set_tangent(out, tangent, level)
     return out
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """A dual tensor's value and tangent; the tangent of a plain tensor is None."""
-    if not _levels:
-        return UnpackedDualTensor(tensor, None)
-    if tensor._tangent is None:
-        return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(primal_of(tensor), tensor._tangent)
+    return parts_of(tensor, _dual_levels[-1]) if _dual_levels else UnpackedDualTensor(tensor, None)
+
+
+def parts_of(tensor: Tensor, level: int) -> UnpackedDualTensor:
+    """A tensor's value and tangent in a level."""
+    if tensor._array.__class__ is not ndarray:
+        from .batching import absolute, batched
+
+        primal, tangent = parts_of(tensor._value, level)
+        return UnpackedDualTensor(batched(primal, tensor._levels),
+                                  None if tangent is None else absolute(tangent, tensor))
+    tangent = tangent_of(tensor, level)
+    return UnpackedDualTensor(tensor if tangent is None else below(tensor, level), tangent)

@@ -24,6 +24,7 @@ for _key, _op in REGISTRY.items():
 
 from .activation import *  # noqa: E402, F403
 from .arithmetic import *  # noqa: E402, F403
+from .attributes import *  # noqa: E402, F403
 from .comparison import *  # noqa: E402, F403
 from .complex import *  # noqa: E402, F403
 from .constants import *  # noqa: E402, F403

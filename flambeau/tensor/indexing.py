@@ -20,7 +20,7 @@ from ..ops.declare import REGISTRY
 from .apply import apply
 from .binding import functions_of
 from .copying import copy_, fill_
-from .inplace import check_overlap, overwrite
+from .inplace import check_apart, check_writable, is_tracked, overwrite
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 from .viewing import Step, plan_keeping, viewed_in_steps, viewing
@@ -40,6 +40,8 @@ _ZERO_DIM = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or 
 _NON_TUPLE = ("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch "
               "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
               "x[torch.tensor(seq)], which will result either in an error or a different result")
+MASK_HIDDEN = ("vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over "
+               "indexing with a boolean mask.")
 ON_EXPANDED = ("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this "
                 "operation. "
                 "This also applies to advanced indexing e.g. {}")
@@ -193,7 +195,13 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                     raise IndexError(_NOT_AN_INDEX.format(type(obj).__name__))
                 obj = _as_index(obj)
             a = obj._array
-            if a.ndim == 0 and a.dtype.kind in "iub":
+            if special[0] and a.__class__ is not np.ndarray and (a.dtype == np.bool_ or not a.ndim):
+                if a.dtype == np.bool_:
+                    raise RuntimeError(MASK_HIDDEN)
+                if a.dtype.kind not in "iu":
+                    raise IndexError(NOT_INDICES)
+                put(obj if a.dtype.itemsize >= 4 else obj.to(dtypes.int64))
+            elif a.ndim == 0 and a.dtype.kind in "iub":
                 if a.dtype == np.bool_ or a.dtype == np.uint8:
                     found = unsqueeze(found, dim)
                     put(wrap(np.zeros(1 if a else 0, np.int64)))
@@ -208,6 +216,8 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                     if dim + k >= len(shape) or shape[dim + k] != s:
                         raise IndexError(f"The shape of the mask {list(a.shape)} at index {k} does not match the "
                                          f"shape of the indexed tensor {list(shape)} at index {dim + k}")
+                if a.__class__ is not np.ndarray:
+                    raise RuntimeError(MASK_HIDDEN)
                 for places in np.nonzero(a):
                     put(wrap(places))
             elif a.dtype == np.int64 or a.dtype == np.int32:
@@ -349,7 +359,7 @@ def _written_plainly(self: Tensor, key: Any, value: Any) -> bool:
         except (IndexError, TypeError):
             return False
     elif value.__class__ is float or value.__class__ is int:
-        if a.dtype.kind != "f" or not -65504.0 <= value <= 65504.0:  # what any float dtype holds
+        if a.dtype.kind != "f" or 0 in a.strides or not -65504.0 <= value <= 65504.0:  # what any float dtype holds
             return False
         try:
             a[key] = value
@@ -362,8 +372,6 @@ def _written_plainly(self: Tensor, key: Any, value: Any) -> bool:
         self._counter = [1]
     else:
         counter[0] += 1
-        if base is not None:
-            self._view_version = counter[0]
     return True
 
 
@@ -426,6 +434,7 @@ def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accum
         RuntimeError: the dtypes differ, or the values do not fit.
     """
     a = target._array
+    check_writable(target, is_tracked((target, values)))
     if values._array.dtype != a.dtype:
         raise RuntimeError("Index put requires the source and destination dtypes match, got "
                            f"{target.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the "
@@ -433,7 +442,7 @@ def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accum
     if is_expanded(a):
         warnings.warn(ON_EXPANDED.format("index_put_", "tensor[indices] = tensor"), UserWarning, stacklevel=4)
     arrays = [None if i is None else i._array for i in indices]
-    check_overlap(a, values._array, *(i for i in arrays if i is not None), apart=True)
+    check_apart(a, values._array, *(i for i in arrays if i is not None))
     return overwrite(REGISTRY["_index_put"], [target, values, *indices], {"accumulate": accumulate},
                      lambda: put_at(a, values._array, arrays, accumulate))
 

@@ -1,106 +1,128 @@
 """In-place writes: who may be written to, counting the write, and the history it leaves.
 
-Everything that could be refused is refused before anything is written.
+What could be refused is refused before anything is written, but for inference tensors outside inference mode: there
+PyTorch, and so flambeau, finds that it may not count the write when it has been done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
-from ..autograd.modes import grad_mode, inference
-from ..autograd.node import operator_of
+from ..autograd.modes import grad_mode
+from ..autograd.mutation import about_to_write
+from ..autograd.node import OpNode, operator_of
+from ..autograd.timeline import recording
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
 from ..backends.numpy.memory import address
-from ..modes import special
+from ..modes import special, transforming, transforms
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
-from .apply import _operands, gradient_edge, kernel_of, promoted_type, record, rounded_params
+from .apply import _operands, gradient_edge, kernel_of, origin_of, promoted_type, record, rounded_params
+from .followers import tell
+from .interception import answered, told
+from .packing import pack_inputs
 from .tensor import Tensor, wrap
-from .views import CopySlices, Geometry
+from .views import CopySlices, Geometry, keep_retaining
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 _VIEW_OF_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation."
 
 
-def check_writable(x: Tensor, recording: bool) -> None:
+def check_writable(x: Tensor, tracked: bool) -> None:
     """Refuse a write that autograd could not follow.
 
     Args:
-        recording: grad mode is on.
+        tracked: grad mode is on, and the tensor or something that is written to it requires grad.
 
     Raises:
         RuntimeError: a leaf that requires grad, or a view that may not be written to (PyTorch's texts).
     """
-    if x._inference and not inference.get():
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
-                           "clone to get a normal tensor before doing inplace update.See "
-                           "https://github.com/pytorch/rfcs/pull/17 for more details.")
-    if not recording:
-        return
-    base = x._base
-    if base is not None:
-        creation = x._creation
-        if creation is not None and (base._requires_grad or x._requires_grad):
-            _refuse_view(x, creation)
-        if x.requires_grad or base._requires_grad:
-            if base._requires_grad and base._node is None:
+    if tracked:
+        base = x._base
+        if base is not None:
+            if x._creation is not None:
+                refuse_view(x)
+            if x._requires_grad and base._node is None:
                 raise RuntimeError(_VIEW_OF_LEAF)
-            if x._requires_grad and x._node is None and not base._requires_grad:
-                raise RuntimeError(_LEAF)
-    elif x._requires_grad and x._node is None:
-        raise RuntimeError(_LEAF)
+        elif x._requires_grad and x._node is None:
+            raise RuntimeError(_LEAF)
+    if special[0]:
+        about_to_write(x)
 
 
-def _refuse_view(x: Tensor, creation: str) -> None:
-    node = x.grad_fn
-    if creation == "multi":
-        name = f"Output {x._output_nr} of {operator_of(node)}" if node is not None else "This view"
-        raise RuntimeError(f"{name} is a view and is being modified inplace. This view is the output of a function "
-                           "that returns multiple views. Such functions do not allow the output views to be modified "
-                           "inplace. You should replace the inplace operation by an out-of-place one.")
-    if creation == "custom":
-        name = f"Output {x._output_nr} of {operator_of(node)}" if node is not None else "This view"
-        raise RuntimeError(f"{name} is a view and is being modified inplace. This view was created inside a custom "
-                           "Function (or because an input was returned as-is) and the autograd logic to handle "
-                           "view+inplace would override the custom backward associated with the custom Function, "
-                           "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning "
-                           "the output of the custom Function.")
-    mode = "inference mode" if creation == "inference" else "no_grad mode"
-    raise RuntimeError(f"A view was created in {mode} and is being modified inplace with grad mode enabled. Given that "
-                       "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-                       "moving both the view and the inplace either both inside the no_grad block (if you don't want "
-                       "the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
+def is_tracked(inputs: Sequence[Any]) -> bool:
+    """Whether grad mode is on and one of an operator's inputs requires grad."""
+    return grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in inputs)
+
+
+_CREATED = {
+    "multi": " This view is the output of a function that returns multiple views. Such functions do not allow the "
+             "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    "custom": " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+              "logic to handle view+inplace would override the custom backward associated with the custom Function, "
+              "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
+              "the custom Function.",
+} | {
+    mode: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+          f"both the view and the inplace either both inside the {mode} block (if you don't want the inplace to be "
+          "tracked) or both outside (if you want the inplace to be tracked)."
+    for mode in ("no_grad", "inference_mode")
+}
+
+
+def refuse_view(x: Tensor, indirect: bool = False) -> None:
+    """Raise what is to be said of a write to a view that came to be in a way that forbids it.
+
+    Args:
+        indirect: it was the base, or another view, that was written to.
+    """
+    creation = x._creation
+    node = x._node
+    assert creation is not None
+    what = "its base or another view of its base has been" if indirect else "is being"
+    if creation in ("inference", "no_grad") or node is None:
+        said = "A view was created in" if node is None else (
+            f"Output {x._output_nr} of {operator_of(node)} is a view of a view which was created in")
+        said += (f" inference mode and {what} modified inplace in normal mode." if creation == "inference"
+                 else f" no_grad mode and {what} modified inplace with grad mode enabled.")
+    else:
+        said = f"Output {x._output_nr} of {operator_of(node)} is a view and {what} modified inplace."
+    raise RuntimeError(said + _CREATED["inference_mode" if creation == "inference" else creation])
 
 
 def rebase(x: Tensor, node: Any) -> None:
     """Make `node` the history of `x`, whose memory was just written; of its base, if it is a view."""
     base = x._base
     if base is None:
-        x._node = node
-        x._output_nr = 0
-        x._requires_grad = True
-        x._hooks = None
-        x._accumulator = None
-        if x._retains:
-            x._retains = None
-            x.retain_grad()
+        _renew(x, node)
         return
     old = gradient_edge(base) if base._requires_grad else None
     slices = CopySlices(old, base._output_nr, Geometry(base._array, x._array), node)
-    base._node = slices
-    base._output_nr = 0
-    base._requires_grad = True
-    base._hooks = None
-    base._accumulator = None
-    if base._retains:
-        base._retains = None
-        base.retain_grad()
+    if isinstance(node, OpNode) and node.plan.outs:
+        more = node._more()
+        more.written, more.within = weakref.ref(x), weakref.ref(slices)
+    _renew(base, slices)
     x._requires_grad = True
     x._view_version = -1  # its history was the base's old one: made anew when asked for
+
+
+def _renew(x: Tensor, node: Any) -> None:
+    """Give a tensor that is no view another history."""
+    old, number, required = x._node, x._output_nr, x._requires_grad
+    x._node = node
+    x._output_nr = 0
+    x._requires_grad = True
+    x._hooks = None
+    x._accumulator = None
+    if x._retains:
+        keep_retaining(x, old, number)
+    if not required:
+        tell(x)
 
 
 def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
@@ -109,10 +131,24 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     Raises:
         RuntimeError: the result's shape or dtype does not fit, or autograd forbids the write.
     """
+    if special[0]:
+        if transforms[0]:
+            refuse_captured(op, inputs[0])
+        if _some_batched(inputs):
+            from .batching import write_batched
+
+            return write_batched(op, inputs, params)
     target = inputs[0]
-    recording = grad_mode.get()
-    check_writable(target, recording)
+    tracked = is_tracked(inputs)
+    check_writable(target, tracked)
     a = target._array
+    read = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
+    if op.kind == ELEMENTWISE:
+        check_overlap(a, *read)
+    elif op.apart or "index" in op.inputs:
+        check_overlap(a, *(b for b in read if b.ndim), apart=True)
+    else:
+        check_overlap(a)
     if op.kind == ELEMENTWISE:
         shape = a.shape
         for x in inputs[1:]:
@@ -130,13 +166,6 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     values, narrow = _operands(op, inputs, params)
     if narrow is not None and op.promoting:
         params = rounded_params(op, params, narrow)
-    read = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
-    if op.kind == ELEMENTWISE:
-        check_overlap(a, *read)
-    elif op.apart or "index" in op.inputs:
-        check_overlap(a, *(b for b in read if b.ndim), apart=True)
-    else:
-        check_overlap(a)
 
     def compute() -> None:
         found = kernel_of(op)(*values, **params)
@@ -147,7 +176,7 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                                f"{list(found.shape)} should match")
         a[...] = found if found.dtype == a.dtype else dtypes.cast(np.asarray(found), a.dtype)
 
-    return _run_over(op, inputs, params, compute, recording)
+    return _run_over(op, inputs, params, compute, tracked)
 
 
 def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None]) -> Tensor:
@@ -156,9 +185,38 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     Raises:
         RuntimeError: autograd forbids the write.
     """
-    recording = grad_mode.get()
-    check_writable(inputs[0], recording)
-    return _run_over(op, inputs, params, compute, recording)
+    if special[0]:
+        if transforms[0]:
+            refuse_captured(op, inputs[0])
+        if _some_batched(inputs):
+            from .batching import write_batched
+
+            return write_batched(op, inputs, params)
+    tracked = is_tracked(inputs)
+    check_writable(inputs[0], tracked)
+    return _run_over(op, inputs, params, compute, tracked)
+
+
+def refuse_captured(op: Op, target: Tensor) -> None:
+    """Refuse a write to what was made outside the function that is being differentiated, and is not its input.
+
+    Raises:
+        RuntimeError: it was.
+    """
+    written = (target,) if target._base is None else (target, target._base)
+    for depth, frame in enumerate(transforming.get(), 1):
+        if frame.kind != "vmap" and any(x._depth < depth and id(x) not in frame.inputs for x in written):
+            name = op.name.strip("_").replace("fill_number", "fill") + "_"
+            overload = {"fill_": ".Scalar"}.get(name, ".Tensor" if op.kind == ELEMENTWISE and len(op.inputs) == 2 else "")
+            raise RuntimeError(
+                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                f"operation (aten::{name}{overload}) that would mutate a captured Tensor. This is not supported; please "
+                "rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs.")
+
+
+def _some_batched(inputs: list[Any]) -> bool:
+    """Whether an input has hidden dimensions (`batching`)."""
+    return any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray for x in inputs)
 
 
 _OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -180,7 +238,16 @@ def check_overlap(a: np.ndarray, *read: np.ndarray, apart: bool = False) -> None
     """
     if 0 in a.strides and a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
         raise RuntimeError(_OVERLAP)
+    check_apart(a, *read, apart=apart)
+
+
+def check_apart(a: np.ndarray, *read: np.ndarray, apart: bool = True) -> None:
+    """Refuse to write to an array some of whose elements are others' of what is read meanwhile (`check_overlap`)."""
+    if a.__class__ is not np.ndarray:
+        return  # a batch: looked at where it is written
     for b in read:
+        if b.__class__ is not np.ndarray:
+            continue
         if b is a:
             if apart:
                 raise RuntimeError(_PARTIAL_OVERLAP)
@@ -203,21 +270,30 @@ def _is_dense(a: np.ndarray) -> bool:
 
 
 def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None],
-              recording: bool) -> Tensor:
+              tracked: bool, *, timed: bool = False) -> Tensor:
+    if special[0] and not timed and recording() is not None:
+        from .timed import timed as in_a_span
+
+        return in_a_span(op, op.name + "_", inputs, params,
+                         lambda: _run_over(op, inputs, params, compute, tracked, timed=True))
     target = inputs[0]
     a = target._array
-    wants = recording and op.differentiable and any(isinstance(x, Tensor) and x._requires_grad for x in inputs)
-    original = None
+    wants = tracked and op.differentiable
+    original = origin = None
     if wants:
-        mask = sum(1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x._requires_grad)
-        if 0 in op.plan(mask, len(inputs)).tensors:
+        origin = origin_of(inputs)
+        kept = op.plan(origin[0], len(inputs)).tensors
+        any(origin[3][i] for i in kept)  # an inference tensor's version says that it cannot be saved
+        if 0 in kept:
             original = wrap(a.copy())
             original._requires_grad, original._node = target._requires_grad, target.grad_fn
             original._output_nr = target._output_nr
-    tangents = None
+    tangents = packed = None
     if special[0]:
         from .forward_mode import tangent_of_write
 
+        packed = pack_inputs(op, inputs, original)
+        answered(op, inputs, params, True)
         tangents = tangent_of_write(op, inputs, params)
     token = set_state(IGNORE)
     try:
@@ -228,12 +304,17 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     if wants:
         out = wrap(a)
         out._counter = target._counter
-        node = record(op, inputs, [out], params, original=original)
-        rebase(target, node)
+        try:
+            record(op, inputs, [out], params, origin=origin, original=original, packed=packed)
+        finally:  # a hook may refuse to pack the result, which is written already
+            if out._node is not None:
+                rebase(target, out._node)
     if tangents is not None:
         from .forward_mode import set_written_tangent
 
         set_written_tangent(target, tangents)
+    if special[0]:
+        told(op, inputs, params, [target], True)
     return target
 
 
@@ -273,4 +354,4 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["check_overlap", "check_writable", "fast_binary", "overwrite", "rebase", "write"]
+__all__ = ["check_apart", "check_overlap", "check_writable", "fast_binary", "is_tracked", "overwrite", "rebase", "refuse_view", "write"]

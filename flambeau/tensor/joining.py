@@ -14,7 +14,7 @@ from ..devices import contiguous_format
 from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import wrap_dim
-from .apply import apply
+from .apply import apply, row_major
 from .binding import functions_of
 from .shaping import as_ints, expand, reshape, unsqueeze, view
 from .tensor import Tensor, wrap
@@ -178,7 +178,7 @@ def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor
             if a.dtype is not first.dtype or a.ndim != first.ndim or (recording and x._requires_grad):
                 return None
             arrays.append(a)
-        return wrap(quick(arrays, dim))
+        return wrap(row_major(quick(arrays, dim)))
     except (AttributeError, ValueError):
         return None  # said in PyTorch's words by the general way
 
@@ -348,6 +348,9 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     """
     from .apply import arrays
 
+    if special[0] and isinstance(repeats if repeats is not None else input, Tensor) and (
+            repeats if repeats is not None else input)._array.__class__ is not np.ndarray:
+        return _repeated_each(input, repeats, dim, output_size)
     if repeats is None:
         return wrap(arrays.repeat_positions(input._array))
     if dim is None:
@@ -377,6 +380,17 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     if output_size is not None and output_size != places.size:
         raise RuntimeError("allocated size does not match required size")
     return functions_of(REGISTRY["index_select"])(input, axis, wrap(places))
+
+
+def _repeated_each(input: Tensor, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
+    """`repeat_interleave` where the elements of a batch have counts of their own, whose sums are equal."""
+    from .batching import levels_among, loop, tell_of_loop
+
+    tell_of_loop("repeat_interleave.Tensor")
+    levels = levels_among([input, repeats])
+    if repeats is None:
+        return loop(repeat_interleave, [input], levels)
+    return loop(lambda x, counts: repeat_interleave(x, counts, dim, output_size=output_size), [input, repeats], levels)
 
 
 # ----- diagonals ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply, gradient_edge
 from .shaping import reshaped
-from .tensor import Tensor, wrap
+from .tensor import INFERENCE, Tensor, wrap
 
 __all__ = ["cross_entropy", "ctc_loss", "nll_loss"]
 
@@ -126,7 +126,7 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
         result._requires_grad = True
         result._node = node
     elif inference.get():
-        result._inference = True
+        result._inference, result._counter = True, INFERENCE
     return result
 
 
@@ -250,6 +250,14 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     >>> torch.nn.functional.ctc_loss(logs, torch.tensor([[1]]), (2,), (1,)).item() < 0.3
     True
     """
+    if special[0]:
+        from .batching import is_batched, levels_among, loop, tell_of_loop
+
+        given = [log_probs, targets, input_lengths, target_lengths]
+        if is_batched(*given):
+            tell_of_loop("ctc_loss")
+            return loop(lambda x, t, i, n: ctc_loss(x, t, i, n, blank, reduction, zero_infinity), given,
+                        levels_among(given))
     fn = layer.functions
     x, single = log_probs, log_probs._array.ndim == 2
     inputs, sizes = np.atleast_1d(_lengths(input_lengths)), np.atleast_1d(_lengths(target_lengths))

@@ -9,8 +9,9 @@ import numpy as np
 from .. import dtypes
 from ..autograd.node import layer
 from ..backends.numpy.memory import address, lying, owner
+from ..modes import grad_mode, inference, special
 from .apply import result_type as promoted_type
-from .tensor import Tensor, wrap
+from .tensor import INFERENCE, Tensor, wrap
 
 __all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor",
            "result_type"]
@@ -48,11 +49,22 @@ def detach(self: Tensor) -> Tensor:
     >>> torch.ones(1, requires_grad=True).detach().requires_grad
     False
     """
+    if special[0] and self._array.__class__ is not np.ndarray:
+        from .batching import detached
+
+        return detached(self)
     out: Tensor = wrap(self._array)
     if self._counter is None:
         self._counter = [0]
     out._counter = self._counter
+    if self._inference:
+        _infer(out)
     return out
+
+
+def _infer(x: Tensor) -> None:
+    """Make `x`, which shows an inference tensor's memory, one too; but outside inference mode it may be written to."""
+    x._inference, x._counter = True, INFERENCE if inference.get() else [0]
 
 
 def item(self: Tensor) -> Any:
@@ -62,11 +74,23 @@ def item(self: Tensor) -> Any:
         RuntimeError: there is not exactly one element.
     """
     a = self._array
+    if a.__class__ is not np.ndarray:
+        a.item()  # which refuses
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
     if a.dtype == dtypes.BFLOAT16:
         a = dtypes.widen(a)
     return a.item()
+
+
+def _refuse_hidden(self: Tensor) -> None:
+    """Refuse to show the memory of a batch.
+
+    Raises:
+        RuntimeError: the tensor has hidden dimensions (PyTorch's text).
+    """
+    if special[0] and self._array.__class__ is not np.ndarray:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
@@ -76,9 +100,10 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         RuntimeError: the tensor requires grad.
         TypeError: NumPy has no such dtype (bfloat16).
     """
+    _refuse_hidden(self)
     if force:
         return self._array if self._array.dtype != dtypes.BFLOAT16 else dtypes.widen(self._array)
-    if self._requires_grad:
+    if self._requires_grad and grad_mode.get():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._array.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16")
@@ -94,6 +119,7 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.n
 
 def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers."""
+    _refuse_hidden(self)
     return dtypes.widen(self._array).tolist()
 
 
@@ -114,6 +140,7 @@ def __dlpack__(self: Tensor, *, stream: Any = None, **protocol: Any) -> Any:
     Raises:
         BufferError: the tensor requires grad.
     """
+    _refuse_hidden(self)
     if self._requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self._array.dtype == dtypes.BFLOAT16:
@@ -199,10 +226,12 @@ def is_nonzero(input: Tensor) -> bool:
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"is_nonzero(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return __bool__(input)
+    return bool(input)
 
 
 def __contains__(self: Tensor, element: Any) -> bool:
+    if special[0] and self._array.__class__ is not np.ndarray:
+        self._array.item()  # which refuses
     if isinstance(element, Tensor):
         return bool(np.any(dtypes.widen(self._array) == dtypes.widen(element._array)))
     if isinstance(element, (bool, int, float, complex, np.generic)):
@@ -211,6 +240,11 @@ def __contains__(self: Tensor, element: Any) -> bool:
 
 
 # ----- copies of the whole object ------------------------------------------------------------
+
+
+def _refuse_storage(self: Tensor) -> None:
+    if special[0] and self._array.__class__ is not np.ndarray:
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -228,6 +262,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     import copy
 
+    _refuse_storage(self)
     a = self._array
     whole = owner(a)
     if whole is a:
@@ -246,6 +281,9 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     out: Tensor = wrap(array, type(self))
     memo[id(self)] = out
     out._requires_grad = self._requires_grad
+    out._counter = [1]
+    if inference.get():
+        out._inference, out._counter = True, INFERENCE
     if self._grad is not None:
         out._grad = copy.deepcopy(self._grad, memo)
     for name, value in self.__dict__.items():
@@ -255,23 +293,38 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 #: attributes that belong to a graph, not to the values
-_TRANSIENT = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangent", "_inference",
-                        "_retains"))
+_TRANSIENT = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangents", "_inference",
+                        "_retains", "_own", "_steps"))
 
 
 def __copy__(self: Tensor) -> Tensor:
+    _warn_of_hooks(self)
     out: Tensor = wrap(self._array, type(self))
     out._requires_grad = self._requires_grad
-    out._node, out._output_nr, out._counter, out._base = self._node, self._output_nr, self._counter, self._base
-    out.__dict__.update(self.__dict__)
+    out._counter = [1]
+    if inference.get():
+        out._inference, out._counter = True, INFERENCE
+    out.__dict__.update((name, value) for name, value in self.__dict__.items() if name not in _TRANSIENT)
     return out
 
 
+def _warn_of_hooks(x: Tensor) -> None:
+    import warnings
+
+    for hook in (x._hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
+                          "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                          UserWarning, stacklevel=2)
+
+
 def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
+    _refuse_storage(self)
     if self._node is not None:
         import warnings
 
         warnings.warn("Serializing a Tensor with a history keeps its values only.", UserWarning, stacklevel=2)
+    _warn_of_hooks(self)
     a = self._array
     whole = owner(a)
     extra = {k: v for k, v in self.__dict__.items() if k not in _TRANSIENT}

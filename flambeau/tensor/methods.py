@@ -12,6 +12,7 @@ from ..ops.declare import ELEMENTWISE, REGISTRY
 from . import (
     activation,
     arithmetic,
+    attributes,
     comparison,
     complex,
     constants,
@@ -41,8 +42,8 @@ from .binding import functions_of, in_place
 from .inplace import fast_binary
 from .tensor import Tensor
 
-_FAMILIES = (activation, arithmetic, comparison, complex, constants, contraction, copying, creation, decompositions,
-             indexing, joining, memory, neural, norms, ordering, products, random, reducing, scanning, scattering,
+_FAMILIES = (activation, arithmetic, attributes, comparison, complex, constants, contraction, copying, creation,
+             decompositions, indexing, joining, memory, neural, norms, ordering, products, random, reducing, scanning, scattering,
              selection, shaping, storage, striding)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from .. import dtypes
 from ..autograd.node import layer
 from ..dtypes import C_NAMES
+from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .products import matmul
@@ -60,6 +61,14 @@ def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_
         offsets: where each bag begins; and where the last one ends, with `include_last_offset`.
         padding_idx: a row that is left out.
     """
+    if special[0]:
+        from .batching import is_batched, levels_among, loop, tell_of_loop
+
+        given = [input, weight, offsets, per_sample_weights]
+        if is_batched(*given):
+            tell_of_loop("_embedding_bag")
+            return loop(lambda i, w, o, p: bagged_embedding(i, w, o, scale_grad_by_freq, mode, p, include_last_offset,
+                                                            padding_idx), given, levels_among(given))
     index, starts = input._array.astype(np.int64), offsets._array.astype(np.int64)
     if starts.size and starts[0] != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
@@ -123,9 +132,11 @@ def _dropped(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
         if a.ndim < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         noise: Any = wrap(np.empty((*a.shape[:2], *(1 for _ in a.shape[2:])), a.dtype))
-    else:
+    elif a.__class__ is np.ndarray:
         noise = wrap(np.empty_like(a))
-    noise.bernoulli_(1 - p)
+    else:
+        noise = wrap(np.empty(a.shape, a.dtype))
+    noise = fn.bernoulli(noise, 1 - p) if special[0] else noise.bernoulli_(1 - p)
     if not alpha:
         noise.div_(1 - p)
         return input.mul_(noise) if inplace else input * noise
@@ -214,7 +225,9 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     _check_attention(query, key, value, attn_mask)
     fn = layer.functions
     mask = attn_mask
-    if mask is not None and mask._array.dtype.kind == "b":
+    if mask is not None and mask._array.dtype.kind == "b" and special[0]:
+        mask = fn.where(mask, fn.zeros((), dtype=query.dtype), fn.full((), float("-inf"), dtype=query.dtype))
+    elif mask is not None and mask._array.dtype.kind == "b":
         added = np.where(mask._array, np.float32(0), np.float32(-np.inf))
         mask = wrap(dtypes.cast(added, query._array.dtype))
     width = query._array.shape[-1]

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.node import layer
+from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .tensor import Tensor, wrap
@@ -53,6 +54,11 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
                 running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, list[Any]]:
     _check_channels(input, {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias},
                     training)
+    if special[0]:
+        from .batching import is_batched
+
+        if is_batched(input, weight, bias, running_mean, running_var):
+            return _batch_norm_of_batches(input, weight, bias, running_mean, running_var, training, momentum, eps)
     kept: list[Any] = []
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else dtypes.widen(running_mean._array),
@@ -64,6 +70,56 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
             shape = input._array.shape
             count = prod(shape) // max(shape[1], 1)
             _moved(running_var, kept[2] * (count / max(count - 1, 1) if count != 1 else np.nan), momentum)
+    return out, kept
+
+
+_UNBATCHED_AVERAGES = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
+    "were not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be "
+    "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for "
+    "resources on how to patch your module to work with vmap")
+
+
+def _batch_norm_of_batches(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                           running_var: Tensor | None, training: bool, momentum: float,
+                           eps: float) -> tuple[Tensor, list[Any]]:
+    """`_batch_norm` inside `vmap`: hidden dimensions are more channels, (N, h · C, ...).
+
+    Raises:
+        RuntimeError: running averages that would have to differ from element to element do not.
+    """
+    from .batching import batched, full, levels_among
+
+    if input._array.ndim < 2:  # no channels: nothing to be normalized
+        return input.clone(), [wrap(np.empty(0, input._array.dtype)) for _ in range(2)]
+    averages = [x for x in (running_mean, running_var) if x is not None]
+    levels = levels_among([input, *averages])
+    if training and not all(set(levels_among([input])) <= set(levels_among([x])) for x in averages):
+        raise RuntimeError(_UNBATCHED_AVERAGES)
+    fn = layer.functions
+    sizes = tuple(level.size for level in levels)
+    count = prod(sizes)
+    shape = input._array.shape
+    channels = shape[1]
+    x = full(input, levels)
+    x = fn.movedim(fn.reshape(x, (count, *shape)), 0, 1)  # (N, h, C, ...)
+    x = fn.reshape(x, (shape[0], count * channels, *shape[2:]))
+    flat = [None if x is None else wrap(np.array(full(x, levels)._array).reshape(-1))
+            for x in (running_mean, running_var)]
+    out, kept = _batch_norm(x, None, None, flat[0], flat[1], training, momentum, eps)
+    if training:
+        for average, moved in zip((running_mean, running_var), flat, strict=True):
+            if average is not None and moved is not None and levels_among([average]) == levels:
+                target = getattr(average, "_value", average)
+                target._array[...] = moved._array.reshape(target._array.shape)
+    out = fn.movedim(fn.reshape(out, (shape[0], count, *shape[1:])), 1, 0)
+    out = batched(fn.reshape(out, (*sizes, *shape)), levels)
+    kept = [batched(wrap(a.reshape(*sizes, channels)), levels) for a in kept]
+    across = (channels, *(1 for _ in shape[2:]))
+    if weight is not None:
+        out = out * fn.reshape(weight, across)
+    if bias is not None:
+        out = out + fn.reshape(bias, across)
     return out, kept
 
 
@@ -89,7 +145,9 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     given = next((x._array.dtype for x in (weight, bias, running_mean, running_var) if x is not None),
                  input._array.dtype)
     if training:
-        return out, wrap(dtypes.cast(kept[0], given)), wrap(dtypes.cast(kept[1], given))
+        mean, rstd = (a.to(dtypes.of(given)) if isinstance(a, Tensor) else wrap(dtypes.cast(a, given))
+                      for a in kept[:2])
+        return out, mean, rstd
     empty = np.empty(0, given)
     return out, wrap(empty), wrap(empty.copy())
 
@@ -158,8 +216,18 @@ def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Te
     n = len(tuple(normalized_shape))
     size = (*shape[:len(shape) - n], *(1 for _ in range(n)))
     kind = input._array.dtype
-    mean, rstd = (wrap(dtypes.cast(np.ascontiguousarray(a.reshape(size)), kind)) for a in kept)
+    mean, rstd = (_told(out, dtypes.cast(np.ascontiguousarray(a), kind), size) for a in kept)
     return out, mean, rstd
+
+
+def _told(out: Any, a: np.ndarray, size: tuple[int, ...]) -> Tensor:
+    """What an operator left besides its result, in the shape `size`; hidden dimensions are those of the result."""
+    if out._array.__class__ is np.ndarray or a.size == prod(size):
+        return wrap(a.reshape(size))
+    from .batching import batched
+
+    levels = out._levels
+    return batched(wrap(a.reshape(*(level.size for level in levels), *size)), levels)
 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
@@ -230,5 +298,5 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     """`group_norm`, and the mean and 1 / √(var + eps) that it used, (N, group) each."""
     out, kept = _group_norm(input, group, weight, bias, eps)
     given = next((x._array.dtype for x in (weight, bias) if x is not None), input._array.dtype)
-    mean, rstd = (wrap(dtypes.cast(a.reshape(N, group), given)) for a in kept)
+    mean, rstd = (_told(out, dtypes.cast(a, given), (N, group)) for a in kept)
     return out, mean, rstd

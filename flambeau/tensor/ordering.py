@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..modes import special
 from ..ops.declare import REGISTRY
 from .along import pairs_along
 from .apply import apply, arrays
@@ -183,13 +184,16 @@ def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = F
     return found if out is None else write_out(REGISTRY["_searchsorted"], found, out)
 
 
-def _check_sorter(name: str, sorter: Tensor, edges: np.ndarray) -> None:
+def _check_sorter(name: str, sorter: Any, edges: np.ndarray) -> None:
     if sorter._array.shape != edges.shape:
         raise RuntimeError(f"{name}: boundary and sorter must have the same size, but got boundary tensor "
                            f"{list(edges.shape)}and got sorter tensor {list(sorter._array.shape)}")
     if sorter._array.dtype != np.int64:
         raise RuntimeError(f"{name}: sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}")
-    if sorter._array.size and not (sorter._array.min() >= 0 and sorter._array.max() < edges.shape[-1]):
+    places = sorter._array
+    if special[0] and places.__class__ is not np.ndarray:
+        places = sorter._value._array
+    if places.size and not (places.min() >= 0 and places.max() < edges.shape[-1]):
         raise RuntimeError(f"{name}: sorter index out of range")
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .binding import write_out
@@ -122,13 +125,22 @@ def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any
     return apply(REGISTRY[f"_max_pool{rank}d"], [x], {**how, "kept": kept}), kept
 
 
+def _places(values: Any, kept: list[Any]) -> Tensor:
+    """Where the maxima lie, with the hidden dimensions that the values have."""
+    if values._array.__class__ is np.ndarray:
+        return wrap(kept[0])
+    from .batching import batched
+
+    return batched(wrap(kept[0]), values._levels)
+
+
 def _over_planes(rank: int) -> tuple[Any, Any]:
     name = f"max_pool{rank}d"
 
     def with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                      ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
         values, kept = _max_pool(rank, name, input, kernel_size, stride, padding, dilation, ceil_mode)
-        return values, wrap(kept[0])
+        return values, _places(values, kept)
 
     def pool(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
              ceil_mode: bool = False) -> Tensor:
@@ -180,6 +192,8 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None,
     step = kernel if stride is None or stride == [] or stride == () else _one(stride, "stride")
     values, kept = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step),
                              (0, _one(padding, "padding")), (1, _one(dilation, "dilation")), ceil_mode)
+    if values._array.__class__ is not np.ndarray:
+        return _squeezed(values), _squeezed(_places(values, kept))
     return _squeezed(values), wrap(kept[0].reshape(values._array.shape[:-2] + values._array.shape[-1:]))
 
 
@@ -232,7 +246,7 @@ def _adaptive_max(rank: int) -> Any:
         _check_adaptive(input, output, rank, function, ":")
         kept: list[Any] = []
         values = apply(REGISTRY["_" + function], [input], {"output_size": output, "kept": kept})
-        return values, wrap(kept[0])
+        return values, _places(values, kept)
 
     pool.__name__ = pool.__qualname__ = function
     pool.__doc__ = f"The maximum of each of `output_size` windows over the last {rank} dimensions, and its index."
@@ -373,8 +387,15 @@ def _unpool(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Ten
     if x._array.shape != indices._array.shape:
         raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x._array.shape)}) "
                            f"but got indices tensor with shape: {list(indices._array.shape)}")
-    return apply(REGISTRY[f"_max_unpool{rank}d"], [x], {
-        "indices": indices._array, "output_size": size})
+    op = REGISTRY[f"_max_unpool{rank}d"]
+    if special[0]:
+        from .batching import batched, full, levels_among
+
+        levels = levels_among([x, indices])
+        if levels:
+            places = full(indices, levels)._array
+            return batched(apply(op, [full(x, levels)], {"indices": places, "output_size": size}), levels)
+    return apply(op, [x], {"indices": indices._array, "output_size": size})
 
 
 def _unpooling(rank: int) -> Any:

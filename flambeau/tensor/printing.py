@@ -254,7 +254,7 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{recorded}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    tangent = getattr(tensor, "_tangent", None)
+    tangent = _tangent_of(tensor)
     if tangent is not None:
         suffixes.append(f"tangent={tensor_format(tangent, '')}")
 
@@ -262,6 +262,46 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         tensor_contents = "..." if meta else _contents(tensor._array, len(prefix))
     text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix)) + ")"
     return f"Parameter({text})" if not plain and _is_parameter(tensor) else text
+
+
+def transformed_str(tensor: Any, frames: Sequence[Any]) -> str:
+    """`repr` of a tensor made under transforms: the value, within what each transform made of it, innermost outside.
+
+    Args:
+        frames: the transforms that are running, outermost first.
+    """
+    levels = getattr(tensor, "_levels", ())
+    value = tensor._value if levels else tensor
+    places = dict.fromkeys((level.depth for level in levels), 0)
+    shown = getattr(tensor, "_shown_at", ())
+    if levels and len(shown) == len(levels):  # an input: as it was given
+        places = {level.depth: place for level, place in zip(levels, shown, strict=True)}
+        for k in reversed(range(len(levels))):
+            value = value.movedim(k, k + shown[k])
+    around: list[str] = []
+    for depth, frame in enumerate(frames, 1):
+        if frame.kind == "vmap":
+            if depth in places:
+                around.append(f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=")
+        elif depth <= tensor._depth:
+            around.append(f"GradTrackingTensor(lvl={depth}, value=")
+    around += [f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=" for depth in places if depth > len(frames)]
+    differentiated = any(frame.kind != "vmap" for frame in frames[: tensor._depth])
+    text = tensor_str(value.detach() if differentiated else value)
+    for opening in around:
+        inner = "\n".join("    " + line for line in text.split("\n"))
+        text = f"{opening}\n{inner}\n)"
+    return text
+
+
+def _tangent_of(tensor: Any) -> Any:
+    """The tangent in the innermost level that is open; None where there is none."""
+    if not getattr(tensor, "_tangents", None):
+        return None
+    from .forward_mode import open_levels
+
+    levels = open_levels & tensor._tangents.keys()
+    return tensor._tangents[max(levels)] if levels else None
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:

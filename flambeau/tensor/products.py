@@ -21,10 +21,11 @@ from ..shapes import broadcast_shapes
 from .apply import _fix, apply, as_view, gradient_edge
 from .binding import functions_of, write_out
 from .shaping import reshaped
-from .tensor import Tensor
+from .tensor import INFERENCE, Tensor
 
 __all__ = ["linear", "matmul", "mm"]
 
+ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 new = object.__new__
 _dot, _add_reduce = np.dot, np.add.reduce
@@ -139,7 +140,7 @@ def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     mask = (1 if input._requires_grad else 0) + (2 if mat2._requires_grad else 0)
     if not mask or not _grad_enabled():
         if _inferring():
-            result._inference = True
+            result._inference, result._counter = True, INFERENCE
         return result
     node = OpNode()
     node.edge0 = _edge(input) if mask & 1 else None
@@ -347,6 +348,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         name, at, value = (("input", 1, input) if not isinstance(input, Tensor) else ("weight", 2, weight))
         raise TypeError(f"linear(): argument '{name}' (position {at}) must be Tensor, not "
                         f"{type(value).__name__}") from None
+    if special[0] and (x.__class__ is not ndarray or w.__class__ is not ndarray or (
+            bias is not None and bias._array.__class__ is not ndarray)):
+        return _linear_of_batches(input, weight, bias)
     if w.ndim == 2 and _plain(x, w.T):
         if bias is None:
             turned = _turned(weight, w)
@@ -373,6 +377,16 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     return layer.functions.add(matmul(input, _transposed(weight)), bias)
 
 
+def _linear_of_batches(input: Any, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`linear` inside `vmap`: unbatched maps take the elements of a batch as rows."""
+    from .batching import batched, is_batched
+
+    if not is_batched(weight, bias) and input._array.ndim:
+        return batched(linear(input._value, weight, bias), input._levels)
+    product = matmul(input, layer.functions.t(weight))
+    return product if bias is None else layer.functions.add(product, bias)
+
+
 def _viewed(x: Any, size: tuple[int, ...]) -> Any:
     """`view` of a contiguous tensor, recorded."""
     if special[0]:
@@ -397,7 +411,7 @@ def _viewed(x: Any, size: tuple[int, ...]) -> Any:
         out._requires_grad = True
         out._node = node
     elif _inferring():
-        out._inference = True
+        out._inference, out._counter = True, INFERENCE
     return out
 
 
@@ -437,7 +451,7 @@ def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any,
     result = _fresh(array)
     if not mask:
         if _inferring():
-            result._inference = True
+            result._inference, result._counter = True, INFERENCE
         return result
     turned = _turned(weight, w)
     node = OpNode()

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from .. import devices, dtypes
+from ..autograd.mutation import about_to_write
 from ..dtypes import dtype as dtype_type
 from ..kernels import random as kernels
+from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
 from .apply import apply
 from .creation import sizes
-from .inplace import check_overlap, check_writable, write
+from .inplace import check_overlap, check_writable, is_tracked, write
 from .tensor import Tensor, wrap
 
 __all__ = ["Generator", "bernoulli", "binomial", "default_generator", "fork_rng", "get_rng_state", "initial_seed",
@@ -174,6 +176,7 @@ def _created(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: 
         if out._array.dtype != array.dtype:
             raise RuntimeError(f"dtype {dtypes.of(array.dtype).scalar_name} does not match dtype of out parameter "
                                f"({out.dtype.scalar_name})")
+        about_to_write(out)
         if out._array.shape == array.shape:
             out._array[...] = array
         else:
@@ -186,6 +189,25 @@ def _created(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: 
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         made._requires_grad = True
     return made
+
+
+def _in_vmap() -> bool:
+    """Whether a `vmap` is running, which says what is drawn for each of its elements (`batched_random`)."""
+    from .batching import running
+
+    return bool(running())
+
+
+def _drawn(make: Any, shape: tuple[int, ...], out: Any = None) -> Any:
+    from .batched_random import drawn
+
+    return drawn(make, shape, out)
+
+
+def _drawn_from(make: Any, inputs: list[Any], out: Any = None) -> Any:
+    from .batched_random import drawn_from
+
+    return drawn_from(make, inputs, out)
 
 
 def _size(size: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> tuple[int, ...]:
@@ -216,6 +238,8 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     """
     shape = _size(size, kwargs, "rand")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
+    if special[0] and _in_vmap():
+        return _drawn(lambda size: rand(size, generator=generator, dtype=d, requires_grad=requires_grad), shape, out)
     with _lock:
         stream = kernels.uniform(_engine(generator), _count(shape), d.numpy, 0.0, 1.0)
     return _created(stream.reshape(shape), out, device, requires_grad)
@@ -233,6 +257,8 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     """
     shape = _size(size, kwargs, "randn")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
+    if special[0] and _in_vmap():
+        return _drawn(lambda size: randn(size, generator=generator, dtype=d, requires_grad=requires_grad), shape, out)
     with _lock:
         stream = kernels.normal(_engine(generator), _count(shape), d.numpy, 0.0, 1.0)
     return _created(stream.reshape(shape), out, device, requires_grad)
@@ -262,6 +288,9 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
         raise TypeError(f"randint() got unexpected arguments {[*given, *kwargs]}")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
     shape = sizes((size,) if isinstance(size, (tuple, list)) else size, "randint")
+    if special[0] and _in_vmap():
+        return _drawn(lambda size: randint(low, high, size, generator=generator, dtype=d, requires_grad=requires_grad),
+                      shape, out)
     with _lock:
         stream = kernels.randint(_engine(generator), _count(shape), int(low), int(high), d.numpy)
     return _created(stream.reshape(shape), out, device, requires_grad)
@@ -279,9 +308,19 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
+    if special[0] and _in_vmap():
+        return _drawn(lambda size: _permutations(size, generator, d), (int(n),), out)
     with _lock:
         stream = kernels.randperm(_engine(generator), int(n), d.numpy)
     return _created(stream, out, device, requires_grad)
+
+
+def _permutations(size: tuple[int, ...], generator: Generator | None, d: dtype_type) -> Tensor:
+    """Permutations of the last dimension, one after the other."""
+    *front, n = size
+    with _lock:
+        rows = [kernels.randperm(_engine(generator), n, d.numpy) for _ in range(_count(tuple(front)))]
+    return wrap(np.array(rows, d.numpy).reshape(size))
 
 
 def _drawn_like(input: Tensor, d: dtype_type, memory_format: Any, draw: Any, *, over: bool = False) -> np.ndarray:
@@ -307,6 +346,8 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
               memory_format: Any = None) -> Tensor:
     """`rand` of the input's shape and dtype."""
     d = dtype or input.dtype
+    if special[0] and _in_vmap():
+        return rand(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     array = _drawn_like(input, d, memory_format,
                         lambda n, _: kernels.uniform(_engine(generator), n, d.numpy, 0.0, 1.0))
     return _created(array, None, device, requires_grad)
@@ -317,6 +358,8 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
                memory_format: Any = None) -> Tensor:
     """`randn` of the input's shape and dtype."""
     d = dtype or input.dtype
+    if special[0] and _in_vmap():
+        return randn(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     array = _drawn_like(input, d, memory_format,
                         lambda n, c: kernels.normal(_engine(generator), n, d.numpy, 0.0, 1.0, c))
     return _created(array, None, device, requires_grad)
@@ -330,6 +373,8 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
         low, high = 0, low
     d = dtype or input.dtype
     first, last = int(low), int(high)
+    if special[0] and _in_vmap():
+        return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     array = _drawn_like(input, d, memory_format,
                         lambda n, _: kernels.randint(_engine(generator), n, first, last, d.numpy))
     return _created(array, None, device, requires_grad)
@@ -347,9 +392,14 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     if size is not None:
         shape = sizes((size,) if isinstance(size, (tuple, list)) else size, "normal")
         d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
+        if special[0] and _in_vmap():
+            return _drawn(lambda size: normal(mean, std, size, generator=generator, dtype=d,
+                                              requires_grad=requires_grad), shape, out)
         with _lock:
             stream = kernels.normal(_engine(generator), _count(shape), d.numpy, float(mean), float(std))
         return _created(stream.reshape(shape), out, device, requires_grad)
+    if special[0] and _in_vmap():
+        return _drawn_from(lambda *given: normal(*given, generator=generator), [mean, std], out)
     m = mean._array if isinstance(mean, Tensor) else float(mean)
     s = std._array if isinstance(std, Tensor) else float(std)
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
@@ -377,6 +427,8 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     >>> torch.bernoulli(torch.ones(2))
     tensor([1., 1.])
     """
+    if special[0] and _in_vmap():
+        return _drawn_from(lambda *given: bernoulli(*given, generator=generator), [input, p], out)
     if p is not None:
         made: Tensor = wrap(np.empty_like(input._array))
         return bernoulli_(made, p, generator=generator)
@@ -392,6 +444,8 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson numbers with the input's rates."""
+    if special[0] and _in_vmap():
+        return _drawn_from(lambda rates: poisson(rates, generator), [input])
     with _lock:
         values = kernels.poisson(_engine(generator), input._array)
     return apply(REGISTRY["_poisson_PoissonBackward0"], [input], {"values": values})
@@ -399,6 +453,8 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """How many of `count` trials succeed, each with probability `prob`."""
+    if special[0] and _in_vmap():
+        return _drawn_from(lambda count, prob: binomial(count, prob, generator), [count, prob])
     with _lock:
         return wrap(kernels.binomial(_engine(generator), count._array, prob._array))
 
@@ -413,6 +469,13 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     """
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
+    if special[0] and _in_vmap():
+        def rows(weights: Tensor) -> Tensor:
+            *front, n = weights._array.shape
+            found = multinomial(weights.reshape(_count(tuple(front)), n), num_samples, replacement, generator=generator)
+            return found.reshape(*front, num_samples)
+
+        return _drawn_from(rows, [input], out)
     with _lock:
         found = kernels.multinomial(_engine(generator), input._array, num_samples, replacement)
     return _created(found, out, None, False)
@@ -421,9 +484,11 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
 # ----- in place -----
 
 def _fill(self: Tensor, key: str, draw: Any, others: tuple[Tensor, ...] = ()) -> Tensor:
-    from ..autograd.modes import grad_mode
+    if special[0] and _in_vmap():
+        from .batched_random import fill
 
-    check_writable(self, grad_mode.get())
+        return fill(self, key, draw)
+    check_writable(self, is_tracked([self, *others]))
     values = _drawn_like(self, self.dtype, None, draw, over=True)
     return write(REGISTRY[key], [self, *others], {"values": values})
 
@@ -463,6 +528,10 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     """Fill with ones, each with probability `p`, else zeros."""
     d = self._array.dtype
     if isinstance(p, Tensor):
+        if special[0] and _in_vmap():
+            from .batched_random import fill_by
+
+            return fill_by(self, p, lambda wide: bernoulli(wide, generator=generator))
         wide = np.broadcast_to(p._array, self._array.shape)
         return _fill(self, "_bernoulli_BernoulliBackward1",
                      lambda n, _: kernels.bernoulli_each(_engine(generator), wide, d).reshape(-1), (p,))

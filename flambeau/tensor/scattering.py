@@ -9,11 +9,14 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode
+from ..autograd.mutation import about_to_write
+from ..modes import special
 from ..ops.declare import REGISTRY, Op
 from .apply import apply, kernel_of
 from .binding import bind, functions_of, in_place, write_out
-from .indexing import NOT_INDICES, ON_EXPANDED, is_expanded, write_at
-from .inplace import check_overlap, overwrite, write
+from .constants import full_like
+from .indexing import MASK_HIDDEN, NOT_INDICES, ON_EXPANDED, is_expanded, write_at
+from .inplace import check_overlap, check_writable, is_tracked, overwrite, write
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 
@@ -39,6 +42,8 @@ def _indices(indices: Any) -> list[Tensor | None]:
     found: list[Tensor | None] = []
     for index in indices:
         if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
+            if index._array.__class__ is not np.ndarray:
+                raise RuntimeError(MASK_HIDDEN)
             found += [wrap(places) for places in (np.nonzero(index._array) if index._array.ndim else
                                                   (np.zeros(int(bool(index._array)), np.int64),))]
         elif index is not None and index._array.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
@@ -99,9 +104,23 @@ def _scatter_reducing(input: Tensor, dim: int, index: Tensor, source: Any, reduc
         raise RuntimeError("reduce argument must be either add or multiply.")
     from .apply import arrays
 
+    if special[0] and any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray
+                          for x in (input, index, source)):
+        return _reducing_each(input, dim, index, source, reduce, inplace)
     value = source._array if isinstance(source, Tensor) else source
     found = arrays.scatter_reduced(input._array, index._array, value, dim, "sum" if reduce == "add" else "prod")
     return _unrecorded(input, wrap(found), inplace, out, source)
+
+
+def _reducing_each(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool) -> Tensor:
+    """The same where some are batches: as `scatter_reduce`, which has a batching rule."""
+    if not isinstance(source, Tensor):
+        source = full_like(index, source, dtype=input.dtype)
+    inputs = [input.detach(), index, source.detach()]
+    params = {"dim": dim, "reduce": "sum" if reduce == "add" else "prod"}
+    if inplace:
+        return write(REGISTRY["scatter_reduce"], [input, *inputs[1:]], params)
+    return apply(REGISTRY["scatter_reduce"], inputs, params)
 
 
 def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: Any) -> Tensor:
@@ -113,6 +132,7 @@ def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: A
         if not inplace:
             return write_out(REGISTRY["_scatter"], found, out)
         check_overlap(input._array, *([source._array] if isinstance(source, Tensor) else []), apart=True)
+        about_to_write(input)
         input._array[...] = found._array
         input._bump_version()
         return input
@@ -177,6 +197,7 @@ def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
                                f"{list(shape)}")
     if not is_expanded(self._array):
         return in_place(op)(self, *args, **kwargs)
+    check_writable(self, is_tracked((self, *args)))
     warnings.warn(ON_EXPANDED.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
     inputs, params = bind(op, (self, *args), kwargs)
     if not isinstance(inputs[2], Tensor):
@@ -222,7 +243,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
         into = (*shape[:axis], a[axis], *shape[axis + 1:])
         index = (*shape[:axis], b[axis], *shape[axis + 1:])
         input, indices = expand(input, into), expand(indices, index)
-        if indices._array.size and indices._array.min() < 0:
+        if indices._array.__class__ is not np.ndarray:
+            indices = where(indices < 0, indices + a[axis], indices)
+        elif indices._array.size and indices._array.min() < 0:
             indices = wrap(np.where(indices._array < 0, indices._array + a[axis], indices._array))
     return gather(input, axis, indices, out=out)
 
@@ -237,6 +260,9 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if out is not None and not isinstance(out, Tensor):
         raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
     if as_tuple:
+        if special[0] and input._array.__class__ is not np.ndarray:
+            raise RuntimeError("Batching rule not implemented for aten::nonzero_numpy. We could not generate a "
+                               "fallback.")
         source = input if input._array.ndim else unsqueeze(input, 0)
         return functions_of(REGISTRY["unbind"])(apply(REGISTRY["_nonzero"], [source]), dim=1)
     return functions_of(REGISTRY["_nonzero"])(input, out=out)
@@ -252,6 +278,11 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if special[0] and input._array.__class__ is not np.ndarray:
+        from .batching import levels_among, loop, tell_of_loop
+
+        tell_of_loop("nonzero_static")
+        return loop(lambda x: nonzero_static(x, size=size, fill_value=fill_value), [input], levels_among([input]))
     rows = apply(REGISTRY["_nonzero"], [input])._array[:size]
     full = np.full((size, rows.shape[1]), fill_value, np.int64)
     full[: len(rows)] = rows
@@ -272,6 +303,11 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if any(s < 0 for s in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     found, step = [], 1
+    if special[0] and indices._array.__class__ is not np.ndarray:
+        for s in reversed(sizes):
+            found.append(indices.to(dtypes.int64) // step % max(s, 1))
+            step *= s
+        return tuple(reversed(found))
     for s in reversed(sizes):
         found.append(wrap(indices._array.astype(np.int64) // step % max(s, 1)))
         step *= s

@@ -9,6 +9,7 @@ import numpy as np
 from .. import dtypes
 from ..backends.numpy.memory import address, owner
 from ..devices import CPU, device
+from ..modes import special
 from .tensor import Tensor
 
 
@@ -124,8 +125,19 @@ class TypedStorage:
         return self.tolist()[index]
 
 
+def _refuse_hidden(self: Tensor) -> None:
+    """Refuse to show the storage of a batch.
+
+    Raises:
+        NotImplementedError: the tensor has hidden dimensions (PyTorch's text).
+    """
+    if special[0] and self._array.__class__ is not np.ndarray:
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
+
+
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory of this tensor and of all that share it."""
+    _refuse_hidden(self)
     return UntypedStorage.of(self._array)
 
 
@@ -137,12 +149,15 @@ def storage(self: Tensor) -> TypedStorage:
                   "storage class. This should only matter to you if you are using storages directly.  To access "
                   "UntypedStorage directly, use tensor.untyped_storage() instead of "
                   "tensor.storage()", UserWarning, stacklevel=2)
+    _refuse_hidden(self)
     return TypedStorage(UntypedStorage.of(self._array), self.dtype)
 
 
 def storage_offset(self: Tensor) -> int:
     """Where the first element lies in the storage, in elements."""
     a = self._array
+    if special[0] and a.__class__ is not np.ndarray:
+        return storage_offset(self._value)
     if a.base is None:
         return 0
     return (address(a) - address(owner(a))) // a.itemsize
@@ -150,12 +165,16 @@ def storage_offset(self: Tensor) -> int:
 
 def data_ptr(self: Tensor) -> int:
     """The address of the first element; 0 if there is none."""
+    if special[0] and self._array.__class__ is not np.ndarray:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     return address(self._array) if self._array.size else 0
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both show the same memory in the same way."""
     a, b = self._array, tensor._array
+    if special[0] and not (a.__class__ is b.__class__ is np.ndarray):
+        raise RuntimeError("Batching rule not implemented for aten::is_set_to. We could not generate a fallback.")
     return owner(a) is owner(b) and address(a) == address(b) and a.shape == b.shape and a.strides == b.strides
 
 

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..backends.numpy.memory import element_strides, strided
+from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import wrap_dim
 from .apply import apply, kernel_of, record
 from .binding import functions_of
-from .inplace import check_writable, rebase
+from .inplace import check_writable, is_tracked, rebase
 from .shaping import as_ints
+from .storage import storage_offset as storage_offset_of
 from .tensor import Tensor, wrap
 from .views import Geometry
 
@@ -73,9 +75,31 @@ def _narrowed(input: Tensor, dim: int, start: int, length: int) -> tuple[int, in
 
 def _strided_params(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
     size, stride = as_ints(size, "as_strided", "size"), as_ints(stride, "as_strided", "stride")
+    if special[0] and input._array.__class__ is not np.ndarray:
+        return _strided_in_each(input, size, stride, storage_offset)
     array = strided(input._array, size, stride, storage_offset)
     return {"size": size, "stride": stride, "storage_offset": storage_offset,
             "geometry": Geometry(input._array, array)}
+
+
+def _strided_in_each(input: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int | None) -> dict[str, Any]:
+    """What shows the same part of each element of a batch, for the batch's value.
+
+    Raises:
+        RuntimeError: it would show more than the elements (PyTorch's text).
+    """
+    value, k = input._value._array, len(input._levels)
+    steps, first = element_strides(value), storage_offset_of(input._value)
+    start = first if offset is None else offset
+    last = start + sum((n - 1) * s for n, s in zip(size, stride, strict=False))
+    end = first + sum((n - 1) * s for n, s in zip(value.shape[k:], steps[k:], strict=True))
+    if 0 not in size and 0 not in value.shape and not first <= start <= last <= end:
+        raise RuntimeError(
+            f"result = tensor.as_strided({list(size)}, {list(stride)}, {start}) can access memory outside of `tensor`. "
+            f"`result` can access some memory in range [{start}, {last + 1}], but `tensor` can only access some memory "
+            f"in range [{first}, {end + 1}]. This is not supported inside of vmap, please try to rewrite the "
+            "`as_strided` call as a sequence of PyTorch view operations")
+    return _strided_params(input._value, (*value.shape[:k], *size), (*steps[:k], *stride), start)
 
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -99,10 +123,15 @@ def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int |
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
                        storage_offset: int | None = None) -> Tensor:
     """A copy of `input` with `src` at the strided places."""
-    params = _strided_params(input, size, stride, storage_offset)
-    if src._array.shape != params["size"]:
+    if special[0] and input._array.__class__ is not np.ndarray:
+        _strided_params(input, size, stride, storage_offset)  # which refuses what lies outside
+        one: Any = input._value._array[(0,) * len(input._levels)]
+        params = _strided_params(wrap(one), size, stride, storage_offset)
+    else:
+        params = _strided_params(input, size, stride, storage_offset)
+    if src._array.shape != tuple(size):
         raise RuntimeError("expected src to have a size equal to the slice of self. src size = "
-                           f"{list(src._array.shape)}, slice size = {list(params['size'])}")
+                           f"{list(src._array.shape)}, slice size = {list(size)}")
     return apply(REGISTRY["_as_strided_scatter"], [input, src], params)
 
 
@@ -164,13 +193,13 @@ def _numel(self: Tensor) -> int:
 
 def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
     """Change the shape and strides of a tensor itself."""
-    from ..autograd.modes import grad_mode
+    if special[0] and self._array.__class__ is not np.ndarray:
+        return _reviewing_each(self, key, params)
     op = REGISTRY[key]
-    recording = grad_mode.get()
-    check_writable(self, recording)
+    tracked = is_tracked([self])
+    check_writable(self, tracked)
     array: np.ndarray = kernel_of(op)(self._array, **params)
-    wants = recording and self._requires_grad
-    if wants and self._base is None:
+    if tracked and self._base is None:
         node = record(op, [self], [wrap(array)], params)
         self._array = array
         self._bump_version()
@@ -178,6 +207,27 @@ def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
     else:
         self._array = array
         self._bump_version()
+    return self
+
+
+def _reviewing_each(self: Any, key: str, params: dict[str, Any]) -> Tensor:
+    """Change the shape and strides of each element of a batch."""
+    k, n = len(self._levels), self._array.ndim
+    if key == "_t_":
+        key, params = "_transpose_", {"dim0": 0, "dim1": 1 if n == 2 else 0}
+    elif key == "_squeeze_all_":
+        key, params = "_squeeze_dims_", {"dim": tuple(range(n))}
+    if "geometry" not in params:  # which is the value's already
+        m = n + 1 if key == "_unsqueeze_" else n
+
+        def behind(dim: Any) -> Any:
+            return tuple(map(behind, dim)) if isinstance(dim, (tuple, list)) else wrap_dim(dim, m) + k
+
+        if n or key == "_unsqueeze_":
+            params = {name: behind(dim) for name, dim in params.items()}
+        else:
+            key, params = "_squeeze_dims_", {"dim": ()}
+    _reviewing(self._value, key, params)
     return self
 
 
@@ -199,6 +249,9 @@ def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
 
 def t_(self: Tensor) -> Tensor:
     """`t`, of this tensor itself."""
+    check_writable(self, is_tracked([self]))
+    if self._array.ndim > 2:
+        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self._array.ndim}D")
     return _reviewing(self, "_t_", {})
 
 

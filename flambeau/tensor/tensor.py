@@ -11,12 +11,16 @@ What every operator reads is a slot, set by `wrap`; the rest has a class-level d
     _base             the tensor it is a view of (never itself a view)
     _view_version     the version at which `_node` was true, for a view
     _creation         how a view came to be, where that forbids writing to it
+    _steps            how to get from its base to a view whose dtype differs on the way (`replaying`)
+    _own              whether a view was itself told to require grad
     _accumulator      weak reference to its AccumulateGrad node
-    _tangent          forward-mode tangent
+    _tangents         forward-mode tangents, by level
 """
 
 from __future__ import annotations
 
+import sys
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,15 +28,39 @@ import numpy as np
 from .. import dtypes
 from ..autograd.engine import run_backward
 from ..autograd.interface import backward
-from ..autograd.node import HookDict, LeafHooks, Node, RemovableHandle, layer, revealed
+from ..autograd.layer import layer
+from ..autograd.node import HookDict, LeafHooks, Node, RemovableHandle, revealed
+from ..autograd.versions import DETACHED, WRITES
 from ..devices import CPU, device
+from ..modes import inference, transforming, transforms
 from ..shapes import Size, as_size
+from .followers import tell
 
 _NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
     "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
     "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
     "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information."
+)
+
+
+class _NeverSaved:
+    """Stands where an inference tensor's version would be: whoever asks whether there is one is told off."""
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+                           "inference mode in computation tracked by autograd. To work around this, you can make a clone "
+                           "to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+                           "`torch.inference_mode()`.")
+
+
+#: the version counter of all inference tensors
+INFERENCE: list[Any] = [_NeverSaved()]
+
+_INSIDE = (
+    "You are attempting to call Tensor.{} inside of a function being transformed by a functorch transform. This is "
+    "unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {} "
+    "outside of a function being transformed instead."
 )
 
 
@@ -63,10 +91,13 @@ class Tensor:
     # Rare: class-level defaults.
     _view_version: int = 0
     _creation: str | None = None
+    _steps: Any = None
+    _own: bool = False
     _hooks: HookDict | None = None
     _post_accumulate_hooks: HookDict | None = None
-    _tangent: Any = None
+    _tangents: dict[int, Tensor] | None = None
     _inference: bool = False
+    _depth: int = 0  # in how many transforms it was made
     _retains: Any = None
 
     __array_priority__ = 1000  # ndarray * tensor is a tensor's business
@@ -154,26 +185,38 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if self._node is not None and not value:
+        if value is not True and value is not False:
+            raise RuntimeError("requires_grad must be a bool")
+        if not value and self._has_node():
             raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a "
                                "computed variable in a subgraph that doesn't require differentiation use "
                                "var_no_grad = var.detach().")
         if value and self._array.dtype.kind not in "fcV":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if value and self._inference:
+        if value and self._inference and not inference.get():
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        self._requires_grad = bool(value)
+        base = self._base
+        if base is None:
+            self._requires_grad = bool(value)
+            tell(self)
+        else:
+            self._own = bool(value)
+            self._requires_grad = self._own or base._requires_grad or self._node is not None
 
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operator made it."""
         return self.grad_fn is None
 
+    def _has_node(self) -> bool:
+        """Whether it has a history, if maybe one that is to be made anew: what `is_leaf` looks at more closely."""
+        return self._node is not None or self._view_version == -1
+
     @property
     def grad_fn(self) -> Node | None:
         """The node that made this tensor; None for a leaf."""
         base = self._base
-        if base is not None and base._requires_grad:
+        if base is not None and (base._requires_grad or self._node is not None):
             assert self._counter is not None
             if self._view_version != self._counter[0]:
                 from .views import regenerate
@@ -184,7 +227,7 @@ class Tensor:
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward` accumulated; None before."""
-        if self._grad is None and self._node is not None and not self._retains:
+        if self._grad is None and not self._retains and self._has_node():
             import warnings
 
             warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=2)
@@ -220,7 +263,10 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same values without history: writes to it are not recorded nor counted."""
-        return wrap(self._array)
+        out: Tensor = wrap(self._array)
+        if self._inference:
+            out._inference, out._counter = True, INFERENCE if inference.get() else [0]
+        return out
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -228,20 +274,26 @@ class Tensor:
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self._requires_grad and value._array.dtype.kind not in "fcV":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        if value._array.dtype != self._array.dtype:
+            self._accumulator = None
         self._array = value._array
-        self._accumulator = None if self._node is None else self._accumulator
 
     @property
     def _version(self) -> int:
         """How often the memory was written to in place."""
-        if self._inference:
+        if self._counter is INFERENCE:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return 0 if self._counter is None else self._counter[0]
+        return 0 if self._counter is None else self._counter[0] & WRITES
 
     def _bump_version(self) -> None:
         counter = self._counter
         if counter is None:
             self._counter = [1]
+        elif counter is INFERENCE:
+            if not inference.get():
+                raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
+                                   "a clone to get a normal tensor before doing inplace update.See "
+                                   "https://github.com/pytorch/rfcs/pull/17 for more details.")
         else:
             counter[0] += 1
 
@@ -290,7 +342,7 @@ class Tensor:
         Raises:
             RuntimeError: not a scalar and no gradient; no graph; the graph was freed.
         """
-        if (gradient is None and inputs is None and not create_graph and self._requires_grad
+        if (gradient is None and inputs is None and not create_graph and self._requires_grad and not transforms[0]
                 and self._array.size == 1 and self._array.dtype.kind == "f"):
             node = self._node if self._base is None else self.grad_fn
             if node is not None:
@@ -307,11 +359,14 @@ class Tensor:
         Raises:
             RuntimeError: it does not require grad.
         """
+        if transforms[0] and transforming.get():
+            raise RuntimeError(_INSIDE.format("retain_grad()", "retain_grad()"))
         if not self._requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        node = self.grad_fn
-        if node is None or self._retains:
+        if self._retains or not self._has_node():
             return
+        node = self.grad_fn
+        assert node is not None
         import weakref
 
         self._retains = True
@@ -359,12 +414,11 @@ class Tensor:
         self._post_accumulate_hooks[handle.id] = hook
         return handle
 
-    @property
-    def _backward_hooks(self) -> HookDict | None:
-        return self._hooks
-
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` in place and return this tensor."""
+        if transforms[0] and transforming.get():
+            raise RuntimeError(_INSIDE.format("requires_grad_() (or perhaps using torch.autograd.functional.* APIs)",
+                                              "requires_grad_()"))
         self.requires_grad = requires_grad
         return self
 
@@ -374,16 +428,32 @@ class Tensor:
         Raises:
             RuntimeError: it is a view.
         """
+        if inference.get():
+            return self  # as in PyTorch, where autograd does not see the call
         if self._base is not None:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
                                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
                                "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
                                "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
                                "function in torch/optim/optimizer.py as the solution.")
+        if self._node is not None:
+            self._cut()
         self._node = None
         self._output_nr = 0
         self._requires_grad = False
+        tell(self)
         return self
+
+    def _cut(self) -> None:
+        """Let nodes that saved this tensor as their input, with its history, find that it has none any more.
+
+        The version moves on by more than any number of writes, if nothing else shares it.
+        """
+        counter = self._counter
+        if counter is None:
+            self._counter = [DETACHED]
+        elif counter.__class__ is list and getrefcount(counter) <= _UNSHARED:
+            counter[0] += DETACHED
 
     def is_inference(self) -> bool:
         """Whether it was made in inference mode."""
@@ -392,14 +462,25 @@ class Tensor:
     # ----- printing -----
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        from .printing import tensor_str
+        from .printing import tensor_str, transformed_str
 
+        if transforms[0] and (frames := transforming.get()) and tensor_contents is None:
+            return transformed_str(self, frames)
         return tensor_str(self, tensor_contents=tensor_contents)
 
     def __format__(self, spec: str) -> str:
         from .printing import tensor_format
 
         return tensor_format(self, spec)
+
+
+def _references(box: list[Any]) -> int:
+    counter = box[0]
+    return getrefcount(counter)
+
+
+# What a reference count is when one tensor alone holds a counter, as this Python counts; see `accumulate`.
+_UNSHARED = _references([[0]]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
 
 
 def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
@@ -409,7 +490,15 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     out._requires_grad = False
     out._node = out._grad = out._counter = out._base = out._accumulator = None
     out._output_nr = 0
+    if transforms[0]:
+        out._depth = len(transforming.get())
     return out
+
+
+def as_leaf(x: Tensor) -> Tensor:
+    """A tensor without history, now requiring grad: what `requires_grad_` does, without asking whether it may."""
+    x._requires_grad = True
+    return x
 
 
 def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) -> Tensor:
@@ -420,6 +509,10 @@ def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) 
         out._requires_grad = True
         out._node = node
         out._output_nr = number
+        if node.extra is not None and node.extra.within is not None:
+            from .views import follow_write
+
+            follow_write(out, node.extra)
     return out
 
 

@@ -15,7 +15,9 @@ from ..autograd.node import Node, OpNode, next_number
 from ..autograd.runs import plan_of
 from ..ops.declare import REGISTRY, Op, Plan
 from .apply import _fix, gradient_edge
-from .tensor import Tensor, wrap
+from .followers import follow
+from .replaying import steps_to
+from .tensor import INFERENCE, Tensor, wrap
 
 _enabled, _inferring = grad_mode.get, inference.get
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -30,7 +32,7 @@ def plan_keeping(key: str, *names: str) -> tuple[Op, Plan]:
     return op, plan
 
 
-def hang(out: Tensor, edge: Node, number: int, op: Op, plan: Plan, consts: tuple[Any, ...], source: Tensor) -> None:
+def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: Plan, consts: tuple[Any, ...], source: Tensor) -> None:
     """Make the node of one step from `edge` and hang it on the result.
 
     Args:
@@ -71,10 +73,18 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
         if counter is None:
             counter = source._counter = [0]
         out._counter = counter
+        if counter is INFERENCE:
+            out._inference = True
+            return out
         if counter[0]:
             out._view_version = counter[0]
         base = source._base
-        out._base = source if base is None else base
+        if base is None:
+            out._base = source
+        else:
+            out._base = base
+            if source._steps is not None:
+                out._steps = steps_to(array, source)
         if _enabled():
             if base is not None and source._creation is not None:
                 out._creation = source._creation
@@ -83,11 +93,11 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
                 if edge is None or base is not None:
                     edge = gradient_edge(source)
                 hang(out, edge, source._output_nr, op, plan, consts, source)
-        elif _inferring():
-            out._creation = "inference"
-            out._inference = True
+                return out
         else:
-            out._creation = "no_grad"
+            out._creation = "inference" if _inferring() or source._creation == "inference" else "no_grad"
+        out._requires_grad = out._base._requires_grad  # type: ignore[union-attr]
+        follow(out, counter)
         return out
 
     return make
@@ -117,8 +127,11 @@ def _alias(source: Tensor, array: np.ndarray) -> Tensor:
         out._view_version = counter[0]
     base = source._base
     out._base = source if base is None else base
-    if base is not None and source._creation is not None:
-        out._creation = source._creation
+    if base is not None:
+        if source._creation is not None:
+            out._creation = source._creation
+        if source._steps is not None:
+            out._steps = steps_to(array, source)
     return out
 
 
@@ -135,7 +148,7 @@ def copying(key: str) -> Callable[[Tensor, np.ndarray], Tensor]:
                     edge = gradient_edge(source)
                 hang(out, edge, source._output_nr, op, plan, (), source)
         elif _inferring():
-            out._inference = True
+            out._inference, out._counter = True, INFERENCE
         return out
 
     return make

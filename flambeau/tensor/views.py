@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..autograd.node import Node, OpNode, layer, next_number
+from ..autograd.node import FREED_MESSAGE, Extra, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
-from ..backends.numpy.memory import lying
+from ..backends.numpy.memory import address, lying, owner
 from ..ops.declare import REGISTRY
 from ..shapes import contiguous_strides
+from .replaying import replayed
 from .tensor import Tensor
 
 
@@ -31,22 +32,47 @@ class Geometry:
     def __init__(self, base: np.ndarray, view: np.ndarray) -> None:
         self.base_shape, self.base_strides, self.base_dtype = base.shape, base.strides, base.dtype
         self.shape, self.strides, self.dtype = view.shape, view.strides, view.dtype
-        self.offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        offset = address(view) - address(base)
+        if not 0 <= offset <= base.nbytes:  # far apart, or in other memory, if the base was given other `data` since
+            offset += address(owner(base)) - address(owner(view))
+        self.offset = offset
+
+    def repeated(self, sizes: tuple[int, ...]) -> Geometry:
+        """The same in each of as many bases side by side: what has `sizes` in front."""
+        reach = self.base_dtype.itemsize
+        if 0 not in self.base_shape:
+            reach += sum((n - 1) * t for n, t in zip(self.base_shape, self.base_strides, strict=True))
+        front: list[int] = []
+        for n in reversed(sizes):
+            front.insert(0, reach)
+            reach *= n
+        found = object.__new__(Geometry)
+        found.base_shape, found.base_strides = (*sizes, *self.base_shape), (*front, *self.base_strides)
+        found.shape, found.strides = (*sizes, *self.shape), (*front, *self.strides)
+        found.base_dtype, found.dtype, found.offset = self.base_dtype, self.dtype, self.offset
+        return found
+
+    def _memory(self, dtype: Any, fill: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Memory that holds both base and view: all of it, the base's elements, and the view's."""
+        item = self.base_dtype.itemsize
+        offset = self.offset // item
+        first = min(0, offset)
+        reach = max(_extent(self.base_shape, self.base_strides, item), offset + _extent(self.shape, self.strides, item))
+        memory = np.full(reach - first, fill, dtype)
+        wide = memory.itemsize
+        base = as_strided(memory[-first:], self.base_shape, [wide * (t // item) for t in self.base_strides])
+        view = as_strided(memory[offset - first:], self.shape, [wide * (t // item) for t in self.strides])
+        return memory, base, view
 
     def positions(self) -> np.ndarray:
-        """The view's elements as positions in the flattened base. Shape: the view's."""
+        """The view's elements as positions in the flattened base; -1 where they are none of the base's. Shape: the view's."""
         if self.dtype != self.base_dtype:
             raise NotImplementedError("a view of another dtype")
-        item = self.base_dtype.itemsize
-        extent = 1 + sum((s - 1) * (t // item) for s, t in zip(self.base_shape, self.base_strides, strict=True))
-        if 0 in self.base_shape or 0 in self.shape:
+        if 0 in self.shape:
             return np.zeros(self.shape, np.int64)
-        lying = np.zeros(extent, np.int64)  # memory position -> logical position
-        count = int(np.prod(self.base_shape, dtype=np.int64))
-        as_strided(lying, self.base_shape, [8 * (t // item) for t in self.base_strides])[...] = (
-            np.arange(count).reshape(self.base_shape))
-        start = lying[self.offset // item:]
-        return as_strided(start, self.shape, [8 * (t // item) for t in self.strides])
+        _, base, view = self._memory(np.int64, -1)
+        base[...] = np.arange(base.size).reshape(self.base_shape)
+        return view
 
     def window(self, whole: np.ndarray) -> np.ndarray | None:
         """The view, in a row-major array shaped as the base; None where the base was not row-major."""
@@ -63,38 +89,88 @@ class Geometry:
         except (ValueError, TypeError):
             return None
 
-    def overlaps(self) -> bool:
-        """Whether two of the view's elements may be one of the base's."""
-        reach = 0
-        for stride, size in sorted(zip(self.strides, self.shape, strict=True)):
-            if size > 1:
-                if stride <= reach:
-                    return True
-                reach += stride * (size - 1)
-        return False
+    def of_parts(self) -> Geometry:
+        """The same place, in real numbers: complex ones are pairs of them, along one more dimension."""
+        parts = object.__new__(Geometry)
+        parts.offset = self.offset
+        if self.dtype.kind == "c":
+            half = np.dtype(f"f{self.dtype.itemsize // 2}")
+            parts.shape, parts.strides = (*self.shape, 2), (*self.strides, half.itemsize)
+        else:
+            half, parts.shape, parts.strides = self.dtype, self.shape, self.strides
+        parts.dtype = parts.base_dtype = half
+        parts.base_shape, parts.base_strides = self.base_shape, self.base_strides
+        if self.base_dtype.kind == "c":
+            parts.base_shape = (*self.base_shape, 2)
+            parts.base_strides = (*self.base_strides, half.itemsize)
+        return parts
+
+    def is_expanded(self) -> bool:
+        """Whether an element is repeated along a dimension, as `expand` does."""
+        return 0 not in self.shape and any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True))
 
     def take(self, whole: np.ndarray) -> np.ndarray:
-        """A copy of the view's elements of a row-major array shaped as the base."""
+        """A copy of the view's elements of a row-major array shaped as the base; 0 where they are none of the base's."""
         part = self.window(whole)
-        return whole.reshape(-1)[self.positions()] if part is None else np.array(part, order="C", copy=True)
+        if part is not None:
+            return np.array(part, order="C", copy=True)
+        positions = self.positions()
+        if not whole.size:
+            return np.zeros(positions.shape, whole.dtype)
+        found = np.array(whole.reshape(-1)[positions])
+        found[positions < 0] = np.zeros((), whole.dtype)
+        return found
 
     def put(self, whole: np.ndarray, values: object) -> None:
         """Write values at the view's elements of a row-major array shaped as the base."""
         part = self.window(whole)
-        if part is None:
-            whole.reshape(-1)[self.positions()] = values
-        else:
+        if part is not None:
             part[...] = values
+            return
+        positions = self.positions()
+        inside = positions >= 0
+        whole.reshape(-1)[positions[inside]] = np.broadcast_to(values, positions.shape)[inside]  # type: ignore[arg-type]
 
     def embed(self, values: np.ndarray) -> np.ndarray:
-        """Zeros shaped as the base, with the values added at the view's elements."""
+        """Zeros shaped as the base, with the values added at the view's elements.
+
+        What falls between the base's elements is lost; where elements of the base are one, they share.
+        """
         whole = np.zeros(self.base_shape, values.dtype)
-        part = None if self.overlaps() else self.window(whole)
-        if part is None:
-            np.add.at(whole.reshape(-1), self.positions().reshape(-1), values.reshape(-1))
-        else:
+        shared = _overlap(self.base_shape, self.base_strides)
+        part = None if shared or _overlap(self.shape, self.strides) else self.window(whole)
+        if part is not None:
             part[...] = values
+            return whole
+        if 0 in self.shape or not whole.size:
+            return whole
+        memory, base, view = self._memory(values.dtype)
+        places, of_base, of_view = self._memory(np.int64)
+        places[...] = np.arange(places.size)
+        np.add.at(memory, of_view, values)
+        whole[...] = base
+        if shared:
+            sharers = np.bincount(of_base.reshape(-1), minlength=places.size)
+            whole /= sharers[of_base]
         return whole
+
+
+def _extent(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
+    """How many places of memory elements reach over."""
+    if 0 in shape:
+        return 1
+    return 1 + sum((s - 1) * (t // item) for s, t in zip(shape, strides, strict=True))
+
+
+def _overlap(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether two elements may be one."""
+    reach = 0
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1:
+            if stride <= reach:
+                return True
+            reach += stride * (size - 1)
+    return False
 
 
 def regenerate(view: Tensor) -> None:
@@ -103,12 +179,15 @@ def regenerate(view: Tensor) -> None:
     counter = view._counter
     assert base is not None
     assert counter is not None
+    if view._creation is not None:
+        from .inplace import refuse_view
+
+        refuse_view(view, indirect=True)
     retained = view._retains
+    old, number = view._node, view._output_nr
     view._view_version = counter[0]
-    if not base._requires_grad:
-        return
-    if view._array.dtype != base._array.dtype:
-        node = _replayed(view)
+    if view._steps is not None:
+        node = replayed(view)
     else:
         geometry = Geometry(base._array, view._array)
         from .apply import gradient_edge
@@ -116,7 +195,7 @@ def regenerate(view: Tensor) -> None:
         op = REGISTRY["_as_strided"]
         plan = plan_of(op, 1, 1)
         node = OpNode()
-        node.edges = (gradient_edge(base),)
+        node.edges = (gradient_edge(base) if base._requires_grad else None,)
         node.edge_outputs = (base._output_nr,) if base._output_nr else None
         node.extra = node.outputs = node.versions = None
         node.plan = plan
@@ -132,22 +211,29 @@ def regenerate(view: Tensor) -> None:
     view._output_nr = 0
     view._requires_grad = True
     view._hooks = None
-    view._retains = None
     if retained:
-        view.retain_grad()
+        keep_retaining(view, old, number)
 
 
-def _replayed(view: Tensor) -> Node:
-    base = view._base
-    assert base is not None
-    if view._array.dtype.kind == "f" and base._array.dtype.kind == "c":
-        real = layer.functions.view_as_real(base)
-    else:
-        real = layer.functions.view_as_complex(base)
-    geometry = Geometry(real._array, view._array)
-    node = layer.functions._strided_part(real, geometry=geometry)._node
-    assert node is not None
-    return node
+def follow_write(out: Tensor, extra: Extra) -> None:
+    """Give what a write through a view saved as its result the history of that view: a part of the base, as written."""
+    view, slices = extra.written(), extra.within()
+    if view is not None and view._base is not None:
+        out._node, out._output_nr = view.grad_fn, view._output_nr
+    elif slices is not None and slices.geometry.dtype == slices.geometry.base_dtype:
+        from .viewing import hang
+
+        op = REGISTRY["_as_strided"]
+        out._output_nr = 0
+        hang(out, slices, 0, op, plan_of(op, 1, 1), (slices.geometry,), out)
+
+
+def keep_retaining(x: Tensor, old: Node | None, number: int) -> None:
+    """Let a tensor that keeps its gradient keep that of its new history, no longer of output `number` of the old."""
+    if old is not None and old.extra is not None and old.extra.retained is not None:
+        old.extra.retained.pop(number, None)
+    x._retains = None
+    x.retain_grad()
 
 
 class CopySlices(Node):
@@ -157,10 +243,11 @@ class CopySlices(Node):
     node of the in-place operator; the rest goes to what the base was before.
     """
 
-    __slots__ = ("fn", "geometry")
+    __slots__ = ("drawn", "fn", "geometry")
 
     def __init__(self, base_edge: Node | None, base_nr: int, geometry: Geometry, fn: OpNode) -> None:
-        self.fn: Any = fn
+        self.fn: Any = fn  # None once freed
+        self.drawn = fn.drawn_edges()
         self.geometry = geometry
         self.edges = (base_edge, *fn.edges[1:])
         numbers = (base_nr, *(fn.edge_outputs or (0,) * len(fn.edges))[1:])
@@ -169,12 +256,16 @@ class CopySlices(Node):
         self.seq = next_number()
 
     def release(self) -> None:
-        self.fn.release()
+        if self.fn is not None:
+            self.fn.release()
+            self.fn = None
 
     def drawn_edges(self) -> list[int] | None:
-        return self.fn.drawn_edges()
+        return self.drawn
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
+        if self.fn is None:
+            raise RuntimeError(FREED_MESSAGE)
         geometry, fn = self.geometry, self.fn
         if geometry.dtype != geometry.base_dtype:
             return self._through_parts(cotangents, tensors)
@@ -184,6 +275,7 @@ class CopySlices(Node):
             found = list(fn.vjp(part, True))
             first = found[0]
             if self.edges[0] is not None:
+                self._check_distinct()
                 if first is None:
                     first = functions.zeros_like(part)
                 found[0] = functions._replace_strided(cotangents, first, geometry=geometry)
@@ -192,40 +284,44 @@ class CopySlices(Node):
         found = list(fn.vjp(geometry.take(whole), False))
         first = found[0]
         if self.edges[0] is not None:
+            self._check_distinct()
             geometry.put(whole, np.zeros((), whole.dtype) if first is None else first)
             found[0] = whole
         return found
 
+    def _check_distinct(self) -> None:
+        if self.geometry.is_expanded():
+            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                               "memory location. Please clone() the tensor before performing the operation.")
+
     def _through_parts(self, cotangents: Any, tensors: bool) -> Any:
-        """A view of a complex base's real parts: the same, on the parts."""
-        functions = layer.functions
+        """A view of real parts of a complex base, or complex numbers made of a real one: the same, on the parts."""
+        functions, geometry, fn = layer.functions, self.geometry, self.fn
         g = cotangents if tensors else layer.wrap(np.asarray(cotangents))
-        to_parts = self.geometry.base_dtype.kind == "c"
-        parts = functions.view_as_real(g) if to_parts else functions.view_as_complex(g)
-        geometry = object.__new__(Geometry)
-        for name in Geometry.__slots__:
-            setattr(geometry, name, getattr(self.geometry, name))
-        geometry.base_dtype = geometry.dtype
-        half = geometry.dtype.itemsize
-        if to_parts:
-            geometry.base_shape = (*self.geometry.base_shape, 2)
-            geometry.base_strides = (*self.geometry.base_strides, half)
-        else:
-            geometry.base_shape = self.geometry.base_shape[:-1]
-            geometry.base_strides = self.geometry.base_strides[:-1]
-        inner = object.__new__(CopySlices)
-        inner.fn, inner.geometry, inner.edges = self.fn, geometry, self.edges
-        found = list(inner.vjp(parts if tensors else parts._array, tensors))
-        if found[0] is not None:
-            back = found[0] if tensors else layer.wrap(np.ascontiguousarray(found[0]))
-            back = functions.view_as_complex(back) if to_parts else functions.view_as_real(back)
-            found[0] = back if tensors else back._array
+        of_complex = geometry.base_dtype.kind == "c"
+        if of_complex:
+            g = functions.view_as_real(functions.contiguous(g))
+        geometry = geometry.of_parts()
+        part = functions._strided_part(g, geometry=geometry)
+        shown = part if of_complex else functions.view_as_complex(part)
+        found = list(fn.vjp(shown if tensors else shown._array, tensors))
+        if self.edges[0] is not None:
+            self._check_distinct()
+            first = found[0]
+            if first is None:
+                first = functions.zeros_like(part)
+            else:
+                first = first if tensors else layer.wrap(first)
+                if not of_complex:
+                    first = functions.view_as_real(functions.contiguous(first))
+            whole = functions._replace_strided(g, first, geometry=geometry)
+            if of_complex:
+                whole = functions.view_as_complex(whole)
+            found[0] = whole if tensors else whole._array
         return found
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith(("_saved_", "_raw_saved_")):
-            return getattr(self.fn, name)
         raise AttributeError(f"'CopySlices' object has no attribute '{name}'")

@@ -138,6 +138,37 @@ def gradgrad(run: Run) -> Iterator[Outcome]:
 
 
 @check
+def saved(run: Run) -> Iterator[Outcome]:
+    """The gradient, and its gradient, where each saved tensor is replaced by a copy while it is saved."""
+
+    def follow(side: Side, sample: Any) -> list[Any]:
+        keep = side.module.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t)
+        with keep:
+            rec = Recording(side, opdb.function_of(run.op, side), sample)
+            return second_order(rec) if run.op.supports_gradgrad else first_order(rec)
+
+    yield from derivative_check(run, "saved", follow, opdb.gradient_dtypes(run.op)[:1], share=0.4)
+
+
+@check
+def packed(run: Run) -> Iterator[Outcome]:
+    """Which tensors saved-tensor hooks are given, whatever the order."""
+
+    def follow(side: Side, sample: Any) -> list[str]:
+        seen: list[str] = []
+
+        def pack(t: Any) -> Any:
+            seen.append(f"{dtype_name(t.dtype)}{list(t.shape)}")
+            return t
+
+        with side.module.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            Recording(side, opdb.function_of(run.op, side), sample)
+        return ["saves " + " ".join(sorted(seen))]
+
+    yield from derivative_check(run, "packed", follow, opdb.gradient_dtypes(run.op)[:1], share=0.4)
+
+
+@check
 def grad_fn(run: Run) -> Iterator[Outcome]:
     """The name of each output's grad_fn."""
 

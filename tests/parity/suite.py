@@ -11,8 +11,8 @@ from .outcome import Outcome, raised
 from .runs import CHECKS, Run
 
 GATING = ("forward", "noncontig", "method", "inplace", "out", "operator", "alias", "dtypes", "errors")
-GATING += ("grad", "inplace_grad", "gradgrad", "fwad")
-REPORTED = ("strides", "views", "grad_fn", "unsupported", "messages", "warnings", "fwrev")
+GATING += ("grad", "inplace_grad", "gradgrad", "saved", "fwad")
+REPORTED = ("strides", "views", "grad_fn", "unsupported", "messages", "warnings", "fwrev", "packed")
 
 
 def run_check(run: Run, name: str) -> Iterator[Outcome]:

@@ -22,12 +22,10 @@ PENDING = {
     "beta_warnings": "index_reduce's warning, nn.TransformerEncoder",
     "class_names": "classes are called by flambeau's modules, not by torch's, under the alias too",
     "embedding_bag": "nn.EmbeddingBag and nn.utils.rnn",
-    "gradcheck": "autograd.gradcheck",
     "lazy_conjugates": "conj() copies; PyTorch's is a view with a bit set",
     "overloads": "the list of signatures that PyTorch prints",
     "save_and_load": "torch.save and torch.load",
     "soft_margin": "soft_margin_loss is one node of its own in PyTorch",
-    "saved_tensor_hooks": "autograd.graph.saved_tensors_hooks",
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from flambeau import config, dtypes
 from flambeau.tensor import printing
+from flambeau.tensor import forward_mode
 from flambeau.tensor.printing import parameter_str, printoptions, set_printoptions, tensor_format, tensor_str
 
 
@@ -29,6 +30,9 @@ class Node:
 
     def name(self) -> str:
         return self._name
+
+
+LEVEL = 1  # of forward mode, open in every test here
 
 
 class Tensor:
@@ -50,7 +54,7 @@ class Tensor:
         self.device = Device(device)
         self.requires_grad, self.is_leaf = requires_grad, grad_fn is None
         self.grad_fn = None if grad_fn is None else Node(grad_fn)
-        self._tangent = tangent
+        self._tangents = None if tangent is None else {LEVEL: tangent}
 
     def __repr__(self) -> str:
         return tensor_str(self)
@@ -69,6 +73,7 @@ class Parameter(Tensor):
 @pytest.fixture(autouse=True)
 def torch_names(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(config, "module_name", "torch")
+    monkeypatch.setattr(forward_mode, "open_levels", {LEVEL})
     yield
     set_printoptions(profile="default")
     dtypes.set_default_dtype(dtypes.float32)

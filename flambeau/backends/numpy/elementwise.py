@@ -11,6 +11,20 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from .memory import address, owner
+
+
+
+def _laid_out(found: Any, *operands: Any) -> Any:
+    """A result laid out in memory as its operands are, which ufuncs do by themselves."""
+    arrays = [a for a in operands if a.__class__ is np.ndarray]
+    if found.ndim < 2 or not found.size or all(a.flags.c_contiguous for a in arrays):
+        return found
+    made: Any = np.nditer([*arrays, None], [], [["readonly"]] * len(arrays) + [["writeonly", "allocate"]],
+                          op_dtypes=[*(a.dtype for a in arrays), found.dtype]).operands[-1]
+    made[...] = found
+    return made
+
 
 # ----- parts of complex numbers -----
 
@@ -46,6 +60,8 @@ def _view_as_complex(x: Any) -> Any:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(s % (2 * item) for s in x.strides[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if x.size and (address(x) - address(owner(x))) // item % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     whole = x.view(np.complex64 if x.dtype == np.float32 else np.complex128)
     return whole[..., 0]
 
@@ -55,7 +71,7 @@ def _complex(real: Any, imag: Any) -> Any:
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape),
                    np.complex128 if real.dtype == np.float64 else np.complex64)
     out.real, out.imag = real, imag
-    return out
+    return _laid_out(out, real, imag)
 
 
 def _polar(length: Any, angle: Any) -> Any:
@@ -243,7 +259,7 @@ def _nearest(function: Any, limit: int) -> Any:
     """
     def near(x: Any) -> Any:
         if x.dtype is F32 and x.size <= limit:
-            return function(x.astype(F64)).astype(F32)
+            return function(x.astype(F64, "C" if 0 in x.strides else "K")).astype(F32)
         return function(x)
 
     near.__name__ = function.__name__
@@ -335,13 +351,17 @@ def _special(name: str) -> Any:
             from ...kernels import special
 
             kernel = getattr(special, name)
-        return kernel(*args)
+        return _laid_out(kernel(*args), *args)
 
     call.__name__ = name
     return call
 
 
-_SAME = ("sqrt", "square", "maximum", "minimum", "where", "isnan", "isfinite", "isinf", "isreal", "logical_not",
+def _where(condition: Any, input: Any, other: Any) -> Any:
+    return _laid_out(np.where(condition, input, other), condition, input, other)
+
+
+_SAME = ("sqrt", "square", "maximum", "minimum", "isnan", "isfinite", "isinf", "isreal", "logical_not",
          "logical_and", "logical_or", "logical_xor", "signbit", "hypot", "fmax", "fmin", "copysign", "logaddexp2",
          "gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor")
 _RENAMED = {
@@ -370,5 +390,5 @@ PRIMITIVES |= {
     "trunc_divide_narrow": _trunc_divide_narrow, "remainder": _remainder,
     "fmod": _fmod, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "pow_number": _pow_number,
     "number_pow": _number_pow, "logaddexp": _logaddexp, "frexp": _frexp,
-    "lerp": _lerp, "nextafter": _nextafter, "nan_to_num": _nan_to_num,
+    "where": _where, "lerp": _lerp, "nextafter": _nextafter, "nan_to_num": _nan_to_num,
 }

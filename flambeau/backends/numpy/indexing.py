@@ -150,23 +150,24 @@ def _index_into(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
             raise RuntimeError(name)
         raise RuntimeError(f"{name} must have the same scalar type")
     if max(source.ndim, 1) != max(x.ndim, 1) and source.ndim:
-        raise RuntimeError("When source and destination are not scalars, their dimensionality must match. Source "
-                           f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})" if
-                           what == "index_copy" else
-                           f"{what}(): Number of dimensions of source must match that of self")
+        if what == "index_copy":
+            raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+                             f"Source dimensionality ({source.ndim}), destination dimensionality ({x.ndim})")
+        raise RuntimeError(f"{what}(): Number of dimensions of source must match that of self")
     count = source.shape[axis] if source.ndim else 1
+    rest = [n for a, n in enumerate(x.shape) if a != axis]
+    others = [n for a, n in enumerate(source.shape) if a != axis]
+    if what == "index_copy" and others != rest:
+        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination "
+                           f"slice shape: {' '.join(map(str, rest))} at dimension {axis} and source slice shape: "
+                           f"{' '.join(map(str, others))} at dimension 0.")
     if index.size != count:
         if what == "index_copy":
             raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
                              f"({count})")
         raise RuntimeError(f"{what}(): Number of indices ({index.size}) should be equal to source.size(dim): "
                            f"({count}), for dim: {axis}")
-    rest = [n for a, n in enumerate(x.shape) if a != axis]
-    if [n for a, n in enumerate(source.shape) if a != axis] != rest:
-        if what == "index_copy":
-            raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination "
-                               f"slice shape: {rest} at dimension {axis} and source slice shape: "
-                               f"{[n for a, n in enumerate(source.shape) if a != axis]} at dimension 0.")
+    if others != rest:
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
                            f"self.shape = {list(x.shape)} source.shape = {list(source.shape)}")
     return axis

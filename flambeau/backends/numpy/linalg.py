@@ -24,9 +24,17 @@ def _mm(x: Any, y: Any) -> Any:
 
 def _bmm(x: Any, y: Any) -> Any:
     """x @ y for batches of matrices."""
-    if (x.strides[0] == 0 and x.shape[0] > 1) or (y.strides[0] == 0 and y.shape[0] > 1):
-        return np.matmul(np.ascontiguousarray(x), np.ascontiguousarray(y))
+    if 0 in x.strides or 0 in y.strides:
+        return np.matmul(_laid_out(x), _laid_out(y))
     return np.matmul(x, y)
+
+
+def _laid_out(x: Any) -> Any:
+    """A batch of matrices that BLAS can read: what is expanded within a matrix is filled in, a repeated matrix once."""
+    s = x.strides
+    if s[1] and s[2]:
+        return x
+    return np.broadcast_to(np.ascontiguousarray(x[:1]), x.shape) if s[0] == 0 else np.ascontiguousarray(x)
 
 
 def _scalar(x: Any, number: Any) -> Any:

@@ -129,10 +129,7 @@ def copy_as(x: Any, memory_format: Any = None) -> Any:
         return np.array(x.transpose(order), order="C", copy=True).transpose(back)
     if name == "contiguous_format":
         return np.array(x, order="C", copy=True)
-    copied = np.array(x, order="K", copy=True)
-    if 0 in x.strides and x.size > 1 and 0 in copied.strides:
-        copied = np.array(x, order="C", copy=True)
-    return copied
+    return np.array(x, order="C" if 0 in x.strides else "K", copy=True)  # "K" would put expanded dimensions last
 
 
 def _clone(x: Any, memory_format: Any = None) -> Any:

@@ -66,8 +66,9 @@ def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
             values = picked(x, best, axis)
             later, sooner = values[(*lead, slice(1, None))], values[(*lead, slice(-1))]
             if (later < sooner if largest else later > sooner).all():  # no ties to choose among, no NaNs
-                return np.ascontiguousarray(values[(*lead, slice(k))]), np.ascontiguousarray(best[(*lead, slice(k))])
-    return topk(x, k, axis, bool(largest))
+                return np.array(values[(*lead, slice(k))], order="C"), np.array(best[(*lead, slice(k))], order="C")
+    values, order = topk(x, k, axis, bool(largest))
+    return np.array(values, order="C"), np.array(order, order="C")  # not the whole that they may be parts of
 
 
 def _require(x: Any, name: str, dim: int) -> int:

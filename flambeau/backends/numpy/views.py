@@ -117,23 +117,28 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
                            f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
                            f"tensor ({x.ndim})")
     full, strides = [], []
+    for i in range(len(size) - 1, lead - 1, -1):  # the last dimension that does not fit is the one to name
+        have, s = x.shape[i - lead], size[i]
+        if have not in (1, s) and s != -1:
+            raise RuntimeError(f"The expanded size of the tensor ({s}) must match the existing size "
+                               f"({have}) at non-singleton dimension {i}.  Target sizes: {list(size)}.  "
+                               f"Tensor sizes: {list(x.shape)}")
     for i, s in enumerate(size):
         if i < lead:
             if s < 0:
                 raise RuntimeError(f"The expanded size of the tensor ({s}) isn't allowed in a leading, non-existing "
                                    f"dimension {i}")
             full.append(s)
-            strides.append(0)
+            strides.append(0 if s != 1 else -1)
             continue
         have = x.shape[i - lead]
         if s == -1:
             s = have
-        elif have not in (1, s):
-            raise RuntimeError(f"The expanded size of the tensor ({s}) must match the existing size "
-                               f"({have}) at non-singleton dimension {i}.  Target sizes: {list(size)}.  "
-                               f"Tensor sizes: {list(x.shape)}")
         full.append(s)
         strides.append(0 if have == 1 and s != 1 else x.strides[i - lead])
+    for i in range(lead - 1, -1, -1):
+        if strides[i] < 0:  # a new dimension of size 1 steps over all that follows
+            strides[i] = full[i + 1] * strides[i + 1] if i + 1 < len(full) else 0
     return lying(x, tuple(full), tuple(strides))
 
 
@@ -144,7 +149,8 @@ def _broadcast_to(x: Any, size: tuple[int, ...]) -> Any:
 
 
 def _type_of(x: Any) -> str:
-    return f"torch.{dtypes.of(x.dtype).legacy}"
+    legacy = dtypes.of(x.dtype).legacy
+    return f"CPU{legacy.removesuffix('Tensor')}Type" if x.dtype.kind == "c" else f"torch.{legacy}"
 
 
 def _squeeze(x: Any, dim: Any = None) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ...modes import special
 from ...tensor import Tensor, no_grad
 from ...tensor import functions as fn
 
@@ -36,6 +39,15 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the named rows whose norm exceeds `max_norm` down to it, in place."""
     with no_grad():
+        if special[0] and input._array.__class__ is not np.ndarray:  # they name rows of their own
+            from ...tensor.batching import refuse_wider
+
+            refuse_wider(weight, [input], "aten::embedding_renorm_")
+            norms = fn.norm(weight, norm_type, 1, True)
+            named = fn.index_put(fn.zeros_like(norms), (input,), fn.ones((), dtype=norms.dtype))
+            large = fn.logical_and(named == 1, norms > max_norm)
+            weight.mul_(fn.where(large, max_norm / (norms + 1e-7), fn.ones_like(norms)))
+            return
         rows = fn.unique(input)
         named = weight[rows]
         norms = fn.norm(named, norm_type, 1, True)
@@ -58,6 +70,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_empty((*tensor.shape, num_classes))
+    if special[0] and tensor._array.__class__ is not np.ndarray:
+        if num_classes == -1:
+            raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
+                               "num_classes argument.")
+        return (tensor.unsqueeze(-1) == fn.arange(num_classes)).to(tensor.dtype)
     if int(tensor.min()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     largest = int(tensor.max())

@@ -1,0 +1,128 @@
+"""Jacobians as autograd has them: rows by reverse mode, columns by forward mode.
+
+A Jacobian is laid out (elements of the input, elements of the output), as `differences` lays it
+out: reverse mode fills its columns, forward mode its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...tensor import Tensor
+from ...tensor import functions as fn
+from ...tensor.forward_mode import dual_level, make_dual, unpack_dual
+from ..interface import grad
+from .differences import as_tuple, positions
+from .messages import NOT_REENTRANT, GradcheckError
+
+
+def differentiated(inputs: Sequence[Any]) -> list[int]:
+    """The numbers of the inputs to differentiate by: the tensors that require grad."""
+    return [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+
+
+# ----- reverse mode -----
+
+def pulled_back(output: Tensor, inputs: Sequence[Tensor], cotangent: Tensor) -> tuple[Any, ...]:
+    """The gradients of the inputs, None where there is no path; the graph is kept."""
+    return grad(output, inputs, cotangent, retain_graph=True, allow_unused=True)
+
+
+class Gradients:
+    """Gradients computed for several cotangents, beside what is wrong with them."""
+
+    def __init__(self, inputs: Sequence[Tensor], rows: Sequence[Sequence[Any]], size: int) -> None:
+        self.types_fit = all(g is None or g.dtype == x.dtype for row in rows for g, x in zip(row, inputs, strict=True))
+        self.sizes_fit = all(g is None or g.shape == x.shape for row in rows for g, x in zip(row, inputs, strict=True))
+        self.jacobians: list[Tensor] = []
+        for j, x in enumerate(inputs):
+            jacobian = fn.zeros(x.numel(), size, dtype=x.dtype)
+            for column, row in enumerate(rows):
+                if row[j] is not None and row[j].numel() == x.numel():
+                    jacobian[:, column] = row[j].detach().reshape(-1)
+            self.jacobians.append(jacobian)
+
+    def agree(self, other: Gradients, tolerance: float) -> bool:
+        """Whether no element differs by more than `tolerance`."""
+        return not any(a.numel() and bool((a - b).abs().max() > tolerance)
+                       for a, b in zip(self.jacobians, other.jacobians, strict=True))
+
+
+def gradients(inputs: Sequence[Any], output: Tensor, v: Tensor | None = None) -> Gradients:
+    """The Jacobians of one output, or, given a cotangent `v`, the one column v^T J of each."""
+    wanted = [inputs[k] for k in differentiated(inputs)]
+    if v is not None:
+        rows = [pulled_back(output, wanted, v.reshape(output.shape))]
+        return Gradients(wanted, rows, 1)
+    rows = []
+    for at in positions(output.shape):
+        unit = fn.zeros(output.shape, dtype=output.dtype)
+        unit[at] = 1
+        rows.append(pulled_back(output, wanted, unit))
+    return Gradients(wanted, rows, output.numel())
+
+
+def reliable(inputs: Sequence[Any], output: Tensor, nondet_tol: float, check_dtypes: bool,
+             v: Tensor | None = None) -> list[Tensor]:
+    """The Jacobians of one output (times `v`), computed twice and found the same.
+
+    Raises:
+        GradcheckError: two runs differ by more than `nondet_tol`; a gradient has another shape than its input, or,
+            with `check_dtypes`, another dtype.
+    """
+    first, second = gradients(inputs, output, v), gradients(inputs, output, v)
+    if check_dtypes and not (first.types_fit and second.types_fit):
+        raise GradcheckError("Gradient has dtype mismatch")
+    if not (first.sizes_fit and second.sizes_fit):
+        raise GradcheckError("Analytical gradient has incorrect size")
+    if not first.agree(second, nondet_tol):
+        raise GradcheckError(NOT_REENTRANT.format(nondet_tol))
+    return first.jacobians
+
+
+# ----- forward mode -----
+
+def pushed_forward(function: Callable[..., Any], inputs: Sequence[Any], k: int, tangent: Tensor) -> list[Any]:
+    """What forward mode makes of a tangent of input number `k`: (value, tangent or None) of each output.
+
+    A dual level must be open.
+    """
+    moved = [x.detach() if isinstance(x, Tensor) and x.requires_grad else x for x in inputs]
+    for other in differentiated(inputs):
+        if other != k:  # zero, but there: as where all inputs are dual
+            moved[other] = make_dual(moved[other], fn.zeros_like(moved[other]))
+    moved[k] = make_dual(moved[k], tangent.clone())  # what it is a view of is none of the function's business
+    return [unpack_dual(out) for out in as_tuple(function(*moved))]
+
+
+def directional(function: Callable[..., Any], inputs: Sequence[Any], k: int, tangent: Tensor,
+                check_dtypes: bool) -> list[Tensor]:
+    """J u of each output, flat, u a tangent of input number `k`; zeros where nothing arrives.
+
+    Raises:
+        GradcheckError: with `check_dtypes`, a tangent is real and its value complex, or the other way round.
+    """
+    found = []
+    for value, t in pushed_forward(function, inputs, k, tangent):
+        if t is None:
+            found.append(fn.zeros(value.numel(), dtype=value.dtype))
+            continue
+        if check_dtypes and value.is_complex() != t.is_complex():
+            raise GradcheckError("Forward AD gradient has dtype mismatch.")
+        found.append(t.detach().reshape(-1))
+    return found
+
+
+def forward_jacobians(function: Callable[..., Any], inputs: Sequence[Any], k: int, check_dtypes: bool) -> list[Tensor]:
+    """The Jacobian of each output by input number `k`, row by row."""
+    x = inputs[k]
+    rows = []
+    with dual_level():
+        for at in positions(x.shape):
+            unit = fn.zeros_like(x.detach())
+            unit[at] = 1
+            rows.append(directional(function, inputs, k, unit, check_dtypes))
+    if not rows:
+        return [fn.zeros(0, out.numel(), dtype=out.dtype) for out in as_tuple(function(*inputs))]
+    return [fn.stack(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,68 @@
+"""What a backward pass is free to choose, as blocks that say so: its threads, and how gradients lie in memory."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+_threads: ContextVar[bool] = ContextVar("multithreaded_backward", default=True)
+_layout: ContextVar[bool] = ContextVar("gradient_layout", default=True)
+
+keeps_layout = _layout.get
+
+
+def is_multithreading_enabled() -> bool:
+    """Whether backward may use threads of its own for other devices; for the CPU it uses none."""
+    return _threads.get()
+
+
+class _Policy:
+    """A switch that is thrown at once, and back at the end of a `with` block."""
+
+    variable: ContextVar[bool]
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.prev = self.variable.get()
+        self.variable.set(bool(mode))
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        self.variable.set(self.prev)
+
+    def clone(self) -> _Policy:
+        """Another one, set alike."""
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Policy):
+    """Allow or forbid backward to use threads of its own, at once or for a block; for the CPU it uses none.
+
+    >>> import flambeau as torch
+    >>> with torch.autograd.set_multithreading_enabled(False):
+    ...     torch.autograd.is_multithreading_enabled()
+    False
+    """
+
+    variable = _threads
+
+
+class enforce_grad_layout_policy(_Policy):
+    """Whether a leaf's first gradient is copied so that it lies in memory as the leaf does, at once or for a block.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(2, 3).t().requires_grad_()
+    >>> with torch.autograd.enforce_grad_layout_policy(False):
+    ...     (x * torch.ones(3, 2)).sum().backward()
+    >>> x.grad.stride()
+    (2, 1)
+    """
+
+    variable = _layout
+
+    def __init__(self, enable: bool = True) -> None:
+        super().__init__(enable)
+
+
+__all__ = ["enforce_grad_layout_policy", "is_multithreading_enabled", "set_multithreading_enabled"]

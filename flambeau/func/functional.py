@@ -1,0 +1,39 @@
+"""`functionalize`: a function whose writes in place, and views, are nobody else's business."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """`func` with writes in place, and on request views, removed from what a tracer sees of it.
+
+    Run eagerly it gives what `func` gives, and inputs that `func` writes to are written to, as in PyTorch: removal
+    concerns the recorded program alone.
+    See https://docs.pytorch.org/docs/stable/generated/torch.func.functionalize.html
+
+    Args:
+        remove: "mutations" or "mutations_and_views".
+
+    Raises:
+        RuntimeError: `remove` is something else.
+
+    >>> import flambeau as torch
+    >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced with "
+            "their out-of-place equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be replaced "
+            "with their non-aliasing counterparts, {view}_copy.\n")
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,79 @@
+"""What a tensor's attributes do when they are deleted, and those that programs of old still ask for."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NoReturn
+
+from ..autograd.node import LeafHooks
+from ..callers import outside
+from .tensor import Tensor
+
+
+def _undeletable(message: str) -> Any:
+    def refuse(self: Tensor) -> NoReturn:
+        raise RuntimeError(message)
+
+    return refuse
+
+
+def _volatile(self: Tensor) -> bool:
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=outside())
+    return False
+
+
+def _without_effect(self: Tensor, *value: Any) -> None:
+    warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning,
+                  stacklevel=outside())
+
+
+def _hooks_of(self: Tensor) -> Any:
+    return self._hooks
+
+
+def _set_hooks(self: Tensor, hooks: Any) -> None:
+    """Let a dictionary hold the hooks of this tensor, or take them all away with None."""
+    node = self.grad_fn
+    number = self._output_nr
+    if node is None and self._accumulator is not None:
+        node, number = self._accumulator(), 0
+    self._hooks = hooks
+    if hooks is None:
+        if node is not None and node.extra is not None and node.extra.tensor_hooks is not None:
+            node.extra.tensor_hooks.pop(number, None)
+    elif node is not None:
+        node.register_tensor_hook(number, hooks)
+    else:
+        LeafHooks.count += 1
+
+
+def _set_history(self: Tensor, value: None) -> None:
+    if value is not None:
+        raise RuntimeError("_grad_fn can be only set to None")
+    self.detach_()
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether a tensor was made in inference mode.
+
+    >>> import flambeau as torch
+    >>> with torch.inference_mode():
+    ...     x = torch.ones(1)
+    >>> torch.is_inference(x)
+    True
+    """
+    return input._inference
+
+
+METHODS: dict[str, Any] = {
+    "data": Tensor.data.deleter(  # type: ignore[attr-defined]
+        _undeletable("Deleting tensor data is not allowed. Delete tensor instead!")),
+    "requires_grad": Tensor.requires_grad.deleter(  # type: ignore[attr-defined]
+        _undeletable("requires_grad must be a bool")),
+    "_grad_fn": property(lambda self: self.grad_fn, _set_history,
+                         _undeletable("Deletion of _grad_fn not allowed. Detach tensor instead!")),
+    "_backward_hooks": property(_hooks_of, _set_hooks, _undeletable("Deletion of _backwards_hooks not allowed!")),
+    "volatile": property(_volatile, _without_effect, _without_effect),
+}
+
+__all__ = ["is_inference"]

@@ -1,0 +1,8 @@
+"""`torch.testing`: whether two results are close, and tensors to try functions on."""
+
+from __future__ import annotations
+
+from .close import assert_allclose, assert_close
+from .creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

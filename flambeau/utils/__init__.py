@@ -1,0 +1,17 @@
+"""`torch.utils`: what helps to train models, beside layers and optimizers."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = ("_pytree", "checkpoint")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__all__ = ["checkpoint"]

@@ -1,0 +1,138 @@
+"""Logs of the operators that two runs of a function applied, told when the runs differ."""
+
+from __future__ import annotations
+
+import traceback
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..ops.aten import overload_of
+from ..ops.declare import Op
+from ..tensor import Tensor
+from ..tensor.interception import Interceptor
+from .recomputation import CheckpointError
+
+_HERE = str(Path(__file__).resolve().parent.parent)
+_KINDS = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
+          "complex128": "c128", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "bool": "b8",
+          "uint8": "u8"}
+
+_TEXT = """ \
+An error happened while unpacking tensors; dumping logs of latest computation
+because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.
+Scroll all the way down for guidance on how to navigate these logs.
+
++~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~+
+|        1. Stack traces of the operators that ran in the original forward     |
++------------------------------------------------------------------------------+
+
+{first_traces}
++~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~+
+|        2. Stack traces of the operators that ran during recomputation        |
++------------------------------------------------------------------------------+
+
+{again_traces}
++~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~+
+|       3. Log of operators in the original forward and recomputation          |
++------------------------------------------------------------------------------+
+(Scroll up to correlate stack traces with each operation listed below. This
+ helps identify their source in the code.)
+
+IMPORTANT: Differences in "detach" calls between the original forward and the
+           recomputation are expected. They are introduced by the checkpointing
+           mechanism and can be ignored.
+
+Operations executed during the original forward:
+
+{first}
+
+Operations executed during recomputation:
+
+{again}
+
++------------------------------------------------------------------------------+
+ ERROR: Detected non-determinism while running activation checkpointing
+
+ You are seeing this error because you passed `debug=True` to checkpoint and
+ tensors to be saved during the original forward and differ between those saved
+ during recomputation. This can happen if different operators were ran in the
+ original forward and in the recomputation.
+
+ To identify where the mismatch may be coming from, you can do the following:
+
+ 1) Compare the operators ran during original forward and recomputation to
+    see where they differ. These operators are printed above in the order they
+    were executed.
+
+ 2) Review the stack trace for each operator to locate its invocation source.
+    Each operator's stack trace is printed in their execution order.
+
+ Note that the logs can be quite long. Here's how they are structured:
+ (Tip: you can Ctrl-f for these headers)
+
+ 1. Stack traces of the operators that ran in the original forward
+ 2. Stack traces of the operators that ran during recomputation
+ 3. Log of operators in the original forward and recomputation
+ 4. Error message                                             <--- You are here
+--------------------------------------------------------------------------------
+"""
+
+
+class OperatorLog(Interceptor):
+    """A block whose operators are written down, a line each, and the lines of the program that applied them."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self.lines: list[str] = []
+        self.stacks: list[str] = []
+        self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._next = 0
+
+    def __enter__(self) -> OperatorLog:
+        self._begin()  # for each run anew
+        super().__enter__()
+        return self
+
+    def _shown(self, value: Any) -> str:
+        if not isinstance(value, Tensor):
+            return repr(value)
+        known = self._numbers.get(id(value))
+        if known is None or known[0]() is not value:
+            known = self._numbers[id(value)] = weakref.ref(value), self._next
+            self._next += 1
+        return f"${known[1]}"
+
+    def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
+        """Write one line, `$2: f32[3] = torch._ops.aten.mul.Tensor($0, $1)`, and the program's stack."""
+        given = [self._shown(x) for x in inputs] + [f"{name}={self._shown(x)}" for name, x in params.items()]
+        made = ", ".join(f"{self._shown(x)}: {_KINDS.get(x.dtype.name, x.dtype.name)}{list(x._array.shape)}"
+                         for x in outs)
+        name = overload_of(op, inputs, in_place)
+        self.lines.append(f"{made} = torch._ops.{name}({', '.join(given)})")
+        frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_HERE)]
+        self.stacks.append("".join(f"{f.filename}:{f.lineno}:{f.name}\n" for f in reversed(frames)))
+
+    def traces(self, label: str) -> str:
+        """Each line with its stack."""
+        count = len(self.lines)
+        return "".join(f"{line}   ({i} of {count} in {label})\n\n{stack}\n\n"
+                       for i, (line, stack) in enumerate(zip(self.lines, self.stacks, strict=True), 1))
+
+
+def comparing_logs() -> tuple[Callable[[], tuple[OperatorLog, OperatorLog]], Callable[[CheckpointError], NoReturn]]:
+    """Blocks for two runs, and what raises an error that shows both."""
+    first, again = OperatorLog(), OperatorLog()
+
+    def explain(error: CheckpointError) -> NoReturn:
+        raise CheckpointError(_TEXT.format(
+            first_traces=first.traces("original"), again_traces=again.traces("recompute"),
+            first="\n".join(first.lines), again="\n".join(again.lines))) from error
+
+    return lambda: (first, again), explain
+
+
+__all__ = ["OperatorLog", "comparing_logs"]

@@ -1,0 +1,184 @@
+"""Transforms composed in every order: the derivatives are those of the calculus, whoever takes them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import flambeau as torch
+from flambeau.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+
+F64 = torch.float64
+
+
+def forward(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: jvp(f, (x,), (torch.ones_like(x),))[1]
+
+
+def backward(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: vjp(f, x)[1](torch.ones_like(x))[0]
+
+
+def linearized(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: linearize(f, x)[1](torch.ones_like(x))
+
+
+def batched(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: vmap(f)(torch.stack([x, x + 1]))[0]
+
+
+DERIVATIVES = {"grad": grad, "jvp": forward, "vjp": backward, "jacrev": jacrev, "jacfwd": jacfwd,
+               "linearize": linearized}
+
+
+@pytest.mark.parametrize("order", list(itertools.product(DERIVATIVES, repeat=3)), ids="-".join)
+def test_third_derivatives_in_every_order(order: tuple[str, ...]) -> None:
+    f: Callable[..., Any] = lambda x: torch.sin(x ** 3)
+    for name in order:
+        f = DERIVATIVES[name](f)
+    x = torch.tensor(0.7, dtype=F64)
+    x3 = x ** 3
+    expected = 6 * x3.cos() - 54 * x3 * x3.sin() - 27 * x3 ** 2 * x3.cos()
+    torch.testing.assert_close(f(x), expected)
+    torch.testing.assert_close(vmap(f)(torch.stack([x, x]))[1], expected)
+
+
+@pytest.mark.parametrize("outer", DERIVATIVES)
+@pytest.mark.parametrize("inner", DERIVATIVES)
+def test_levels_are_not_confused(outer: str, inner: str) -> None:
+    # d/dx (x * d/dy (x + y)) = 1: the inner derivative must not see the outer perturbation of x
+    def f(x: Any) -> Any:
+        return x * DERIVATIVES[inner](lambda y: x + y)(torch.ones_like(x))
+
+    assert DERIVATIVES[outer](f)(torch.tensor(3., dtype=F64)).item() == 1.0
+
+
+@pytest.mark.parametrize("outer", ["jacrev", "jacfwd"])
+@pytest.mark.parametrize("inner", ["jacrev", "jacfwd"])
+def test_hessians(outer: str, inner: str) -> None:
+    a = torch.tensor([[2., 1., 0.], [1., 3., -1.], [0., -1., 1.]], dtype=F64)
+
+    def f(x: Any) -> Any:
+        return 0.5 * x @ a @ x + torch.logsumexp(x, 0)
+
+    x = torch.tensor([0.3, -0.2, 0.9], dtype=F64)
+    p = torch.softmax(x, 0)
+    expected = a + torch.diag(p) - torch.outer(p, p)
+    torch.testing.assert_close(DERIVATIVES[outer](DERIVATIVES[inner](f))(x), expected)
+    torch.testing.assert_close(hessian(f)(x), expected)
+    torch.testing.assert_close(vmap(DERIVATIVES[outer](DERIVATIVES[inner](f)))(torch.stack([x, x]))[1], expected)
+
+
+def test_a_weight_that_is_not_batched_has_a_gradient_for_each_element() -> None:
+    w, xs = torch.randn(4, 3, dtype=F64), torch.randn(5, 4, dtype=F64)
+
+    def loss(w: Any, x: Any) -> Any:
+        return torch.tanh(x @ w).square().sum()
+
+    found = vmap(grad(loss), in_dims=(None, 0))(w, xs)
+    torch.testing.assert_close(found, torch.stack([grad(loss)(w, x) for x in xs]))
+    torch.testing.assert_close(grad(lambda w: vmap(loss, in_dims=(None, 0))(w, xs).sum())(w), found.sum(0))
+
+
+def test_gradients_of_gradients_of_each_element() -> None:
+    w, xs = torch.randn(3, dtype=F64), torch.randn(5, 3, dtype=F64)
+
+    def inner(w: Any, x: Any) -> Any:
+        return (w * x).sin().sum()
+
+    def adapted(w: Any, x: Any) -> Any:
+        """A loss after one step of gradient descent: its gradient needs second derivatives."""
+        return inner(w - 0.1 * grad(inner)(w, x), x)
+
+    found = vmap(grad(adapted), in_dims=(None, 0))(w, xs)
+    torch.testing.assert_close(found, torch.stack([grad(adapted)(w, x) for x in xs]))
+
+
+def test_transforms_in_a_graph_of_autograd() -> None:
+    x = torch.tensor([0.5, 1.5], dtype=F64, requires_grad=True)
+    y = grad(lambda v: (v ** 3).sum())(x)
+    assert y.requires_grad
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], 6 * x.detach())
+    captured = torch.tensor(2., dtype=F64, requires_grad=True)
+    g = grad(lambda v: (captured ** 2 * v).sum())(torch.ones(2, dtype=F64))
+    torch.testing.assert_close(torch.autograd.grad(g.sum(), captured)[0], torch.tensor(8., dtype=F64))
+
+
+def test_no_grad_outside_leaves_the_inner_derivative_and_no_history() -> None:
+    x = torch.tensor(2., dtype=F64, requires_grad=True)
+    with torch.no_grad():
+        y = grad(lambda v: v ** 2)(x)
+    assert y.item() == 4.0
+    assert not y.requires_grad
+
+
+def test_no_grad_inside_makes_constants() -> None:
+    def f(x: Any) -> Any:
+        with torch.no_grad():
+            c = x ** 2
+        return x * c
+
+    x = torch.tensor(2., dtype=F64)
+    assert grad(f)(x).item() == 4.0
+
+
+def test_batches_of_cotangents() -> None:
+    x = torch.randn(3, dtype=F64, requires_grad=True)
+    y = (x ** 2).cumsum(0)
+    found, = torch.autograd.grad(y, x, torch.eye(3, dtype=F64), is_grads_batched=True)
+    torch.testing.assert_close(found, torch.tril(torch.ones(3, 3, dtype=F64)) * 2 * x.detach())
+
+
+def test_linearize_runs_the_function_once() -> None:
+    runs = []
+
+    def f(x: Any) -> Any:
+        runs.append(1)
+        return (x * x).sum()
+
+    _, push = linearize(f, torch.ones(3))
+    push(torch.ones(3))
+    assert push(torch.tensor([1., 2., 3.])).item() == 12.0
+    assert len(runs) == 1
+
+
+def test_tangents_reach_views_and_bases_of_what_is_written() -> None:
+    def f(x: Any, y: Any) -> Any:
+        x = x.clone()
+        row = x[0]
+        x.mul_(y)
+        return row
+
+    x, y, t = torch.ones(2, 3), torch.tensor(3.), torch.tensor(1.)
+    value, tangent = jvp(lambda y: f(x, y), (y,), (t,))
+    assert value.tolist() == [3., 3., 3.]
+    assert tangent.tolist() == [1., 1., 1.]
+
+
+def test_a_captured_tensor_may_not_be_written_to() -> None:
+    captured = torch.zeros(3)
+    for derivative in (grad, jacrev):
+        with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+            derivative(lambda x: captured.copy_(x).sum())(torch.ones(3))
+    assert not captured.any()
+    assert not captured.requires_grad
+
+
+def test_an_argument_may_be_written_to_and_keeps_no_history() -> None:
+    buffer = torch.zeros(3)
+    found = jacrev(lambda x, y: y.copy_(x), argnums=0)(torch.ones(3), buffer)
+    assert found.tolist() == torch.eye(3).tolist()
+    assert buffer.tolist() == [1., 1., 1.]
+    assert not buffer.requires_grad
+
+
+@pytest.mark.parametrize("call", ["requires_grad_", "retain_grad"])
+def test_what_only_makes_sense_outside_is_refused_inside(call: str) -> None:
+    with pytest.raises(RuntimeError, match="inside of a function being transformed by a functorch transform"):
+        grad(lambda x: getattr(x.clone(), call)().sum())(torch.ones(2))
+    with pytest.raises(RuntimeError, match="called inside a functorch transform"):
+        grad(lambda x: x.sum().backward())(torch.ones(2))
+    torch.ones(2, requires_grad=True).sum().backward()  # and outside all is as before

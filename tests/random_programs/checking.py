@@ -1,0 +1,40 @@
+"""Checking one program: written under PyTorch, run again under flambeau, compared, and explained."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+
+from .comparing import Disagreement, compare
+from .running import run
+from .shrinking import shrunk
+from .writing import written
+
+
+@cache
+def libraries() -> tuple[ModuleType, ModuleType]:
+    """flambeau, and PyTorch, told to give every warning every time."""
+    import torch
+
+    import flambeau
+
+    torch.set_num_threads(1)
+    torch.set_warn_always(True)
+    return flambeau, torch
+
+
+def checked(seed: int) -> tuple[list[str], Disagreement | None]:
+    """The program of a seed, and where the libraries disagree about it."""
+    here, there = libraries()
+    program, steps = written(seed, there)
+    return program, compare(run(program, here), steps)
+
+
+def explained(seed: int, program: list[str], found: Disagreement, shorten: bool = True) -> str:
+    """What to print of a disagreement: the program, as short as it can be, and both sides."""
+    said = f"seed {seed}: {found}"
+    if shorten:
+        program, found = shrunk(program, found, *libraries())
+        said = f"seed {seed}, shortened:\n" + "\n".join("    " + line for text in program for line in text.split("\n"))
+        said += f"\n  {found}"
+    return said + f"\n  again: python -m tests.random_programs --replay {seed}\n"

@@ -1,0 +1,104 @@
+"""What a user can see of a tensor: its values, its place in the graph, its view relations, its gradient."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+_MOST_NODES = 40
+
+
+Recorded = list[tuple[int, int]]
+
+
+def look_at(shown: dict[str, Any], recorded: Recorded, births: dict[str, int]) -> dict[str, Any]:
+    """All that can be seen of the tensors, by name.
+
+    Args:
+        recorded: between which birth numbers nodes were made by running backward.
+        births: the versions that they had when they were first met.
+    """
+    names: dict[int, str] = {}
+    for name, x in shown.items():
+        names.setdefault(id(x), name)
+    return {name: _of_tensor(x, names, recorded, births.get(name, 0)) for name, x in sorted(shown.items())}
+
+
+def _of_tensor(x: Any, names: dict[int, str], recorded: Recorded, birth: int) -> dict[str, Any]:
+    base = x._base
+    seen: dict[str, Any] = {
+        "dtype": str(x.dtype).rpartition(".")[2],
+        "shape": tuple(x.shape),
+        "requires_grad": x.requires_grad,
+        "output_nr": x.output_nr,
+        "is_view": x._is_view(),
+        "base": None if base is None else names.get(id(base), f"unnamed{tuple(base.shape)}"),
+        "inference": x.is_inference(),
+        "version": None if x.is_inference() else x._version - birth,
+        "value": array_of(x),
+    }
+    try:
+        seen["grad_fn"] = drawn(x.grad_fn, names, recorded)
+    except RuntimeError as error:  # a view whose base was written to
+        seen["grad_fn"] = str(error)
+        return seen
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        grad = x.grad
+    seen |= {
+        "is_leaf": x.is_leaf,
+        "retains_grad": x.retains_grad,
+        "grad warned": len(caught),
+        "grad": None if grad is None else {
+            "name": names.get(id(grad)), "requires_grad": grad.requires_grad,
+            "grad_fn": drawn(grad.grad_fn, names, recorded), "value": array_of(grad)},
+    }
+    return seen
+
+
+def array_of(x: Any) -> np.ndarray:
+    """A tensor's values now."""
+    x = x.detach()
+    if hasattr(x, "resolve_conj"):
+        x = x.resolve_conj().resolve_neg()
+    return x.numpy().copy()
+
+
+def kept(value: Any) -> Any:
+    """A snapshot of something that a hook was given."""
+    if isinstance(value, (tuple, list)):
+        return [kept(v) for v in value]
+    if hasattr(value, "detach"):
+        return {"value": array_of(value), "requires_grad": value.requires_grad, "shape": tuple(value.shape)}
+    return value
+
+
+def drawn(node: Any, names: dict[int, str], recorded: Recorded) -> list[Any] | None:
+    """The graph below a node: each node's name and its edges, nodes numbered as they are met.
+
+    The nodes that backward makes are not followed: there PyTorch has operators of their own for
+    derivatives (`TanhBackwardBackward0`), flambeau the formula's.
+    """
+    if node is None:
+        return None
+    numbers = {node: 0}
+    order = [node]
+    found: list[Any] = []
+    for node in order:
+        label = node.name()
+        number = node._sequence_nr()
+        if any(first <= number <= last for first, last in recorded):
+            found.append("recorded")
+            continue
+        if hasattr(node, "variable"):
+            label += f"({names.get(id(node.variable), 'unnamed')})"
+        edges = []
+        for child, output in node.next_functions:
+            if child is not None and child not in numbers and len(order) < _MOST_NODES:
+                numbers[child] = len(order)
+                order.append(child)
+            edges.append(None if child is None else (numbers.get(child, "..."), output))
+        found.append((label, edges))
+    return found

@@ -1,0 +1,160 @@
+"""The autograd.Functions that every program may use, as source text: one for each thing a Function can do."""
+
+from __future__ import annotations
+
+PRELUDE = '''
+class Square(torch.autograd.Function):  # saves an input
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, g):
+        note("Square", ctx.needs_input_grad, g)
+        x, = ctx.saved_tensors
+        return 2 * x * g
+
+class Tanh(torch.autograd.Function):  # saves an output
+    @staticmethod
+    def forward(ctx, x):
+        y = x.tanh()
+        ctx.save_for_backward(y)
+        return y
+    @staticmethod
+    def backward(ctx, g):
+        y, = ctx.saved_tensors
+        return g * (1 - y * y)
+
+class SinCos(torch.autograd.Function):  # several outputs, missing gradients as zeros
+    @staticmethod
+    def forward(ctx, x):
+        s, c = x.sin(), x.cos()
+        ctx.save_for_backward(s, c)
+        return s, c
+    @staticmethod
+    def backward(ctx, g, h):
+        note("SinCos", g, h)
+        s, c = ctx.saved_tensors
+        return g * c - h * s
+
+class Halves(torch.autograd.Function):  # several outputs, missing gradients as None
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads(False)
+        return x * 0.5, y * 0.5, x + y
+    @staticmethod
+    def backward(ctx, g, h, k):
+        note("Halves", g, h, k)
+        first = None if g is None else g * 0.5
+        second = None if h is None else h * 0.5
+        if k is not None:
+            first = k if first is None else first + k
+            second = k if second is None else second + k
+        return first, second
+
+class Same(torch.autograd.Function):  # returns what it was given
+    @staticmethod
+    def forward(ctx, x):
+        return x
+    @staticmethod
+    def backward(ctx, g):
+        note("Same", g)
+        return g * 2
+
+class Flat(torch.autograd.Function):  # returns a view of what it was given
+    @staticmethod
+    def forward(ctx, x):
+        ctx.shape = x.shape
+        return x.view(-1)
+    @staticmethod
+    def backward(ctx, g):
+        return g.reshape(ctx.shape)
+
+class Doubled(torch.autograd.Function):  # writes to its input
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+    @staticmethod
+    def backward(ctx, g):
+        note("Doubled", g)
+        return g * 2
+
+class DoubledAndMore(torch.autograd.Function):  # writes to one input, makes something new of another
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(y)
+        x.mul_(2)
+        return y * y, x
+    @staticmethod
+    def backward(ctx, g, h):
+        y, = ctx.saved_tensors
+        return h * 2, g * 2 * y
+
+class WithSigns(torch.autograd.Function):  # one output has no gradient
+    @staticmethod
+    def forward(ctx, x):
+        signs = (x > 0.123).to(x.dtype)
+        ctx.mark_non_differentiable(signs)
+        return x * 3, signs
+    @staticmethod
+    def backward(ctx, g, h):
+        note("WithSigns", g, h)
+        return g * 3
+
+class Scaled(torch.autograd.Function):  # arguments that are no tensors; a context set up apart
+    @staticmethod
+    def forward(x, factor, y):
+        return x * factor + y
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.factor = inputs[1]
+    @staticmethod
+    def backward(ctx, g):
+        note("Scaled", ctx.needs_input_grad)
+        return g * ctx.factor, None, g
+
+class Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        return 3 * x * x * g
+
+class TooMany(torch.autograd.Function):  # a wrong number of gradients
+    @staticmethod
+    def forward(ctx, x):
+        return x + 1
+    @staticmethod
+    def backward(ctx, g):
+        return g, g
+
+class WrongShape(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x + 1
+    @staticmethod
+    def backward(ctx, g):
+        return g.new_ones(7, 5)
+
+class Nothing(torch.autograd.Function):  # no gradient at all
+    @staticmethod
+    def forward(ctx, x):
+        return x + 1
+    @staticmethod
+    def backward(ctx, g):
+        return None
+
+class Failing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x + 1
+    @staticmethod
+    def backward(ctx, g):
+        raise ValueError("no gradient today")
+'''

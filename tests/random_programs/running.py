@@ -1,0 +1,151 @@
+"""Running a program's statements one by one with `torch` bound to a library, noting what each did."""
+
+from __future__ import annotations
+
+import re
+import traceback
+import warnings
+import weakref
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from .looking import kept, look_at
+from .prelude import PRELUDE
+
+# what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
+_OF_THE_MACHINE = (re.compile(r"(?<=0x)[0-9a-f]+"), re.compile(r" \(Triggered internally at [^)]*\)"))
+_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+
+
+def plain(text: object) -> str:
+    """A message without addresses, lines of source code, and with how many versions apart two are."""
+    said = str(text).replace("flambeau.", "torch.")
+    for pattern in _OF_THE_MACHINE:
+        said = pattern.sub("", said)
+    return _VERSIONS.sub(lambda found: f"is {int(found[1]) - int(found[2])} versions late", said)
+
+
+@dataclass
+class Step:
+    """What one statement did: the error it raised, the warnings, what hooks noted, what was seen of the tensors."""
+
+    text: str
+    error: str | None = None
+    warned: list[str] = field(default_factory=list)
+    noted: list[Any] = field(default_factory=list)
+    seen: dict[str, Any] = field(default_factory=dict)
+    trace: str = ""
+
+
+class _Prelude:
+    """The prelude's classes in one library: made once, noting for the session that is at work."""
+
+    made: dict[str, dict[str, Any]] = {}
+    at_work: Session | None = None
+
+    @classmethod
+    def of(cls, library: ModuleType) -> dict[str, Any]:
+        found = cls.made.get(library.__name__)
+        if found is None:
+            found = {"torch": library, "note": cls.note, "__name__": "program"}
+            exec(compile(PRELUDE, "<prelude>", "exec"), found)
+            cls.made[library.__name__] = found
+        return found
+
+    @classmethod
+    def note(cls, *values: Any) -> None:
+        assert cls.at_work is not None
+        cls.at_work.step.noted.append([kept(value) for value in values])
+
+
+class Session:
+    """A program at work: the names it has defined, and the modes it has entered."""
+
+    def __init__(self, library: ModuleType) -> None:
+        self.library = library
+        self.step = Step("")
+        self.modes: list[Any] = []
+        self.recorded: list[tuple[int, int]] = []  # birth numbers of nodes made while running backward
+        self.births: dict[str, tuple[Any, int]] = {}  # by name: the tensor, weakly, and its version when first met
+        self.names: dict[str, Any] = dict(_Prelude.of(library))
+        self.names |= {"look": self._look, "enter": self._enter, "leave": self._leave, "fail": _fail,
+                       "safe": _safe}
+
+    def run(self, text: str) -> Step:
+        """Run one statement; its error is part of what it did."""
+        step = self.step = Step(text)
+        began = self._birth_number() if "create_graph" in text else 0
+        _Prelude.at_work = self
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                exec(compile(text, "<program>", "exec"), self.names)
+            except Exception as error:
+                step.error = f"{type(error).__name__}: {plain(error)}"
+                step.trace = traceback.format_exc()
+            except BaseException as error:  # an interrupt that a hook raised, say
+                if str(error) != "from a hook":
+                    raise
+                step.error = f"{type(error).__name__}: {error}"
+        if began:
+            self.recorded.append((began, self._birth_number()))
+        self._note_births()
+        step.warned = [f"{w.category.__name__}: {plain(w.message)}" for w in caught]
+        return step
+
+    def tensors(self) -> dict[str, Any]:
+        """The program's own tensors, by name."""
+        tensor = self.library.Tensor
+        return {name: value for name, value in self.names.items() if isinstance(value, tensor)}
+
+    def close(self) -> None:
+        """Leave the modes that are still on."""
+        while self.modes:
+            self.modes.pop().__exit__(None, None, None)
+        self.library.set_grad_enabled(True)
+
+    def _birth_number(self) -> int:
+        library = self.library
+        with library.inference_mode(False), library.enable_grad():
+            return int((library.ones(1, requires_grad=True) * 1).grad_fn._sequence_nr())
+
+    def _note_births(self) -> None:
+        """Note the versions that tensors are born with: how often a gradient was written to while made is nobody's business."""
+        for name, x in self.tensors().items():
+            known = self.births.get(name)
+            if (known is None or known[0]() is not x) and not x.is_inference():
+                self.births[name] = weakref.ref(x), x._version
+
+    # ----- what programs may call -----
+
+    def _look(self) -> None:
+        self.step.seen = look_at(self.tensors(), self.recorded, {name: version for name, (_, version) in self.births.items()})
+
+    def _enter(self, mode: Any) -> None:
+        mode.__enter__()
+        self.modes.append(mode)
+
+    def _leave(self) -> None:
+        if self.modes:
+            self.modes.pop().__exit__(None, None, None)
+
+
+def _safe(x: Any) -> Any:
+    """A tensor that hooks may be put on: PyTorch crashes where a view requires grad only because its base does."""
+    if x.requires_grad and x._base is not None and x.grad_fn is None:
+        raise ValueError("PyTorch would crash")
+    return x
+
+
+def _fail(*_: Any) -> None:
+    raise ValueError("a hook that fails")
+
+
+def run(program: list[str], library: ModuleType) -> list[Step]:
+    """What each statement of a program does under a library."""
+    session = Session(library)
+    try:
+        return [session.run(text) for text in program]
+    finally:
+        session.close()

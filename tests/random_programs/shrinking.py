@@ -1,0 +1,34 @@
+"""Dropping statements from a program for as long as the two libraries still disagree about it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from .comparing import Disagreement, compare
+from .running import run
+
+
+def disagreement(program: list[str], here: ModuleType, there: ModuleType) -> Disagreement | None:
+    """Where a program does not do the same under two libraries."""
+    return compare(run(program, here), run(program, there))
+
+
+def shrunk(program: list[str], found: Disagreement, here: ModuleType,
+           there: ModuleType) -> tuple[list[str], Disagreement]:
+    """A program as short as dropping statements makes it, and how the libraries disagree about it."""
+    program = program[: found.index + 1]
+    size = max(1, len(program) // 2)
+    while True:
+        dropped = False
+        start = len(program) - size
+        while start > -size:
+            begin = max(start, 0)
+            shorter = program[:begin] + program[start + size:]
+            still = disagreement(shorter, here, there) if shorter else None
+            if still is not None and still.kind == found.kind:
+                program, found, dropped = shorter[: still.index + 1], still, True
+                start = min(start, len(program))
+            start -= size
+        if size == 1 and not dropped:
+            return program, found
+        size = max(1, size // 2) if not dropped or size > 1 else 1

@@ -1,0 +1,71 @@
+"""Command line: run one of PyTorch's test files on flambeau and say what failed.
+
+    python -m tests.upstream test_autograd.py
+    python -m tests.upstream test_autograd.py -k "TestAutograd::test_hook*" -v
+    python -m tests.upstream test_autograd.py --list-failures
+
+With --oracle the file runs on PyTorch itself with the same stand-ins: what fails there says nothing about flambeau.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import sys
+from textwrap import dedent
+
+from .finding import install
+from .loading import load
+from .verdicts import ENDINGS, Ledger, run, tests_of
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m tests.upstream", description=dedent(__doc__ or ""),
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", help="a test file of PyTorch's")
+    parser.add_argument("-k", metavar="PATTERN", help="only tests whose Class::test contains or matches this")
+    parser.add_argument("--list-failures", action="store_true", help="names of failing tests, nothing else")
+    parser.add_argument("--all", action="store_true", help="a line for every test, however it ended")
+    parser.add_argument("--oracle", action="store_true", help="run on PyTorch itself")
+    parser.add_argument("--timeout", type=int, default=20, metavar="S", help="seconds a test may take (20)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="whole tracebacks")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the file; 1 if a test failed."""
+    arguments = _arguments()
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = os.path.dirname(os.path.dirname(here))
+    os.environ["PYTHONPATH"] = os.pathsep.join([os.path.join(here, "child"), root, os.environ.get("PYTHONPATH", "")])
+    os.environ["FLAMBEAU_UPSTREAM"] = "oracle" if arguments.oracle else "flambeau"
+    install(arguments.oracle)
+    ledger = Ledger(os.path.join(here, "not_applicable.txt"))
+    file = os.path.basename(arguments.file)
+    counts: collections.Counter[str] = collections.Counter()
+    for test in tests_of(load(arguments.file), arguments.k):
+        name = f"{type(test).__name__}::{test._testMethodName}"
+        if (reason := ledger.reason(f"{file}::{name}")) is not None:
+            counts["not applicable"] += 1
+            if arguments.all:
+                print(f"not applicable {name} - {reason}")
+            continue
+        verdict = run(test, arguments.timeout)
+        counts[verdict.ending] += 1
+        if verdict.ending == "fail" or arguments.all:
+            if arguments.list_failures:
+                print(name, flush=True)
+            else:
+                print(f"{verdict.ending:8} {name} - {verdict.why[:300]}", flush=True)
+                if arguments.verbose:
+                    print(verdict.trace)
+    if not arguments.list_failures:
+        print(", ".join(f"{counts[ending]} {ending}" for ending in ENDINGS))
+    return int(counts["fail"] > 0)
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # threads that a timed out test left behind must not hold the process

@@ -1,0 +1,166 @@
+"""Where a test file's imports lead: to flambeau, to a stand-in, or to a module that is absent."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType, SimpleNamespace
+
+from .absent import Absent, AbsentModule
+
+_TESTING = "torch.testing._internal."
+
+#: modules of PyTorch's that have a stand-in in `standins`, where flambeau has none of that name
+STANDINS = {
+    _TESTING + "common_utils": "common_utils",
+    _TESTING + "common_device_type": "common_device_type",
+    _TESTING + "common_dtype": "common_dtype",
+    _TESTING + "common_cuda": "common_cuda",
+    _TESTING + "common_methods_invocations": "common_methods_invocations",
+    "common_utils": "functorch_common",
+    "functorch": "functorch",
+    "functorch.experimental": "functorch",
+    "torch._C": "torch_c",
+    "torch._C._functions": "torch_c_functions",
+    "torch._C._autograd": "torch_c_autograd",
+    "torch._functorch": "nothing",
+    "torch._functorch.vmap": "torch_pytree",
+    "torch.testing": "torch_testing",
+    "torch.testing._internal": "nothing",
+    "torch.utils._pytree": "torch_pytree",
+    "torch_npu": "torch_npu",
+    "torch_npu.testing": "nothing",
+}
+
+#: belong to PyTorch's packaging, compilers or other devices, though no part of their names begins with `_`
+_INTERNAL = {"torch.utils.cpp_extension", "torch.utils.flop_counter", "torch.npu", "torch.mps", "torch.xpu",
+             "torch.accelerator", "torch_npu", "functorch.compile", "functorch"}
+
+#: what stays PyTorch's when the oracle itself is run
+_ORACLE = {name for name in STANDINS if name.startswith(_TESTING)} | {"common_utils", "torch_npu", "torch_npu.testing"}
+
+
+def is_internal(name: str) -> bool:
+    """Whether a dotted name lies where users do not go."""
+    parts = name.split(".")
+    return any(part.startswith("_") for part in parts) or any(
+        ".".join(parts[:n]) in _INTERNAL for n in range(1, len(parts) + 1))
+
+
+class _Standin(Loader):
+    """Gives a stand-in, or an absent module, under the name that was asked for."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec
+
+
+class UpstreamFinder(MetaPathFinder):
+    """Stands before all others; lets flambeau's own modules through to the alias."""
+
+    def __init__(self, oracle: bool) -> None:
+        self.oracle = oracle
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None,
+                  target: ModuleType | None = None) -> ModuleSpec | None:
+        root = fullname.partition(".")[0]
+        if self.oracle:
+            if fullname in _ORACLE:
+                return self._standin(fullname)
+            return None if root != "torch_npu" else self._absent(fullname)
+        if root == "torch":
+            if self._flambeau_has(fullname):
+                return None
+        elif fullname not in STANDINS and root not in ("torch_npu", "functorch"):
+            return None
+        return self._standin(fullname) if fullname in STANDINS else self._absent(fullname)
+
+    @staticmethod
+    def _flambeau_has(fullname: str) -> bool:
+        home = "flambeau" + fullname[len("torch"):]
+        if home in sys.modules:
+            return True
+        try:
+            return find_spec(home) is not None
+        except (ModuleNotFoundError, AttributeError, ValueError):
+            return False
+
+    @staticmethod
+    def _standin(fullname: str) -> ModuleSpec:
+        module = importlib.import_module(f"{__package__}.standins.{STANDINS[fullname]}")
+        return ModuleSpec(fullname, _Standin(module), is_package=True)
+
+    @staticmethod
+    def _absent(fullname: str) -> ModuleSpec:
+        return ModuleSpec(fullname, _Standin(AbsentModule(fullname, is_internal(fullname))), is_package=True)
+
+
+def install(oracle: bool = False) -> None:
+    """Make imports of this process lead to flambeau and the stand-ins; with `oracle`, to PyTorch and the stand-ins."""
+    if not oracle:
+        import flambeau.alias
+
+        flambeau.alias.install()
+    import torch  # PyTorch itself imports its test machinery's dtypes: the stand-ins come after it
+
+    for name in _ORACLE & set(sys.modules):
+        del sys.modules[name]
+    sys.meta_path.insert(0, UpstreamFinder(oracle))
+    if not oracle:
+        for name in ("_C", "_functorch", "testing"):
+            if not hasattr(torch, name):
+                setattr(torch, name, importlib.import_module(f"torch.{name}"))
+        for name in ("mkldnn", "mps", "cuda", "cudnn"):
+            if not hasattr(torch.backends, name):
+                setattr(torch.backends, name, SimpleNamespace(is_available=lambda: False))
+    npu = importlib.import_module("torch_npu").npu
+    if not hasattr(torch, "npu"):
+        torch.npu = npu
+
+
+@contextlib.contextmanager
+def forgiving() -> Iterator[None]:
+    """While a file loads, names that flambeau lacks are absent ones and not errors."""
+    import torch
+
+    names = vars(torch)
+    own = names["__getattr__"]
+
+    def either(name: str) -> object:
+        try:
+            return own(name)
+        except AttributeError:
+            if name.startswith("__"):
+                raise
+            return Absent(f"torch.{name}", is_internal(f"torch.{name}"))
+
+    names["__getattr__"] = either
+    try:
+        yield
+    finally:
+        names["__getattr__"] = own
+
+
+def look_up(module: str, name: str) -> object:
+    """`from module import name`, which never fails."""
+    try:
+        found = importlib.import_module(module)
+    except ImportError:
+        return Absent(f"{module}.{name}", is_internal(module))
+    try:
+        return getattr(found, name)
+    except AttributeError:
+        try:
+            return importlib.import_module(f"{module}.{name}")
+        except ImportError:
+            return Absent(f"{module}.{name}", is_internal(f"{module}.{name}"))

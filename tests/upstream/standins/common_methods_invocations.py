@@ -1,0 +1,17 @@
+"""Stand-in for the few names that tests take from PyTorch's operator samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+op_db: list[Any] = []
+
+
+def mask_not_all_zeros(shape: Any) -> Any:
+    """A random mask of which at least one value is true."""
+    while True:
+        mask = torch.randn(shape).gt(0)
+        if mask.any():
+            return mask

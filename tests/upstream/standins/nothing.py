@@ -1,0 +1,1 @@
+"""A package with nothing in it but what the finder puts below it."""

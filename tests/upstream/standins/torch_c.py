@@ -1,0 +1,53 @@
+"""Stand-in for the names of PyTorch's C++ module that stand for something public."""
+
+from __future__ import annotations
+
+import importlib
+import weakref
+from typing import Any
+
+import torch
+
+from ..absent import Absent
+
+has_lapack = True
+
+
+class _WeakTensorRef:
+    """A weak reference that knows only whether its tensor is gone."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        return self.reference() is None
+
+
+def is_grad_enabled() -> bool:
+    """The public function of that name."""
+    return torch.is_grad_enabled()
+
+
+def _current_graph_task_id() -> int:
+    """The number of the backward pass that runs."""
+    from flambeau.autograd.engine import current_pass
+
+    return current_pass()
+
+
+def _will_engine_execute_node(node: Any) -> bool:
+    """Whether the backward pass that runs will run a node."""
+    from flambeau.autograd.engine import executes
+    from flambeau.autograd.graph import Node
+
+    if not isinstance(node, Node):
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
+    return executes(node)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in ("_functions", "_autograd"):
+        return importlib.import_module(f"torch._C.{name}")
+    return Absent(f"torch._C.{name}", internal=True)

@@ -1,0 +1,25 @@
+"""Stand-in for the private names of PyTorch's engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..absent import Absent
+
+
+def _saved_tensors_hooks_is_enabled() -> bool:
+    """Whether saved-tensor hooks may be used."""
+    from flambeau.autograd.saved import refusal
+
+    return refusal() is None
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SavedTensor":
+        x = torch.ones(2, requires_grad=True)
+        return type((x * x).grad_fn._raw_saved_self)
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Absent(f"torch._C._autograd.{name}", internal=True)

@@ -1,0 +1,145 @@
+"""Runs the tests of a loaded file one by one, each within its time, and says how each ended."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import io
+import os
+import re
+import signal
+import sys
+import threading
+import traceback
+import unittest
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from .absent import Internal
+
+#: how a test can end, in the order of the summary
+ENDINGS = ("pass", "fail", "internal", "skipped", "not applicable")
+
+
+class TimedOut(BaseException):
+    """A test took too long; no `except Exception` of the test's may swallow it."""
+
+
+@dataclass
+class Verdict:
+    """How one test ended, and why."""
+
+    name: str  # Class::test
+    ending: str
+    why: str = ""
+    trace: str = ""
+
+
+class _Result(unittest.TestResult):
+    """Keeps the exception objects, which unittest turns into text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: tuple[str, str, str] = ("pass", "", "")
+
+    def addError(self, test: unittest.TestCase, err: Any) -> None:
+        self.ended = ("fail", _one_line(err[1]), "".join(traceback.format_exception(*err)))
+
+    addFailure = addError
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
+        if err is not None:
+            self.addError(test, err)
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        self.ended = ("fail", "succeeded, and should have failed", "")
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        self.ended = ("internal" if isinstance(sys.exc_info()[1], Internal) else "skipped", reason, "")
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class Ledger:
+    """Tests that can say nothing about flambeau: lines `file::Class::test - reason`, `*` matches anything."""
+
+    def __init__(self, path: str) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self.met: set[str] = set()
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for line in file:
+                    if (line := line.strip()) and not line.startswith("#"):
+                        pattern, _, reason = line.partition(" - ")
+                        self.lines.append((pattern.strip(), reason.strip()))
+
+    def reason(self, name: str) -> str | None:
+        """Why a test is not applicable, None if it is."""
+        for pattern, reason in self.lines:
+            if fnmatch.fnmatchcase(name, pattern):
+                self.met.add(pattern)
+                return reason
+        return None
+
+
+def tests_of(module: ModuleType, pattern: str | None) -> list[unittest.TestCase]:
+    """The tests of a module, in the order of their classes; `pattern` is a piece of `Class::test`, or a glob."""
+    found = []
+    for value in list(vars(module).values()):
+        if isinstance(value, type) and issubclass(value, unittest.TestCase):
+            for name in unittest.defaultTestLoader.getTestCaseNames(value):
+                full = f"{value.__name__}::{name}"
+                if pattern is None or pattern in full or fnmatch.fnmatchcase(full, pattern):
+                    found.append(value(name))
+    return found
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda *args, **kwargs: None
+        yield
+
+
+@contextlib.contextmanager
+def _within(seconds: int) -> Iterator[None]:
+    def ring(number: int, frame: Any) -> None:
+        raise TimedOut(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run(test: unittest.TestCase, seconds: int) -> Verdict:
+    """Run one test."""
+    result = _Result()
+    at_once: list[Any] = []
+    hook, threading.excepthook = threading.excepthook, at_once.append
+    try:
+        with _quietly(), _within(seconds):
+            test.run(result)
+    except TimedOut as error:  # rang between the test and its end
+        result.ended = ("fail", _one_line(error), "")
+    finally:
+        threading.excepthook = hook
+    name = f"{type(test).__name__}::{test._testMethodName}"
+    ending, why, trace = result.ended
+    if ending == "fail" and _asks_for_internals(why):
+        ending = "internal"
+    return Verdict(name, ending, why, trace)
+
+
+def _asks_for_internals(why: str) -> bool:
+    return re.match(r"(AttributeError: module 'torch[.\w]*' has no attribute '_[a-z])", why) is not None

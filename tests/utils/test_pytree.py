@@ -1,0 +1,130 @@
+"""Nested containers beside PyTorch's private module: leaves, structures, maps and refusals."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import flambeau
+import flambeau.utils._pytree as ours
+
+theirs = pytest.importorskip("torch.utils._pytree")
+
+Point = namedtuple("Point", "x y")
+Pair = namedtuple("Pair", "x y")
+
+TREES: list[Any] = [
+    1, None, (), [], {}, (1, [2, {"a": 3, "b": (4,)}], None), OrderedDict([("z", 1), ("a", (2, 3))]),
+    defaultdict(int, {"a": 1}), deque([1, (2,)], maxlen=3), Point(1, [2]),
+    [[], [[]], ()], slice(1, 2), {"b": 1, "a": 2}]
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return type(error).__name__, re.sub(r"<function namedtuple at 0x\w+>", "", str(error))
+
+
+def both(run: Callable[[Any], Any]) -> None:
+    assert outcome(lambda: run(ours)) == outcome(lambda: run(theirs))
+
+
+@pytest.mark.parametrize("tree", TREES, ids=repr)
+def test_apart_and_together(tree: Any) -> None:
+    def run(p: Any) -> Any:
+        leaves, spec = p.tree_flatten(tree)
+        assert spec == p.tree_structure(tree)
+        return (leaves, list(p.tree_iter(tree)), p.tree_leaves(tree), p.tree_unflatten(leaves, spec),
+                spec.unflatten(leaves), repr(spec), spec.num_leaves, spec.num_nodes, spec.num_children, spec.is_leaf(),
+                spec.context, [repr(c) for c in spec.children()], p.tree_is_leaf(tree))
+
+    both(run)
+
+
+@pytest.mark.parametrize("tree", TREES, ids=repr)
+def test_functions_of_leaves(tree: Any) -> None:
+    both(lambda p: p.tree_map(lambda x: (x,), tree))
+    both(lambda p: p.tree_map(lambda x, y: (x, y), tree, tree))
+    both(lambda p: p.tree_map(lambda x: 0, tree, is_leaf=lambda t: isinstance(t, tuple)))
+    both(lambda p: p.tree_map_only(int, lambda x: -x, tree))
+    both(lambda p: p.tree_map_only((int, str), lambda x: -x, tree))
+    both(lambda p: p.tree_map_only(int | str, lambda x: -x, tree))
+    both(lambda p: p.tree_map_only(lambda x: x == 2, lambda x: -x, tree))
+    both(lambda p: (p.tree_all(bool, tree), p.tree_any(bool, tree)))
+    both(lambda p: (p.tree_all_only(int, lambda x: x > 1, tree), p.tree_any_only(int, lambda x: x > 1, tree)))
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    ({"a": 1, "b": 2}, {"b": 3, "a": 4}), ({"a": 1, "b": 2}, OrderedDict([("b", 3), ("a", 4)])),
+    (OrderedDict(a=1, b=2), defaultdict(int, b=3, a=4)), (deque([1, 2]), deque([3, 4], maxlen=4)), ((1, 2), 3),
+    ((1, (2, 3)), (1, 4)), ((1, 2), (1, (2, 3))), ({"a": 1, "b": 2}, {"a": 4}), ({"a": 1}, {"b": 1}), ((1, 2), (3,)),
+    ((1, 2), [3, 4]), (1, (3, 4)), (Point(1, 2), Point(3, 4))], ids=repr)
+def test_trees_side_by_side(one: Any, other: Any) -> None:
+    both(lambda p: p.tree_map(lambda *x: x, one, other))
+    both(lambda p: p.tree_structure(one).flatten_up_to(other))
+    both(lambda p: p.tree_structure(one) == p.tree_structure(other))
+
+
+def test_named_tuples_of_other_classes() -> None:
+    for other in (Pair(3, 4), (3, 4)):
+        with pytest.raises(ValueError, match="mismatch"):
+            ours.tree_map(max, Point(1, 2), other)
+        with pytest.raises(ValueError, match="mismatch"):
+            theirs.tree_map(max, Point(1, 2), other)
+
+
+@pytest.mark.parametrize("shorter", [1, None, (1, 2), [1, 2], {"a": 1, "b": 2}, {"a": 1, "b": (2, 3)}, {"a": 1}],
+                         ids=repr)
+def test_leaves_for_subtrees(shorter: Any) -> None:
+    both(lambda p: p._broadcast_to_and_flatten(shorter, p.tree_structure({"a": 1, "b": (2, 3)})))
+
+
+def test_what_does_not_fit() -> None:
+    both(lambda p: p.tree_unflatten([1], p.tree_structure((1, (2, 3)))))
+    both(lambda p: p.tree_unflatten(3, p.tree_structure((1, 2))))
+    both(lambda p: p.register_pytree_node(list, None, None))
+    both(lambda p: p.tree_map_only(3, abs, (1,)))
+    with pytest.raises(TypeError, match="Expected `treespec` to be an instance of PyTreeSpec but got item of type "):
+        ours.tree_unflatten([1], [2])
+
+
+@pytest.mark.parametrize("p", [ours, theirs], ids=["ours", "theirs"])
+def test_a_container_of_ones_own(p: Any) -> None:
+    class Box:
+        def __init__(self, held: Any, label: str) -> None:
+            self.held, self.label = held, label
+
+    p.register_pytree_node(Box, lambda b: ([b.held], b.label), lambda held, label: Box(*held, label))
+    doubled = p.tree_map(lambda x: x * 2, [Box((1, 2), "a")])[0]
+    assert (doubled.held, doubled.label) == ((2, 4), "a")
+    assert repr(p.tree_structure(Box(1, "a"))) == "TreeSpec(Box, a, [*])"
+    with pytest.raises(ValueError, match="is already registered as pytree node"):
+        p.register_pytree_node(Box, lambda b: ([], None), lambda held, label: None)
+    with pytest.raises(ValueError, match="Node context mismatch for custom node type"):
+        p.tree_map(max, Box(1, "a"), Box(1, "b"))
+    with pytest.raises(ValueError, match=r"^Type mismatch; expected "):
+        p.tree_map(max, Box(1, "a"), (1,))
+
+
+def test_named_results_stay_what_they_are() -> None:
+    found = ours.tree_map(lambda x: x * 2, flambeau.tensor([1.0, 3.0]).max(0))
+    assert found.values.item() == 6.0
+    assert repr(ours.tree_structure(found)) == repr(theirs.tree_structure(pytest.importorskip("torch").ones(2).max(0)))
+
+
+def test_maps_for_their_effects() -> None:
+    seen: list[int] = []
+    tree = (1, [2, "x"])
+    assert ours.tree_map_(seen.append, tree) is tree
+    assert ours.tree_map_only_(str, seen.append, tree) is tree
+    assert seen == [1, 2, "x", "x"]
+
+
+def test_named_tuples() -> None:
+    both(lambda p: [(p.is_namedtuple(x), p.is_namedtuple_class(x), p.is_namedtuple_instance(x))
+                    for x in (Point, Point(1, 2), tuple, (1,), 3)])
