@@ -18,7 +18,7 @@ class Transform:
     """A function that is being run under `func.grad`, `vmap` or their kin.
 
     Attributes:
-        kind: "grad" (reverse mode), "jvp" or "vmap".
+        kind: "grad" (reverse mode), "jvp", "vmap" or "functionalize".
         inputs: the identities of what the function's inputs are views of: it may write to them.
     """
 

@@ -71,8 +71,6 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
             tensor if `tensors`. An array that nobody else refers to becomes the gradient; another is copied.
         hold: how many others refer to the array who shall see what becomes of it.
     """
-    if not variable._requires_grad:  # no longer: it was detached in place since
-        return
     g = box.pop()
     if not variable._requires_grad:
         return  # it was told so after the graph was made
@@ -108,9 +106,14 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
             else:
                 counter[0] += 1
     if post:
-        for hook in list(post.values()):
-            returned = hook(variable)
-            if isinstance(returned, layer.tensor_class):
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-            if returned is not None:
-                raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")
+        told(variable)
+
+
+def told(variable: Any) -> None:
+    """Call the hooks that wait for a leaf's gradient."""
+    for hook in list((variable._post_accumulate_hooks or {}).values()):
+        returned = hook(variable)
+        if isinstance(returned, layer.tensor_class):
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        if returned is not None:
+            raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")

@@ -18,7 +18,7 @@ from numpy import ndarray
 
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..modes import special
-from .accumulate import accumulate, add_arrays
+from .accumulate import accumulate, add_arrays, told
 from .anomaly_mode import Anomaly, check, evaluated, explain
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
@@ -258,10 +258,14 @@ class _Run:
         if outputs is not None:
             self.capture(node, outputs, g)
             return
-        if g is None:
-            return
         if node.extra is not None and node.extra.pre_hooks:
             g = self.prehooks(node, node.extra, g)
+        if g is None:
+            told(node.variable)  # type: ignore[attr-defined]
+            if node.extra is not None:
+                for hook in list((node.extra.post_hooks or {}).values()):
+                    hook((), (None,))
+            return
         if node.extra is not None and node.extra.post_hooks:
             kept = _as_tensor(g, self.create)
             box = [g]
@@ -321,7 +325,8 @@ class _Run:
 
     def prehooks(self, node: Node, extra: Extra, g: Any) -> Any:
         several = node.outputs is not None
-        given = (g if g is not None else (None,) * len(node.outputs or ())) if several else (g,)
+        places = _differentiable(node) if several else (0,)
+        given = [None if g is None else g[i] for i in places] if several else (g,)
         shown = tuple(None if v is None else _as_tensor(v, self.create) for v in given)
         for hook in list((extra.pre_hooks or {}).values()):
             returned = hook(shown)
@@ -329,13 +334,17 @@ class _Run:
                 shown = returned if isinstance(returned, tuple) else (returned,)
         values = [None if v is None else v if self.create else v._array for v in shown]
         if several:
+            values = _among(values, places, len(node.outputs or ()))
             return values if any(v is not None for v in values) else None
         return values[0]
 
     def posthooks(self, node: Node, extra: Extra, found: Any, g: Any) -> Any:
         several = node.outputs is not None
-        inputs = tuple(None if v is None else _as_tensor(v, self.create) for v in found)
-        outputs = (g if several else (g,)) if g is not None else (None,) * len(node.outputs or (0,))
+        drawn = node.drawn_edges()
+        inputs = tuple(None if v is None else _as_tensor(v, self.create)
+                       for v in (found if drawn is None else [found[i] for i in drawn]))
+        outputs = ([g[i] for i in _differentiable(node)] if several else (g,)) if g is not None else (None,) * (
+            len(_differentiable(node)) if several else 1)
         shown = tuple(None if v is None else _as_tensor(v, self.create) for v in outputs)
         for hook in list((extra.post_hooks or {}).values()):
             returned = hook(inputs, shown)
@@ -345,7 +354,22 @@ class _Run:
                     raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number "
                                        f"of values (got {len(replaced)}, but expected {len(inputs)})")
                 inputs = replaced
-        return [None if v is None else v if self.create else v._array for v in inputs]
+        values = [None if v is None else v if self.create else v._array for v in inputs]
+        return values if drawn is None else _among(values, drawn, len(found))
+
+
+def _differentiable(node: Node) -> Sequence[int]:
+    """The outputs that hooks see a cotangent of: not those of an operator that are integers."""
+    assert node.outputs is not None
+    return [i for i, told in enumerate(node.outputs) if not node.materializes or told[1].kind in "fcV"]
+
+
+def _among(values: Sequence[Any], places: Sequence[int], count: int) -> list[Any]:
+    """The values in their places among `count`, None in the others."""
+    found = [None] * count
+    for i, value in zip(places, values, strict=True):
+        found[i] = value
+    return found
 
 
 def _as_tensor(value: Any, tensors: bool) -> Any:

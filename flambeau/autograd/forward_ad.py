@@ -40,4 +40,6 @@ def _is_fwd_grad_enabled() -> bool:
     return forward_mode.get()
 
 
+UnpackedDualTensor.__module__ = __name__
+
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -123,7 +123,7 @@ class profile:
         """Write the events as JSON that `chrome://tracing` and Perfetto show."""
         if self._timeline is None or self.function_events is None:
             raise AssertionError("Profiler must have run before its trace can be exported")
-        native = self._timeline.thread
+        native = self._timeline.native_thread
         write_trace(path, self.function_events, os.getpid(), metadata, lambda _: native, self._timeline.start / 1e3)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:

@@ -58,13 +58,13 @@ class Timeline:
         self.spans: list[Span] = []
         self.open: list[Span] = []
         self.arrays: dict[int, weakref.ref[np.ndarray]] = {}
-        self.thread = 0  # whose spans are noted: that which began
+        self.thread = self.native_thread = 0  # whose spans are noted: that which began; and the system's number of it
         self.start = self.end = 0
 
     def begin(self) -> None:
         """Be the one that this thread writes to, instead of one that it may be writing to."""
         special[0] += 1  # so that every operator takes the general way, which opens a span
-        self.thread = threading.get_ident()
+        self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
         _running.setdefault(self.thread, []).append(self)
         self.start = perf_counter_ns()
 

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .derivatives import transform
+
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """`func` with writes in place, and on request views, removed from what a tracer sees of it.
@@ -34,6 +36,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return func(*args, **kwargs)
+        with transform("functionalize"):
+            return func(*args, **kwargs)
 
     return wrapped

@@ -67,10 +67,9 @@ def _merged(xp, x, k, dim, groups):
     return xp.reshape(xp.movedim(x, 0, dim + 1), (*own[:dim], h * own[dim], *own[dim + 1:]))
 
 
-def _parted(xp, x, sizes, dim, groups):
-    """What `_merged` does, undone."""
+def _parted(xp, x, sizes, dim, groups, size):
+    """What `_merged` does, undone: `size` is that of the dimension alone."""
     h, shape = prod(sizes), x.shape
-    size = shape[dim] // h
     x = xp.reshape(x, (*shape[:dim], groups, h, size // groups, *shape[dim + 1:]))
     return xp.reshape(xp.movedim(x, dim + 1, 0), (*sizes, *shape[:dim], size, *shape[dim + 1:]))
 
@@ -90,13 +89,17 @@ def _form_of_batches(xp, batch, name, x, x_on, y, y_on, geometry):
     first, second, (in_x, in_y, in_z) = _PLACES[name]
     if x_on and y_on:
         x, y = _merged(xp, x, k, in_x, 1), _merged(xp, y, k, in_y, 1)
-        return _parted(xp, run(x, y, geometry=geometry._replace(groups=groups * batch.count)), batch.sizes, in_z, 1)
+        out = run(x, y, geometry=geometry._replace(groups=groups * batch.count))
+        return _parted(xp, out, batch.sizes, in_z, 1, out.shape[in_z] // batch.count)
     (dim, grouped), (to, to_grouped) = first if x_on else second
+    size = (x if x_on else y).shape[k + dim]
+    if grouped != to_grouped:
+        size = size * groups if to_grouped else size // groups
     if x_on:
         x = _merged(xp, x, k, dim, groups if grouped else 1)
     else:
         y = _merged(xp, y, k, dim, groups if grouped else 1)
-    return _parted(xp, run(x, y, geometry=geometry), batch.sizes, to, groups if to_grouped else 1)
+    return _parted(xp, run(x, y, geometry=geometry), batch.sizes, to, groups if to_grouped else 1, size)
 
 
 _conv_output.batching(lambda xp, batch, image, weight, *, geometry: _form_of_batches(
@@ -111,7 +114,8 @@ def _convolution_of_batches(xp, batch, input, weight, bias=None, **how):
     k = batch.k
     input_on, weight_on, bias_on = batch.on
     if input_on and not weight_on and not bias_on:
-        return _parted(xp, xp.convolution(_merged(xp, input, k, 0, 1), weight, bias, **how), batch.sizes, 0, 1)
+        out = xp.convolution(_merged(xp, input, k, 0, 1), weight, bias, **how)
+        return _parted(xp, out, batch.sizes, 0, 1, input.shape[k])
     if input_on or weight_on:
         geometry = geometry_of(input.shape[k * input_on:], weight.shape[k * weight_on:], **how)
         out = _form_of_batches(xp, batch, "_conv_image" if how["transposed"] else "_conv_output", input, input_on,

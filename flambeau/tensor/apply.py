@@ -240,7 +240,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
         for i, out in enumerate(outs):
             if out._array.base is not None or out._array is inputs[0]._array:
                 outs[i] = as_view(out, inputs[0], multi=op.multi_view)
-    if grad_mode.get() and op.differentiable:
+    if grad_mode.get() and op.differentiable and not (op.kind == VIEW and inputs[0]._inference):
         for x in inputs:
             if isinstance(x, Tensor) and x._requires_grad:
                 record(op, inputs, outs, params, packed=packed)
@@ -293,8 +293,8 @@ def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
     if counter is None:
         counter = source._counter = [0]
     out._counter = counter
-    if counter is INFERENCE:
-        out._inference = True
+    if source._inference:
+        out._inference, out._counter = True, INFERENCE
         return out
     base = source._base
     if base is None:

@@ -65,6 +65,11 @@ def is_inference(input: Tensor) -> bool:
     return input._inference
 
 
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+    """This tensor: every tensor is dense."""
+    return self if dtype is None else self.to(dtype)
+
+
 METHODS: dict[str, Any] = {
     "data": Tensor.data.deleter(  # type: ignore[attr-defined]
         _undeletable("Deleting tensor data is not allowed. Delete tensor instead!")),
@@ -73,6 +78,7 @@ METHODS: dict[str, Any] = {
     "_grad_fn": property(lambda self: self.grad_fn, _set_history,
                          _undeletable("Deletion of _grad_fn not allowed. Detach tensor instead!")),
     "_backward_hooks": property(_hooks_of, _set_hooks, _undeletable("Deletion of _backwards_hooks not allowed!")),
+    "to_dense": to_dense,
     "volatile": property(_volatile, _without_effect, _without_effect),
 }
 

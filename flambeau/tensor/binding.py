@@ -142,6 +142,12 @@ def general(op: Op) -> Callable[..., Any]:
                 if grad_mode.get():
                     raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
                                        "differentiation, but one of the arguments requires grad.")
+            if special[0]:
+                from .forward_mode import levels_of
+
+                if levels_of((*inputs, *outs)):
+                    raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it "
+                                              "because it is an out= function")
         found = apply(op, inputs, params)
         if out is not None:
             _refuse_overlap(op, inputs, outs)

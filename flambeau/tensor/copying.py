@@ -20,7 +20,7 @@ from ..backends.numpy.memory import (
 )
 from ..callers import outside
 from ..dtypes import dtype as dtype_type
-from ..modes import special
+from ..modes import inference, special
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
 from .apply import apply
@@ -193,7 +193,10 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     check_writable(self, is_tracked((self, src)))
     given = src._array
-    check_overlap(a, given)
+    itself = given.__class__ is a.__class__ is np.ndarray and given.shape == a.shape and given.strides == a.strides and (
+        given.dtype == a.dtype and address(given) == address(a))
+    if not itself:
+        check_overlap(a, given)
     if given.shape != a.shape:
         shape = broadcast_shapes(a.shape, given.shape)
         if shape != a.shape:
@@ -203,7 +206,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
 
     def compute() -> None:
-        a[...] = dtypes.cast(values, a.dtype)
+        if not itself:
+            a[...] = dtypes.cast(values, a.dtype)
 
     return overwrite(REGISTRY["_copy"], [self, src], {}, compute)
 
@@ -223,7 +227,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         number = value._array
         check_writable(self, is_tracked((self, value)))
         check_overlap(a)
-        if number.dtype.kind == "c" and a.dtype.kind not in "cb":
+        if number.dtype.kind == "c" and a.dtype.kind not in "cb" and a.size:
             warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
 
         def compute() -> None:
@@ -317,7 +321,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """
     from .creation import sizes as shape_of
 
-    if self._requires_grad:
+    if self._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, "resize_")
     if special[0] and self._array.__class__ is not np.ndarray:
@@ -362,7 +366,7 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
 
 def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give this tensor the other's shape (`resize_`)."""
-    if input._requires_grad:
+    if input._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")
     if special[0] and input._array.__class__ is not np.ndarray:
         return _resized_each(input, other._array.shape, memory_format)

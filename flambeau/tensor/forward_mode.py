@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy import ndarray
 
 from ..autograd.modes import enable_grad, grad_mode
 from ..autograd.node import OpNode, layer
 from ..modes import forward_mode as forward_enabled
-from ..modes import special, transforming
+from ..backends.numpy.memory import address, owner, strided
+from ..modes import inference, special, transforming
 from ..ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
 from .apply import apply
 from .tensor import Tensor, as_leaf, wrap
@@ -77,7 +79,7 @@ def levels_of(inputs: Sequence[Any]) -> list[int]:
                 found.update(x._tangents)
             if x._base is not None and x._base._tangents:
                 found.update(x._base._tangents)
-    return sorted(found & open_levels) if found and forward_enabled.get() else []
+    return sorted(found & open_levels) if found and forward_enabled.get() and not inference.get() else []
 
 
 def below(x: Tensor, level: int) -> Tensor:
@@ -172,8 +174,8 @@ def _values(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[
     if op.variadic:
         star, first = op.inputs[-1], len(op.inputs) - 1
         values[star] = list(inputs[first:])
-        values[star + "_shapes"] = tuple(x._array.shape for x in inputs[first:])
-        values[star + "_dtypes"] = tuple(x.dtype for x in inputs[first:])
+        values[star + "_shapes"] = tuple(None if x is None else x._array.shape for x in inputs[first:])
+        values[star + "_dtypes"] = tuple(None if x is None else x.dtype for x in inputs[first:])
     for name, out in zip(op.output_names(), outs, strict=True):
         values[name] = out
     return values
@@ -310,7 +312,8 @@ def set_written_tangent(target: Tensor, written: dict[int, Tensor]) -> None:
             geometry = Geometry(base._array, target._array)
             set_tangent(base, layer.functions._replace_strided(of_base, tangent, geometry=geometry), level)
         else:
-            set_tangent(target, tangent, level)
+            # A tangent of its own: what is written to it later must not reach the one it came from.
+            set_tangent(target, layer.functions.clone(tangent), level)
 
 
 # ----- the user's interface -----
@@ -334,7 +337,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         RuntimeError: no level is open, or another one than `level` is the innermost.
     """
     if not _dual_levels:
-        raise RuntimeError("Trying to exit a forward AD level but no level is currently active.")
+        raise RuntimeError("Dual level must be a positive number.")
     if level is not None and level != len(_dual_levels) - 1:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not "
                            "supported.")
@@ -387,10 +390,15 @@ def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
         if x._array.dtype.kind not in "fcV":
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
     if tensor._array.shape != tangent._array.shape:
-        raise RuntimeError(f"Expected tangent to have the same shape as the primal, got {tuple(tangent.shape)} and "
-                           f"{tuple(tensor.shape)}")
+        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, "
+                           f"this is not supported. Tensor is of size {list(tensor._array.shape)} while the given forward "
+                           f"gradient is of size {list(tangent._array.shape)}.")
     if tangent_of(tensor, level) is not None:
-        raise RuntimeError("Cannot make_dual a tensor that already has a tangent: unpack_dual it first.")
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
+                           f"{_shown(level)} is not supported.")
+    if tangent_of(tangent, level) is not None:
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level"
+                           f"{_shown(level)} is not supported.")
     if tensor._array.__class__ is not ndarray:
         from .batching import batched, relative
 
@@ -398,8 +406,31 @@ def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
         set_tangent(inner, relative(tangent, tensor), level)
         return batched(inner, tensor._levels)  # type: ignore[no-any-return]
     out = layer.functions.view_as(tensor, tensor)
-    set_tangent(out, tangent, level)
+    set_tangent(out, _laid_as(tangent, tensor._array), level)
     return out
+
+
+def _shown(level: int) -> int:
+    """A level's number as users count them."""
+    return _dual_levels.index(level) if level in _dual_levels else level
+
+
+def _laid_as(tangent: Tensor, primal: ndarray) -> Tensor:
+    """A tangent that lies in memory as its primal, so that the primal's views are views of it too."""
+    a = tangent._array
+    if a.__class__ is not ndarray or a.dtype != primal.dtype:
+        return tangent
+    whole = owner(primal)
+    dense = a.strides == primal.strides or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, primal.strides,
+                                                                                   strict=True))
+    if dense and whole.nbytes <= owner(a).nbytes:
+        return tangent
+    if primal.size and (0 in primal.strides or not primal.flags.forc and whole.nbytes < primal.nbytes):
+        return tangent
+    memory = np.zeros(whole.nbytes // primal.itemsize, primal.dtype)
+    steps = tuple(s // primal.itemsize for s in primal.strides)
+    laid: Tensor = wrap(strided(memory, primal.shape, steps, (address(primal) - address(whole)) // primal.itemsize))
+    return laid.copy_(tangent)  # type: ignore[no-any-return]
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -415,5 +446,5 @@ def parts_of(tensor: Tensor, level: int) -> UnpackedDualTensor:
         primal, tangent = parts_of(tensor._value, level)
         return UnpackedDualTensor(batched(primal, tensor._levels),
                                   None if tangent is None else absolute(tangent, tensor))
-    tangent = tangent_of(tensor, level)
+    tangent = None if inference.get() else tangent_of(tensor, level)
     return UnpackedDualTensor(tensor if tangent is None else below(tensor, level), tangent)

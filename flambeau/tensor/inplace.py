@@ -205,7 +205,7 @@ def refuse_captured(op: Op, target: Tensor) -> None:
     """
     written = (target,) if target._base is None else (target, target._base)
     for depth, frame in enumerate(transforming.get(), 1):
-        if frame.kind != "vmap" and any(x._depth < depth and id(x) not in frame.inputs for x in written):
+        if frame.kind in ("grad", "jvp") and any(x._depth < depth and id(x) not in frame.inputs for x in written):
             name = op.name.strip("_").replace("fill_number", "fill") + "_"
             overload = {"fill_": ".Scalar"}.get(name, ".Tensor" if op.kind == ELEMENTWISE and len(op.inputs) == 2 else "")
             raise RuntimeError(

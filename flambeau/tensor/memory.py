@@ -256,7 +256,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     found = memo.get(id(self))
     if found is not None:
         return found
-    if self._node is not None:
+    if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
                            "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
@@ -277,7 +277,12 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
             copied = np.array(whole, order="K", copy=True)
             memo[id(whole)] = copied
             memo.setdefault(id(memo), []).append(whole)
-        array = lying(copied, a.shape, a.strides, address(a) - address(whole)) if a.size else a.copy()
+        if not a.size:
+            array = a.copy()
+        elif whole.dtype == a.dtype:
+            array = lying(copied, a.shape, a.strides, address(a) - address(whole))
+        else:  # real parts of complex numbers, say
+            array = np.ndarray(a.shape, a.dtype, copied.data, address(a) - address(whole), a.strides)
     out: Tensor = wrap(array, type(self))
     memo[id(self)] = out
     out._requires_grad = self._requires_grad

@@ -283,10 +283,10 @@ def transformed_str(tensor: Any, frames: Sequence[Any]) -> str:
         if frame.kind == "vmap":
             if depth in places:
                 around.append(f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=")
-        elif depth <= tensor._depth:
+        elif depth <= tensor._depth and frame.kind in ("grad", "jvp"):
             around.append(f"GradTrackingTensor(lvl={depth}, value=")
     around += [f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=" for depth in places if depth > len(frames)]
-    differentiated = any(frame.kind != "vmap" for frame in frames[: tensor._depth])
+    differentiated = any(frame.kind in ("grad", "jvp") for frame in frames[: tensor._depth])
     text = tensor_str(value.detach() if differentiated else value)
     for opening in around:
         inner = "\n".join("    " + line for line in text.split("\n"))

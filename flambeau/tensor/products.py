@@ -270,7 +270,10 @@ def _folds(x: Tensor, y: Tensor) -> bool:
     a = large._array
     if not a.size:
         return True
-    return all(a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2))
+    shape, strides = list(a.shape), list(a.strides)
+    if d < e:  # it is turned before it is folded
+        shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]
+    return all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(a.ndim - 2))
 
 
 def _folded(x: Tensor, y: Tensor) -> Tensor:

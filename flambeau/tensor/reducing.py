@@ -264,7 +264,7 @@ def _moment(name: str, pair: bool) -> Any:
             correction = correction.item()
         kept = False if keepdim is missing else keepdim
         a = input._array
-        freedom = _count(a.shape, dim) - (1 if correction is None else correction)
+        freedom = (_count(a.shape, dim) if a.size else 0) - (1 if correction is None else correction)
         if short is not None:
             found = short(input, dim, correction, kept)
         else:

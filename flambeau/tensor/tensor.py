@@ -45,13 +45,21 @@ _NON_LEAF_GRAD = (
 
 
 class _NeverSaved:
-    """Stands where an inference tensor's version would be: whoever asks whether there is one is told off."""
+    """Stands where an inference tensor's version would be: who asks whether there is one to save is told off, and who
+    counts a write outside inference mode."""
 
     def __bool__(self) -> bool:
         raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
                            "inference mode in computation tracked by autograd. To work around this, you can make a clone "
                            "to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
                            "`torch.inference_mode()`.")
+
+    def __add__(self, more: int) -> _NeverSaved:
+        if not inference.get():
+            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
+                               "a clone to get a normal tensor before doing inplace update.See "
+                               "https://github.com/pytorch/rfcs/pull/17 for more details.")
+        return self
 
 
 #: the version counter of all inference tensors
@@ -289,11 +297,6 @@ class Tensor:
         counter = self._counter
         if counter is None:
             self._counter = [1]
-        elif counter is INFERENCE:
-            if not inference.get():
-                raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
-                                   "a clone to get a normal tensor before doing inplace update.See "
-                                   "https://github.com/pytorch/rfcs/pull/17 for more details.")
         else:
             counter[0] += 1
 
@@ -325,7 +328,7 @@ class Tensor:
     @property
     def retains_grad(self) -> bool:
         """Whether this non-leaf keeps its gradient (`retain_grad`)."""
-        return self._node is not None and bool(self._retains)
+        return bool(self._retains)
 
     # ----- autograd -----
 
@@ -438,6 +441,8 @@ class Tensor:
                                "function in torch/optim/optimizer.py as the solution.")
         if self._node is not None:
             self._cut()
+        if self._tangents is not None:
+            self._tangents = None
         self._node = None
         self._output_nr = 0
         self._requires_grad = False

@@ -96,6 +96,9 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
                 return out
         else:
             out._creation = "inference" if _inferring() or source._creation == "inference" else "no_grad"
+        if source._inference:  # shown by `detach` outside inference mode
+            out._base, out._creation, out._inference, out._counter = None, None, True, INFERENCE
+            return out
         out._requires_grad = out._base._requires_grad  # type: ignore[union-attr]
         follow(out, counter)
         return out

@@ -114,7 +114,7 @@ def _ordered(w: Writer) -> str:
 def _product(w: Writer) -> str:
     x = w.floating(lambda t: t.ndim in (1, 2, 3))
     a = w.value(x)
-    kind = w.choose("matmul", "matmul", "matmul", "outer", "einsum", "self", "addmm")
+    kind = w.choose("matmul", "matmul", "matmul", "outer", "self", "addmm")
     if kind == "outer":
         x = w.floating(lambda t: t.ndim == 1 and t.is_contiguous())
         y = w.floating(lambda t: t.ndim == 1 and t.dtype == a.dtype and t.is_contiguous())
@@ -125,10 +125,6 @@ def _product(w: Writer) -> str:
         raise Unfit
     y = w.floating(lambda t: t.ndim in (1, 2, 3) and t.dtype == a.dtype
                    and t.shape[-2 if t.ndim > 1 else 0] == a.shape[-1])
-    if kind == "einsum":
-        if a.ndim != 2 or w.value(y).ndim != 2:
-            raise Unfit
-        return f"{w.fresh()} = torch.einsum({w.choose('ij,jk->ik', 'ij,jk->k')!r}, {x}, {y})"
     if kind == "addmm":
         if a.ndim != 2 or w.value(y).ndim != 2:
             raise Unfit
@@ -178,6 +174,8 @@ def _custom(w: Writer) -> str:
             raise Unfit
         y = w.floating(lambda t: t.shape == shape and t.dtype == dtype and t.is_contiguous())
         return f"{w.fresh()} = {kind}.apply({x}, {w.number()}, {y})"
+    if kind == "Nothing":  # PyTorch runs what is below it too, and frees it
+        x = w.floating(lambda t: t._base is None and t.is_leaf)
     if kind == "Flat":
         x = w.floating(lambda t: t.is_contiguous())
     return f"{w.fresh()} = {kind}.apply({x})"

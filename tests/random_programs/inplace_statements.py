@@ -34,7 +34,7 @@ def _unary(w: Writer) -> str:
 def _binary(w: Writer) -> str:
     x = _target(w)
     name = x.partition(".")[0].partition("[")[0]
-    y = w.into(name) if w.chance(0.95) else w.pick()
+    y = w.into(name) if w.chance(0.95) else w.floating(w.apart(name))
     text = str(w.choose(*_BINARY[:-2], _BINARY[-1]))
     return text.replace("{y}", y).replace("{}", x)
 
@@ -68,12 +68,12 @@ def _assigned_at_indices(w: Writer) -> str:
     same = w.floating(lambda s: s.dtype == t.dtype and is_apart(s) and s is not t)
     alike = w.floating(lambda s: s.dtype == t.dtype and s.ndim == t.ndim and is_apart(s) and s is not t)
     key = w.choose(f"torch.tensor({places})", str(places), f"{x}.detach().abs() > 0.3", "True", "torch.tensor([0]), ...")
-    value = w.choose(str(w.number()), same, same)
+    value = w.choose(str(w.number()), f"{same} * 1", f"{same}.detach()")
     dim = w.random.randrange(t.ndim)
     index = f"torch.zeros({(1,) * t.ndim}, dtype=torch.int64)"
     return str(w.choose(
         f"{x}[{key}] = {value}", f"{x}[{key}] = {value}", f"{x}[{key}] += {value}",
-        f"{x}.index_put_((torch.tensor({places}),), {same}{w.choose('', ', accumulate=True')})",
+        f"{x}.index_put_((torch.tensor({places}),), {same} * 0.5{w.choose('', ', accumulate=True')})",
         f"{x}.scatter_({dim}, {index}, {w.number()})", f"{x}.scatter_add_({dim}, {index}, {alike}.detach())",
         f"{x}.index_fill_({dim}, torch.tensor([0]), {w.number()})", f"{x}.scatter_({dim}, {index}, {alike}.detach())",
         f"{x}.index_add_({dim}, torch.tensor([0]), ({x}.detach() * 0.5).narrow({dim}, 0, 1))", f"{x}.masked_fill_({x}.detach().abs() > 0.3, {w.number()})",
@@ -85,7 +85,7 @@ def _assigned_at_indices(w: Writer) -> str:
 def _reshaped_in_place(w: Writer) -> str:
     bases = {id(t._base) for t in w.session.tensors().values()}
     # of views, and of what views were made of, PyTorch's gradients fail
-    x = w.writable(lambda t: t._base is None and id(t) not in bases)
+    x = w.writable(lambda t: t._base is None and id(t) not in bases and not t.retains_grad)
     t = w.value(x)
     options = [f"{x}.unsqueeze_({w.dim(t)})", f"{x}.squeeze_()"]
     if t.ndim >= 2:

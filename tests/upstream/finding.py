@@ -24,7 +24,7 @@ STANDINS = {
     _TESTING + "common_methods_invocations": "common_methods_invocations",
     "common_utils": "functorch_common",
     "functorch": "functorch",
-    "functorch.experimental": "functorch",
+    "functorch.experimental": "functorch_experimental",
     "torch._C": "torch_c",
     "torch._C._functions": "torch_c_functions",
     "torch._C._autograd": "torch_c_autograd",

@@ -11,19 +11,8 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from .memory import address, owner
+from .memory import address, laid_out, owner
 
-
-
-def _laid_out(found: Any, *operands: Any) -> Any:
-    """A result laid out in memory as its operands are, which ufuncs do by themselves."""
-    arrays = [a for a in operands if a.__class__ is np.ndarray]
-    if found.ndim < 2 or not found.size or all(a.flags.c_contiguous for a in arrays):
-        return found
-    made: Any = np.nditer([*arrays, None], [], [["readonly"]] * len(arrays) + [["writeonly", "allocate"]],
-                          op_dtypes=[*(a.dtype for a in arrays), found.dtype]).operands[-1]
-    made[...] = found
-    return made
 
 
 # ----- parts of complex numbers -----
@@ -71,7 +60,7 @@ def _complex(real: Any, imag: Any) -> Any:
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape),
                    np.complex128 if real.dtype == np.float64 else np.complex64)
     out.real, out.imag = real, imag
-    return _laid_out(out, real, imag)
+    return laid_out(out, real, imag)
 
 
 def _polar(length: Any, angle: Any) -> Any:
@@ -351,14 +340,14 @@ def _special(name: str) -> Any:
             from ...kernels import special
 
             kernel = getattr(special, name)
-        return _laid_out(kernel(*args), *args)
+        return laid_out(kernel(*args), *args)
 
     call.__name__ = name
     return call
 
 
 def _where(condition: Any, input: Any, other: Any) -> Any:
-    return _laid_out(np.where(condition, input, other), condition, input, other)
+    return laid_out(np.where(condition, input, other), condition, input, other)
 
 
 _SAME = ("sqrt", "square", "maximum", "minimum", "isnan", "isfinite", "isinf", "isreal", "logical_not",

@@ -132,6 +132,17 @@ def copy_as(x: Any, memory_format: Any = None) -> Any:
     return np.array(x, order="C" if 0 in x.strides else "K", copy=True)  # "K" would put expanded dimensions last
 
 
+def laid_out(found: Any, *operands: Any) -> Any:
+    """A result laid out in memory as its operands are, which ufuncs do by themselves."""
+    arrays = [a for a in operands if a.__class__ is np.ndarray]
+    if found.ndim < 2 or not found.size or all(a.flags.c_contiguous for a in arrays):
+        return found
+    made: Any = np.nditer([*arrays, None], [], [["readonly"]] * len(arrays) + [["writeonly", "allocate"]],
+                          op_dtypes=[*(a.dtype for a in arrays), found.dtype]).operands[-1]
+    made[...] = found
+    return made
+
+
 def _clone(x: Any, memory_format: Any = None) -> Any:
     return copy_as(x, memory_format)
 

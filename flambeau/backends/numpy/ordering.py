@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
+from .memory import laid_out
 from .reduction import picked
 
 SHORT = 16  # up to here PyTorch's unstable sort is an insertion sort, which is stable
@@ -30,11 +31,11 @@ def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False)
     if x.ndim and x.shape[axis] <= SHORT and x.dtype.kind != "V":
         order = _short_order(x, axis, descending)
         if order is not None:
-            return picked(x, order, axis), order
+            return laid_out(picked(x, order, axis), x), laid_out(order, x)
     from ...kernels.sorting import sort
 
     values, order = sort(x, axis, bool(descending), stable)
-    return values, order
+    return laid_out(values, x), laid_out(order, x)
 
 
 def _sort_stable(x: Any, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:

@@ -1,0 +1,39 @@
+"""`torch.nn.parallel`: one module run on several devices at once; where there are none, on the one there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .modules.module import Module
+
+
+class DataParallel(Module):
+    """Splits a batch over CUDA devices; without any, it calls its module as it is.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html
+
+    Args:
+        module: what to run.
+        device_ids: CUDA devices; there are none.
+        output_device: where to gather the outputs.
+        dim: the dimension to split.
+
+    >>> import flambeau as torch
+    >>> model = torch.nn.DataParallel(torch.nn.Linear(2, 3))
+    >>> model(torch.ones(4, 2)).shape, list(model.state_dict())
+    (flambeau.Size([4, 3]), ['module.weight', 'module.bias'])
+    """
+
+    def __init__(self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None,
+                 dim: int = 0) -> None:
+        super().__init__()
+        self.module = module
+        self.device_ids: list[Any] = []
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the module gives."""
+        return self.module(*inputs, **kwargs)
+
+
+__all__ = ["DataParallel"]
