@@ -22,6 +22,7 @@ from .accumulate import accumulate, add_arrays, told
 from .anomaly_mode import Anomaly, check, evaluated, explain
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
+from .runs import both, times
 from .timeline import recording
 
 Edge = tuple[Node, int]
@@ -100,14 +101,17 @@ class _Run:
     entered: Token[_Run | None] | None = None
     callbacks: list[Callable[[], Any]] | None = None  # to be called when all is done
 
-    def __init__(self, roots: Sequence[Edge], retain: bool, create: bool) -> None:
+    def __init__(self, roots: Sequence[Edge], retain: bool, create: bool, pending: dict[Node, Any] | None = None,
+                 owned: set[Node] | None = None, heap: list[tuple[int, Node]] | None = None,
+                 leaves: list[Node] | None = None) -> None:
         self.roots = roots
         self.retain = retain
         self.create = create
-        self.pending: dict[Node, Any] = {}
-        self.owned: set[Node] = set()  # nodes whose pending array was made here and may be added to in place
-        self.found_heap: list[tuple[int, Node]] = []
-        self.found_leaves: list[Node] = []
+        self.pending: dict[Node, Any] = {} if pending is None else pending
+        #: nodes whose pending array was made here and may be added to in place
+        self.owned: set[Node] = set() if owned is None else owned
+        self.found_heap: list[tuple[int, Node]] = [] if heap is None else heap
+        self.found_leaves: list[Node] = [] if leaves is None else leaves
 
     def deliver(self, node: Node, output: int, g: Any) -> None:
         """Add a cotangent to what waits at a node's output."""
@@ -408,10 +412,12 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     The newest pending node has all its cotangents: whatever else could send it one is newer
     still, hence done. So no node is visited beforehand. Leaves accumulate at the end.
     """
-    run = _Run(roots, retain, False)
-    pending, owned, heap, leaves = run.pending, run.owned, run.found_heap, run.found_leaves
-    discover = run.discover
-    get, pop, add = pending.get, pending.pop, np.add
+    pending: dict[Node, Any] = {}
+    owned: set[Node] = set()
+    heap: list[tuple[int, Node]] = []
+    leaves: list[Node] = []
+    run: _Run | None = None  # made when something unusual is met
+    get, pop, add, multiply = pending.get, pending.pop, np.add, np.multiply
     node: Any
     next_node: Any
     leaf: Any
@@ -421,25 +427,59 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
         if not g.ndim and node.run is not None:
             g = g[()]
     else:
+        run = _Run(roots, retain, False, pending, owned, heap, leaves)
         for (node, output), g in zip(roots, cotangents, strict=True):
-            discover(node, output, g._array)
+            run.discover(node, output, g._array)
         node = heappop(heap)[1] if heap else None
         g = pop(node, None)
-    last: Any = None
+    last: Any = None  # the leaf that was met last, and what it has been given so far
     held: Any = None
+    found: Any
+    x: Any
+    y: Any
     token = set_state(IGNORE)
     try:
         while node is not None:
             newest = None
             if node.run is None:
+                if run is None:
+                    run = _Run(roots, retain, False, pending, owned, heap, leaves)
                 pending[node] = g
                 run.long_step(node)
             else:
-                found = node.run(node, g)
+                step = node.run
+                if step is both:  # sums and products are the most frequent: a call costs as much as half a product
+                    found = (g, g)
+                elif step is times and node.versions is None and type(g) is ndarray and node.saved0 is not FREED:
+                    first, second = node.saved0, node.saved1
+                    x, y = first._counter, second._counter
+                    if (x is None or not x[0]) and (y is None or not y[0]):
+                        found = (multiply(g, second._array), multiply(g, first._array))
+                    else:
+                        found = times(node, g)
+                else:
+                    found = step(node, g)
                 if not retain and node.saved0 is not None:
                     node.saved0 = FREED
                     node.saved1 = None
                 numbers = node.edge_outputs
+                if last is not None and node.n_edges == 2 and numbers is None and not heap:
+                    # One input is the weight that was met last, and the other goes on alone.
+                    if node.edge1 is last:
+                        next_node = node.edge0
+                        x, y = found
+                    elif node.edge0 is last:
+                        next_node = node.edge1
+                        y, x = found
+                    else:
+                        next_node = None
+                    if (next_node is not None and x is not None and y is not None
+                            and type(next_node) is not AccumulateGrad and next_node.outputs is None
+                            and next_node not in pending):
+                        add(held, y, held)
+                        g = x
+                        node = next_node
+                        continue
                 i = 0
                 next_node = node.edge0
                 while True:
@@ -473,7 +513,9 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                         elif newest is next_node:
                             g = add_arrays(g, x)
                         else:
-                            discover(next_node, numbers[i] if numbers else 0, x)
+                            if run is None:
+                                run = _Run(roots, retain, False, pending, owned, heap, leaves)
+                            run.discover(next_node, numbers[i] if numbers else 0, x)
                     i += 1
                     if i == 1:
                         next_node = node.edge1
@@ -492,18 +534,18 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                 g = pop(node)
             else:
                 node = newest
-        found = g = x = summed = total = held = None
+        found = g = x = y = first = second = summed = total = held = None
         node = None
         for leaf in leaves:
             accumulate(leaf.variable, [pop(leaf)], False)
-        if run.callbacks:
+        if run is not None and run.callbacks:
             _finish(run)
     except BaseException:
         if node is not None:
             _accumulate_finished(roots, node, pending, leaves)
         raise
     finally:
-        if run.entered is not None:
+        if run is not None and run.entered is not None:
             _current.reset(run.entered)
         reset_state(token)
 

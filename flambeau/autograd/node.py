@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -329,9 +329,19 @@ class OpNode(Node):
                     continue
                 number = self.plan.outs[i - n_tensors]
                 if counter[0] != expected:
-                    raise RuntimeError(_modified_output(self, array, number, counter[0], expected))
+                    raise RuntimeError(self._first_modified_output(saved[n_tensors:], versions, n_tensors))
                 values.append(self._output(array, number, counter) if tensors else array)
         return values
+
+    def _first_modified_output(self, saved: Sequence[Any], versions: tuple[int, ...] | None, start: int) -> str:
+        """`_first_modified`, of saved outputs."""
+        names = self._kept_names()[start:]
+        for _, i in sorted(zip(names, range(len(saved)), strict=True)):
+            array, counter = saved[i]
+            expected = 0 if versions is None else versions[start + i]
+            if counter is not None and counter[0] != expected:
+                return _modified_output(self, array, self.plan.outs[i], counter[0], expected)
+        raise AssertionError("no output was written to")
 
     def _first_modified(self, saved: tuple[Any, ...], versions: tuple[int, ...] | None) -> str:
         """What to say of saved inputs that were written to: of the first by name, as PyTorch looks at them."""

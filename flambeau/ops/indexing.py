@@ -144,15 +144,20 @@ def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
 
 
 @op(expose=(), edgeless=("crowded",))
-def _once_where_apart(xp, input, crowded):
-    """The input itself, whose derivative is refused where something is crowded."""
+def _once_where_apart(xp, input, crowded, *, by, name):
+    """The input itself, whose derivative is refused where something is crowded.
+
+    Args:
+        by: the function that the user called.
+        name: what it calls its sources.
+    """
     return input + 0
 
 
-def _refuse_crowded(xp, g, crowded):
+def _refuse_crowded(xp, g, crowded, by, name):
     if xp.any(crowded):
-        raise RuntimeError("Double backward is unsupported for src when >1 zeros in src are scattered to the same "
-                           "position in self")
+        raise RuntimeError(f"{by}(): Double backward is unsupported for {name} when >1 zeros in {name} are scattered "
+                           "to the same position in self")
     return g
 
 
@@ -160,7 +165,7 @@ _once_where_apart.vjp(input=_refuse_crowded)
 _once_where_apart.jvp(lambda xp, t_input: t_input)
 
 
-def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs):
+def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, by, name):
     """Cotangents of a scattered reduction, worked out place by place.
 
     A place collects the sources sent to it, and its own element if that takes part.
@@ -197,13 +202,17 @@ def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs
         rest = xp.scatter_reduce(input, index=index, src=xp.where(lone, xp.ones_like(src), src), dim=dim,
                                  reduce="prod", include_self=include_self)
         for_src = xp.where(lone, gathered(g * rest), gathered(g * out) / xp.where(zero, xp.ones_like(src), src))
-        for_src = xp._once_where_apart(for_src, zero & (zeros_here > 1))
+        for_src = xp._once_where_apart(for_src, zero & (zeros_here > 1), by=by, name=name)
     if not include_self:
         for_input = xp._scatter_number(for_input, index=index, dim=dim, value=0)
     return for_input if needs[0] else None, None, for_src if needs[2] else None
 
 
-scatter_reduce.joint_vjp(_reduced_vjp)
+def _scatter_reduce_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs):
+    return _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, "scatter_reduce", "src")
+
+
+scatter_reduce.joint_vjp(_scatter_reduce_vjp)
 
 
 # ----- whole slices ------------------------------------------------------------------------
@@ -316,7 +325,7 @@ def _rows_reduced_vjp(xp, g, input, index, source, out, dim, reduce, include_sel
     else:
         spread = xp.reshape(index, (-1,) + (1,) * (len(source.shape) - 1 - axis))
         spread = xp.broadcast_to(spread, source.shape)
-    return _reduced_vjp(xp, g, input, spread, source, out, dim, reduce, include_self, needs)
+    return _reduced_vjp(xp, g, input, spread, source, out, dim, reduce, include_self, needs, "index_reduce", "source")
 
 
 index_reduce.joint_vjp(_rows_reduced_vjp)

@@ -333,8 +333,9 @@ def origin_of(inputs: Sequence[Any]) -> Origin:
         version = 0
         if isinstance(x, Tensor):
             if x._requires_grad:
-                mask |= 1 << i
                 edge = gradient_edge(x)
+                if edge is not None:
+                    mask |= 1 << i
                 if x._output_nr:
                     if numbers is None:
                         numbers = [0] * len(inputs)
@@ -383,7 +384,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         saved.append((out._array, out._counter))
         versions.append(out._counter[0])
     node.saved = tuple(saved)
-    if any(versions):
+    if [v for v in versions if v]:  # all are asked: that of an inference tensor says that it cannot be saved
         node.versions = tuple(versions)
     node.consts = tuple([_const(what, which, inputs, params, op) for what, which in plan.consts])
     if Anomaly.enabled:

@@ -32,17 +32,16 @@ def _hooks_of(self: Tensor) -> Any:
 
 
 def _set_hooks(self: Tensor, hooks: Any) -> None:
-    """Let a dictionary hold the hooks of this tensor, or take them all away with None."""
-    node = self.grad_fn
-    number = self._output_nr
-    if node is None and self._accumulator is not None:
-        node, number = self._accumulator(), 0
+    """Let a dictionary hold the hooks of this leaf, or take them all away with None. Other tensors only keep it."""
     self._hooks = hooks
+    if self.grad_fn is not None:
+        return
+    node = None if self._accumulator is None else self._accumulator()
     if hooks is None:
         if node is not None and node.extra is not None and node.extra.tensor_hooks is not None:
-            node.extra.tensor_hooks.pop(number, None)
+            node.extra.tensor_hooks.pop(0, None)
     elif node is not None:
-        node.register_tensor_hook(number, hooks)
+        node.register_tensor_hook(0, hooks)
     else:
         LeafHooks.count += 1
 

@@ -94,6 +94,8 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
                     edge = edge()
                 if edge is None:
                     edge = gradient_edge(input)
+                    if edge is None:  # its base alone requires grad
+                        return general(input)
             elif input._base is not None:
                 edge = gradient_edge(input)
             node.edge0 = edge
@@ -204,6 +206,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
                     edge = edge()
                 if edge is None:
                     edge = gradient_edge(input)
+                    if edge is None:  # its base alone requires grad
+                        return fall_back(input, other)
             elif input._base is not None:
                 edge = gradient_edge(input)
             node.edge0 = edge
@@ -217,6 +221,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
                     edge = edge()
                 if edge is None:
                     edge = gradient_edge(other)
+                    if edge is None:  # its base alone requires grad
+                        return fall_back(input, other)
             elif other._base is not None:
                 edge = gradient_edge(other)
             node.edge1 = edge
@@ -283,6 +289,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         edge = input._node
         if edge is None or input._base is not None:
             edge = gradient_edge(input)
+            if edge is None:  # its base alone requires grad
+                return fall_back(input, other)
         node.edge0 = edge
         node.edge_outputs = (input._output_nr, 0) if input._output_nr else None
         node.seq = next_number()

@@ -141,6 +141,10 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     target = inputs[0]
     tracked = is_tracked(inputs)
     check_writable(target, tracked)
+    if tracked:
+        for x in inputs:
+            if isinstance(x, Tensor) and x._creation is not None:
+                x.grad_fn  # noqa: B018  # a view whose history cannot be made anew says so before anything else is said
     a = target._array
     read = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
     if op.kind == ELEMENTWISE:
@@ -283,7 +287,7 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     if wants:
         origin = origin_of(inputs)
         kept = op.plan(origin[0], len(inputs)).tensors
-        any(origin[3][i] for i in kept)  # an inference tensor's version says that it cannot be saved
+        _ = [bool(origin[3][i]) for i in kept if i]  # an inference tensor's version says that it cannot be saved
         if 0 in kept:
             original = wrap(a.copy())
             original._requires_grad, original._node = target._requires_grad, target.grad_fn

@@ -7,8 +7,6 @@ import pytest
 from tests.autograd.beside import function, same
 
 
-
-
 def dirty(*which):
     def forward(ctx, x):
         ctx.mark_dirty(*(x if w is None else w for w in which))
@@ -78,7 +76,7 @@ BACKWARDS = {
 def test_what_backward_returns(name):
     def program(torch):
         x = torch.ones(2, requires_grad=True)
-        return torch.autograd.grad(function(torch, lambda ctx, x, n: x * n, BACKWARDS[name])(x, 2).sum(), x)
+        return torch.autograd.grad(function(torch, lambda ctx, x, n: x * n, BACKWARDS[name])(x, 2).mul(2).sum(), x)
 
     same(program)
 

@@ -32,7 +32,8 @@ def fixed(made):
     return forward
 
 
-FORWARDS |= {"fixed new": fixed(lambda x: x * 2), "fixed input": fixed(lambda x: x), "fixed view": fixed(lambda x: x[:1])}
+FORWARDS |= {"fixed new": fixed(lambda x: x * 2), "fixed input": fixed(lambda x: x),
+             "fixed view": fixed(lambda x: x[:1])}
 
 
 @pytest.mark.parametrize("recording", [True, False])

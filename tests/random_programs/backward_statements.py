@@ -106,7 +106,7 @@ def _retained(w: Writer) -> str:
 def _requires_grad(w: Writer) -> str:
     bases = {id(t._base) for t in w.session.tensors().values()}
     if w.chance(0.15):
-        return f"{w.pick(lambda t: id(t) not in bases)}.detach_()"
+        return f"{w.pick(lambda t: id(t) not in bases and t._base is None and t.is_leaf)}.detach_()"
     x = w.pick()
     return str(w.choose(f"{x}.requires_grad_()", f"{x}.requires_grad_()", f"{x}.requires_grad = False",
                         f"{x}.requires_grad_(False)", f"{w.fresh()} = {x}.detach().requires_grad_()"))

@@ -21,7 +21,7 @@ _BINARY = ("{} + {}", "{} - {}", "{} * {}", "{} * {}", "torch.add({}, {}, alpha=
 _REAL_BINARY = ("torch.maximum({}, {})", "torch.where({} > {}, {}, {})", "torch.nn.functional.mse_loss({}, {})",
                 "{} == {}", "torch.fmin({}, {})", "torch.atan2({}, {} * {} + 1)")
 _REDUCED = ("{}.sum()", "{}.mean()", "{}.sum({dim})", "{}.sum({dim}, keepdim=True)", "{}.mean({dim})", "{}.cumsum({dim})",
-            "{}.prod()", "{}.flip({dim})", "{}.roll(1, {dim})", "torch.cat([{}, {}], {dim})", "torch.stack([{}, {}])")
+            "{}.prod()", "{}.flip({dim})", "{}.roll(1)", "torch.cat([{}, {}], {dim})", "torch.stack([{}, {}])")
 _REAL_REDUCED = ("torch.softmax({}, {dim})", "{}.logsumexp({dim})", "{}.amax({dim})", "{}.var()", "{}.std({dim})",
                  "{}.norm()", "torch.log_softmax({}, {dim})", "{}.amin()")
 
@@ -96,18 +96,18 @@ def _alternating(text: str, x: str, y: str) -> str:
 
 @statement(9)
 def _reduced(w: Writer) -> str:
-    x = w.floating()
+    x = w.floating(lambda t: not t.is_inference())
     t = w.value(x)
     options = _REDUCED if t.is_complex() else _REDUCED + _REAL_REDUCED
-    return f"{w.fresh()} = " + w.choose(*options).replace("{}", x).replace("{dim}", str(w.dim(t)))
+    return f"{w.fresh()} = " + w.choose(*options).replace("{}", x).replace("{dim}", str(w.dim(t, 0.0 if t._base is not None else 0.01)))
 
 
 @statement(1.5)
 def _ordered(w: Writer) -> str:
-    x = w.real(lambda t: t.ndim > 0 and t.numel() > 0)
+    x = w.real(lambda t: t.ndim > 0 and t.numel() > 0 and t._base is None)
     dim = w.dim(w.value(x), 0)
     return f"{w.fresh()}, {w.fresh()} = " + w.choose(f"{x}.max({dim})", f"{x}.sort({dim})", f"torch.topk({x}, 1, {dim})",
-                                                     f"{x}.cummax({dim})", f"torch.aminmax({x})")
+                                                     f"torch.aminmax({x})")
 
 
 @statement(4)
@@ -143,7 +143,6 @@ def _gathered(w: Writer) -> str:
     return f"{w.fresh()} = " + w.choose(
         f"{x}[torch.tensor({places})]", f"{x}[{places}]", f"{x}[{x}.detach().abs() > 0.3]",
         f"{x}.index_select({dim}, torch.tensor({along}))", f"{x}[..., torch.tensor([0])]",
-        f"torch.masked_select({x}, {x}.detach().abs() > 0.2)", f"{x}.take(torch.tensor([0, -1]))",
         f"{x}.masked_fill({x}.detach().abs() > 0.4, 0.25)")
 
 
@@ -162,9 +161,10 @@ def _custom(w: Writer) -> str:
         return f"{w.fresh()}, {w.fresh()} = {kind}.apply({w.real()})"
     if kind == "Halves":
         shape = w.value(x).shape
-        if not w.value(x).is_contiguous():
-            raise Unfit
-        y = w.floating(lambda t: t.shape == shape and t.is_contiguous())
+        # where it gives None, PyTorch runs what is below too
+        x = w.floating(lambda t: t._base is None and t.is_leaf and t.is_contiguous())
+        shape = w.value(x).shape
+        y = w.floating(lambda t: t.shape == shape and t._base is None and t.is_leaf and t.is_contiguous())
         return f"{w.fresh()}, {w.fresh()}, {w.fresh()} = {kind}.apply({x}, {y})"
     if kind == "DoubledAndMore":
         return f"{w.fresh()}, {w.fresh()} = {kind}.apply({x}, {w.floating()})"

@@ -8,11 +8,11 @@ from .writing import Unfit, Writer, statement
 _UNARY = ("{}.mul_({n})", "{}.add_({n})", "{}.sub_({n})", "{}.div_(2)", "{}.fill_({n})", "{}.zero_()", "{}.sin_()",
           "{}.tanh_()", "{}.neg_()", "{} *= {n}", "{} += {n}", "{}.cos_()", "{}.sigmoid_()", "{}.square_()", "{} -= {n}",
           "{}.pow_(2)")
-_REAL = ("{}.relu_()", "{}.clamp_(-0.51, 0.73)", "{}.abs_()", "{}.exp_().clamp_(0, 3)", "torch.nn.functional.relu_({})",
+_REAL = ("{}.relu_()", "{}.clamp_(-0.51, 0.73)", "{}.abs_()", "{}.exp_()", "torch.nn.functional.relu_({})",
          "torch.nn.functional.hardtanh({}, -0.4, 0.6, True)", "{}.erf_()", "{}.masked_fill_({}.detach().abs() > 0.4, {n})",
          "{}.clamp_min_(-0.3)", "{}.copysign_(1.0)")
 _BINARY = ("{}.mul_({y})", "{}.add_({y})", "{}.copy_({y})", "{}.sub_({y}, alpha=2)", "{} *= {y}", "{} += {y}", "{} -= {y}",
-           "{}.lerp_({y}, 0.5)", "{}.addcmul_({y}, {y})", "{}.mul_({y}).add_({y})", "{}.set_({y})", "{}[...] = {y}")
+           "{}.lerp_({y}, 0.5)", "{}.addcmul_({y}, {y})", "{}.mul_({y}).add_({y})", "{}[...] = {y}")
 
 
 def _target(w: Writer) -> str:
@@ -35,7 +35,9 @@ def _binary(w: Writer) -> str:
     x = _target(w)
     name = x.partition(".")[0].partition("[")[0]
     y = w.into(name) if w.chance(0.95) else w.floating(w.apart(name))
-    text = str(w.choose(*_BINARY[:-2], _BINARY[-1]))
+    text = str(w.choose(*_BINARY))
+    if "lerp" in text and w.value(name).dtype != w.value(y).dtype:
+        raise Unfit
     return text.replace("{y}", y).replace("{}", x)
 
 
@@ -83,6 +85,8 @@ def _assigned_at_indices(w: Writer) -> str:
 
 @statement(1.5)
 def _reshaped_in_place(w: Writer) -> str:
+    if not w.session.library.is_grad_enabled():
+        raise Unfit
     bases = {id(t._base) for t in w.session.tensors().values()}
     # of views, and of what views were made of, PyTorch's gradients fail
     x = w.writable(lambda t: t._base is None and id(t) not in bases and not t.retains_grad)
@@ -104,7 +108,7 @@ def _out(w: Writer) -> str:
 
 @statement(1)
 def _data_replaced(w: Writer) -> str:
-    x = w.writable()
+    x = w.writable(lambda t: not t.is_inference())
     shape, dtype = w.value(x).shape, w.value(x).dtype
     y = w.floating(lambda t: t.shape == shape and t.dtype == dtype)
     if x == y:

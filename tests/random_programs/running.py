@@ -115,7 +115,10 @@ class Session:
         for name, x in self.tensors().items():
             known = self.births.get(name)
             if (known is None or known[0]() is not x) and not x.is_inference():
-                self.births[name] = weakref.ref(x), x._version
+                try:
+                    self.births[name] = weakref.ref(x), x._version
+                except RuntimeError:  # a copy of an inference tensor, half one itself
+                    self.births.pop(name, None)
 
     # ----- what programs may call -----
 

@@ -192,10 +192,11 @@ def written(seed: int, library: ModuleType) -> tuple[list[str], list[Step]]:
             except Unfit:
                 continue
             # what is made there, gradients too, are inference tensors in PyTorch
-            backward = any(word in text for word in ("backward(", "autograd.grad(", ".data =", "requires_grad"))
+            backward = any(word in text for word in ("backward(", "autograd.grad(", ".data =", "requires_grad", "copy."))
+            keeps = any(word in text for word in ("queeze_(", ".t_(", "transpose_("))  # whose history must follow
             if backward and library.is_inference_mode_enabled():
                 continue
-            if w.chance(modes / 2):
+            if w.chance(modes / 2) and not keeps:
                 mode = _mode_name(w)
                 if not (backward and "inference" in mode):
                     text = f"with {mode}:\n    " + text.replace("\n", "\n    ")

@@ -269,7 +269,10 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
         RuntimeError: the values do not broadcast to the indexed shape (PyTorch's text).
     """
     key = _key(target, indices)
+    arrays = [k for k in key if k.__class__ is np.ndarray]
     try:
+        if arrays and values.ndim > max(k.ndim for k in arrays) + target.ndim - len(arrays):
+            raise ValueError  # NumPy overlooks leading dimensions of size 1
         if accumulate:
             from ...kernels.scatter import index_put_accumulate
 

@@ -1,0 +1,15 @@
+"""DataParallel where there is one device: the module itself, under its name."""
+
+from __future__ import annotations
+
+from tests.autograd.beside import same
+
+
+def test_it_runs_its_module():
+    def program(torch):
+        torch.manual_seed(3)
+        model = torch.nn.DataParallel(torch.nn.Linear(2, 3))
+        y = model(torch.ones(4, 2))
+        return y, y.grad_fn.name(), list(model.state_dict()), model.device_ids, repr(model)
+
+    same(program)

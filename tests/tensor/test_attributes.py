@@ -1,0 +1,58 @@
+"""Attributes that may not be deleted or set, hooks set as a dictionary, and what programs of old ask for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import pytest
+
+from tests.autograd.beside import same
+
+
+@pytest.mark.parametrize("name", ["data", "requires_grad", "_grad_fn", "_backward_hooks", "grad", "volatile"])
+def test_deleting(name):
+    def program(torch):
+        x = torch.ones(2, requires_grad=True)
+        delattr(x, name)
+
+    same(program)
+
+
+@pytest.mark.parametrize(("name", "value"), [("data", None), ("data", 3), ("_grad_fn", 3), ("requires_grad", 3),
+                                             ("requires_grad", None), ("volatile", True), ("_grad_fn", None)])
+def test_setting(name, value):
+    def program(torch):
+        x = torch.ones(2, requires_grad=True)
+        setattr(x, name, value)
+        return x.requires_grad, x.volatile
+
+    same(program)
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_hooks_in_a_dictionary_of_ones_own(leaf, when):
+    def program(torch):
+        x = torch.ones(2, requires_grad=True)
+        y = x if leaf else x * 2
+        if when == "before":
+            z = y * 3
+        y._backward_hooks = hooks = OrderedDict()
+        hooks[0] = lambda g: g * 5
+        if when == "after":
+            z = y * 3
+        z.sum().backward(retain_graph=True)
+        first = x.grad.clone()
+        y._backward_hooks = None
+        z.sum().backward()
+        return first, x.grad, y._backward_hooks
+
+    same(program)
+
+
+def test_a_dense_tensor_is_its_own_dense_form():
+    def program(torch):
+        x = torch.ones(2)
+        return x.to_dense() is x
+
+    same(program)
