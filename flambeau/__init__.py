@@ -54,15 +54,25 @@ for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format)
     _class.__module__ = __name__
 
 #: imported when first asked for, so that `import flambeau` stays quick
-_LAZY = ("cuda", "func", "functorch", "linalg", "nn", "optim", "profiler", "random", "special", "testing", "utils", "viz")
+_LAZY = ("cuda", "func", "functorch", "linalg", "nn", "optim", "profiler", "random", "special", "testing", "utils",
+         "viz")
+
+#: functions that lie in modules of their own, by the module
+_FROM = {"vmap": "func", **dict.fromkeys((
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+    "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_default_device",
+    "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_num_interop_threads", "set_num_threads", "set_warn_always", "typename", "use_deterministic_algorithms",
+), "switches")}
 
 #: PyTorch's names for what lies elsewhere here
 _ELSEWHERE = {"_tensor_str": "tensor.printing"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "vmap":
-        return importlib.import_module(f"{__name__}.func").vmap
+    if name in _FROM:
+        return getattr(importlib.import_module(f"{__name__}.{_FROM[name]}"), name)
     if name in _ELSEWHERE:
         return importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}")
     if name in _LAZY:
@@ -83,5 +93,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, "vmap", *(name for name in dir(functions)
+    return sorted({*globals(), *_LAZY, *_FROM, *(name for name in dir(functions)
                                           if not name.startswith("_") and name not in functions._internal)})

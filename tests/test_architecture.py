@@ -22,7 +22,7 @@ LAYERS: list[list[str]] = [
     ["ops"],
     ["autograd"],
     ["tensor"],
-    ["func", "viz", "linalg", "special", "fft", "cuda", "random"],
+    ["switches", "func", "viz", "linalg", "special", "fft", "cuda", "random"],
     # PyTorch keeps these names in autograd; what they are made of lies above it
     ["autograd.forward_ad", "autograd.function", "autograd.functional", "autograd.gradcheck", "autograd.graph",
      "autograd.handwritten", "autograd.profiler", "autograd.variable", "profiler"],

@@ -72,8 +72,11 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
         hold: how many others refer to the array who shall see what becomes of it.
     """
     g = box.pop()
-    if not variable._requires_grad:
-        return  # it was told so after the graph was made
+    if not variable._requires_grad:  # it was told so after the graph was made
+        told(variable)
+        return
+    if variable._node is not None:
+        raise RuntimeError("leaf variable has been moved into the graph interior")
     post = variable._post_accumulate_hooks
     with _lock:
         held = variable._grad
@@ -109,11 +112,22 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
         told(variable)
 
 
+def converted(g: Any, to: Any, tensors: bool) -> Any:
+    """A cotangent in another dtype: a leaf's `grad_dtype`."""
+    if tensors:
+        return g.to(to)
+    return dtypes.cast(np.asarray(g), to.numpy)
+
+
 def told(variable: Any) -> None:
     """Call the hooks that wait for a leaf's gradient."""
+    shown = variable
     for hook in list((variable._post_accumulate_hooks or {}).values()):
-        returned = hook(variable)
-        if isinstance(returned, layer.tensor_class):
-            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-        if returned is not None:
+        returned = hook(shown)
+        if returned is None:
+            continue
+        if not isinstance(returned, layer.tensor_class):
             raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")
+        shown = returned
+    if shown is not variable:
+        raise RuntimeError("Tensor post accumulate grad hooks should return None.")

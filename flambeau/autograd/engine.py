@@ -18,10 +18,11 @@ from numpy import ndarray
 
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..modes import special
-from .accumulate import accumulate, add_arrays, told
+from .accumulate import accumulate, add_arrays, converted, told
 from .anomaly_mode import Anomaly, check, evaluated, explain
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
+from .observing import observers
 from .runs import both, times
 from .timeline import recording
 
@@ -155,13 +156,14 @@ class _Run:
 
     def long_step(self, node: Node) -> None:
         """Run one node with all it may have: hooks, several outputs, gradients to mend."""
-        grad = grad_mode.set(False)  # hooks and users' Functions may apply operators
         if self.entered is None:
             self.entered = _current.set(self)  # until the end of the pass
-        try:
+        grad = grad_mode.get()
+        try:  # a signal may come at any moment
+            grad_mode.set(False)  # hooks and users' Functions may apply operators
             found = self.run_one(node)
         finally:
-            grad_mode.reset(grad)
+            grad_mode.set(grad)
         numbers = node.edge_outputs
         for i, next_node in enumerate(node.edges):
             if next_node is not None and found[i] is not None:
@@ -206,8 +208,12 @@ class _Run:
                 found = [x if self.is_wanted(child) else None for x, child in zip(found, node.edges, strict=True)]
             found = self.posthooks(node, extra, found, g)
         if not self.retain:
-            node.release()
+            self.let_go(node)
         return found
+
+    def let_go(self, node: Node) -> None:
+        """Have a node forget what it saved."""
+        node.release()
 
     def watched(self, node: Node, g: Any) -> Any:
         """A node's rules, in anomaly mode if that is on: then an error shows where the node was made."""
@@ -257,6 +263,8 @@ class _Run:
                 if node.extra is not None and self.is_root(node):
                     self.before(node, node.extra, g)
                 return
+        if g is not None and node.variable._grad_type:  # type: ignore[attr-defined]
+            g = converted(g, node.variable._grad_type, self.create)  # type: ignore[attr-defined]
         if node.extra is not None:
             g = self.before(node, node.extra, g)
         if outputs is not None:
@@ -345,6 +353,8 @@ class _Run:
     def posthooks(self, node: Node, extra: Extra, found: Any, g: Any) -> Any:
         several = node.outputs is not None
         drawn = node.drawn_edges()
+        if node.materializes:  # what nobody could want is not there, though a rule may have made it
+            found = [None if child is None else x for x, child in zip(found, node.edges, strict=True)]
         inputs = tuple(None if v is None else _as_tensor(v, self.create)
                        for v in (found if drawn is None else [found[i] for i in drawn]))
         outputs = ([g[i] for i in _differentiable(node)] if several else (g,)) if g is not None else (None,) * (
@@ -560,6 +570,10 @@ def _accumulate_finished(roots: Sequence[Edge], failed: Node, pending: dict[Node
 
 
 def _run_to_do(roots: Sequence[Edge], retain: bool, tensors: bool) -> _Run:
+    if special[0] and observers():
+        from .observed_run import ObservedRun
+
+        return ObservedRun(roots, retain, tensors)
     if recording() is None:
         return _Run(roots, retain, tensors)
     from .timed_run import TimedRun
@@ -589,9 +603,12 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
                        tensors=tensors)
     tensors = tensors or create
     if targets is None and not tensors and not LeafHooks.count and not (
-            special[0] and (Anomaly.enabled or recording() is not None)):
+            special[0] and (Anomaly.enabled or recording() is not None or observers())):
         _run_plainly(roots, cotangents, retain)
         return {}
+    watchers = observers() if special[0] else ()
+    for observer in watchers:
+        observer.begins(roots, cotangents)
     run = _run_to_do(roots, retain, tensors)
     run.captured = {}
     order, run.waiting = _reachable(roots)
@@ -607,10 +624,11 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
             run.wanted |= ends
     for (node, output), g in zip(roots, cotangents, strict=True):
         run.deliver(node, output, g if tensors else g._array)
+    grad, around = grad_mode.get(), _current.get()
     token = set_state(IGNORE)
-    grad = grad_mode.set(create)
-    entered = run.entered = _current.set(run)
-    try:
+    try:  # a signal may come at any moment
+        grad_mode.set(create)
+        run.entered = _current.set(run)
         for node, left in list(run.waiting.items()):
             if not left:
                 run.leaf(node)
@@ -619,9 +637,11 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         if run.callbacks:
             _call_back(run)
     finally:
-        _current.reset(entered)
-        grad_mode.reset(grad)
+        grad_mode.set(grad)
+        _current.set(around)
         reset_state(token)
+        for observer in watchers:
+            observer.ends()
     return run.captured
 
 
@@ -641,13 +661,14 @@ def _nested(*args: Any, **kwargs: Any) -> dict[Edge, Any]:
 
 def _finish(run: _Run) -> None:
     """Call what was to be called when the pass is done, with the pass for the current one and grad mode off."""
-    grad = grad_mode.set(False)
-    entered = _current.set(run)
+    grad, around = grad_mode.get(), _current.get()
     try:
+        grad_mode.set(False)
+        _current.set(run)
         _call_back(run)
     finally:
-        _current.reset(entered)
-        grad_mode.reset(grad)
+        grad_mode.set(grad)
+        _current.set(around)
 
 
 def _call_back(run: _Run) -> None:

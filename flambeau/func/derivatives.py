@@ -57,8 +57,8 @@ def transform(kind: str, args: Any = ()) -> Iterator[Transform]:
             refuse_hooks(before, fail_if_on=False)
 
 
-_NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your "
-             "use case.")
+_NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with "
+             "your use case.")
 
 
 # ----- arguments -----
@@ -310,8 +310,8 @@ def pulled_back(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, h
     outputs_only(outputs, "vjp(f, *primals)")
     for o in outputs:
         if not (o.is_floating_point() or o.is_complex()):
-            raise RuntimeError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
-                               f"dtype {o.dtype}")
+            raise RuntimeError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor "
+                               f"with dtype {o.dtype}")
     outside = reaches_outside(outputs, inner)
 
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
@@ -397,8 +397,8 @@ def pushed_forward(func: Callable[..., Any], primals: Any, tangents: Any, args: 
         for o in outputs:
             primal, tangent = parts_of(o, level)
             if tangent is None and strict:
-                raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
-                                   "not allowed with strict=True.")
+                raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the "
+                                   "inputs. This is not allowed with strict=True.")
             values.append(primal)
             pushed.append(fn.zeros_like(primal) if tangent is None else tangent)
         if has_aux:

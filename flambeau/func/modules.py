@@ -61,7 +61,8 @@ def _merged(dicts: Any) -> dict[str, Any]:
 def reparametrized(module: Any, given: dict[str, Any], *, tie_weights: bool = True,
                    strict: bool = False) -> Iterator[None]:
     """A block in which a module has other parameters and buffers; what it puts in their place goes into `given`."""
-    own = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+    own = dict(module.named_parameters(remove_duplicate=False))
+    own |= dict(module.named_buffers(remove_duplicate=False))
     values = dict(given)
     if tie_weights:
         values = _tied(own, values)

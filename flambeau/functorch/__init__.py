@@ -20,9 +20,9 @@ from ..tensor import Tensor
 def _warn(name: str, instead: str) -> None:
     warnings.warn(
         "We've integrated functorch into PyTorch. As the final step of the integration, "
-        f"`functorch.{name}` is deprecated as of PyTorch 2.0 and will be deleted in a future version of PyTorch >= 2.3. "
-        f"Please use `{instead}` instead; see the PyTorch 2.0 release notes and/or the `torch.func` migration guide for "
-        "more details https://pytorch.org/docs/main/func.migrating.html", FutureWarning, stacklevel=3)
+        f"`functorch.{name}` is deprecated as of PyTorch 2.0 and will be deleted in a future version of PyTorch >= "
+        f"2.3. Please use `{instead}` instead; see the PyTorch 2.0 release notes and/or the `torch.func` migration "
+        "guide for more details https://pytorch.org/docs/main/func.migrating.html", FutureWarning, stacklevel=3)
 
 
 def _deprecated(name: str) -> Callable[..., Any]:
@@ -40,7 +40,7 @@ def _deprecated(name: str) -> Callable[..., Any]:
     _deprecated, ("functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"))
 
 
-class FunctionalModule(Module):
+class FunctionalModule(Module):  # type: ignore[misc]
     """A module as a function of its parameters: `f(parameters, *args)`.
 
     Args:
@@ -60,7 +60,7 @@ class FunctionalModule(Module):
             return self.stateless_model(*args, **kwargs)
 
 
-class FunctionalModuleWithBuffers(Module):
+class FunctionalModuleWithBuffers(Module):  # type: ignore[misc]
     """A module as a function of its parameters and buffers: `f(parameters, buffers, *args)`.
 
     Args:

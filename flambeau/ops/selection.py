@@ -200,7 +200,8 @@ def _check_lerp(input, end, weight=None):
                                f"{dtypes.C_NAMES[x.dtype.name]}")
 
 
-@elementwise(node="LerpBackward1", numbers=(), check=_check_lerp, refuses=lacks("lerp_kernel_tensor", "bool", "integer"))
+@elementwise(node="LerpBackward1", numbers=(), check=_check_lerp,
+             refuses=lacks("lerp_kernel_tensor", "bool", "integer"))
 def lerp(xp, input, end, weight):
     """The point between two, input + weight · (end - input).
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd.node import RemovableHandle
+from ..autograd.observing import stepped
 from ..autograd.timeline import USER, spanned
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..modes import special
@@ -58,7 +59,9 @@ def _with_hooks(step: Callable) -> Callable:
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if special[0]:
             with spanned(f"Optimizer.step#{type(self).__name__}.step", USER):
-                return run(self, args, kwargs)
+                result = run(self, args, kwargs)
+            stepped(self)
+            return result
         return run(self, args, kwargs)
 
     def run(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..autograd.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from . import batched_gradients, functions, methods
+from . import batched_gradients, functions, methods  # noqa: F401
 from .parameter import Parameter
 from .tensor import Tensor
 

@@ -263,7 +263,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
 ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
-    "logcumsumexp", "cat", "stack", "roll", "masked_fill", "repeat",
+    "logcumsumexp", "cat", "stack", "roll", "masked_fill", "repeat", "index",
 ))
 
 
@@ -334,7 +334,7 @@ def origin_of(inputs: Sequence[Any]) -> Origin:
         if isinstance(x, Tensor):
             if x._requires_grad:
                 edge = gradient_edge(x)
-                if edge is not None:
+                if edge is not None or len(inputs) == 1:
                     mask |= 1 << i
                 if x._output_nr:
                     if numbers is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, NoReturn
 
+from .. import dtypes
 from ..autograd.node import LeafHooks
 from ..callers import outside
 from .tensor import Tensor
@@ -64,6 +65,42 @@ def is_inference(input: Tensor) -> bool:
     return input._inference
 
 
+def _grad_dtype(self: Tensor) -> Any:
+    """The dtype that this leaf's gradient must have: its own by default; None allows any.
+
+    Set to another dtype, gradients are converted to it before they are accumulated.
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad_dtype.html
+
+    Raises:
+        RuntimeError: not a leaf; not a dtype; there is a gradient of another dtype already.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> x.grad_dtype = torch.float64
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([1., 1.], dtype=flambeau.float64)
+    """
+    if self.grad_fn is not None:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.dtype if self._grad_type == () else self._grad_type
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    if value is not None and not isinstance(value, dtypes.dtype):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    if self.grad_fn is not None:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    held = self._grad
+    if value is not None and held is not None and held.dtype is not value:
+        raise RuntimeError(f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with "
+                           f"dtype '{dtypes.C_NAMES[held.dtype.name]}'. Please clear the gradient (.grad = None) "
+                           "before changing grad_dtype, or ensure the new grad_dtype matches the existing gradient's "
+                           "dtype.")
+    self._grad_type = value
+    LeafHooks.count += 1  # the quick way to the leaves knows nothing of it
+
+
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """This tensor: every tensor is dense."""
     return self if dtype is None else self.to(dtype)
@@ -74,6 +111,7 @@ METHODS: dict[str, Any] = {
         _undeletable("Deleting tensor data is not allowed. Delete tensor instead!")),
     "requires_grad": Tensor.requires_grad.deleter(  # type: ignore[attr-defined]
         _undeletable("requires_grad must be a bool")),
+    "grad_dtype": property(_grad_dtype, _set_grad_dtype),
     "_grad_fn": property(lambda self: self.grad_fn, _set_history,
                          _undeletable("Deletion of _grad_fn not allowed. Detach tensor instead!")),
     "_backward_hooks": property(_hooks_of, _set_hooks, _undeletable("Deletion of _backwards_hooks not allowed!")),

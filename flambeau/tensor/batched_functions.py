@@ -64,9 +64,10 @@ def _by_own_rule(cls: Any, args: tuple[Any, ...]) -> Any:
     outs, out_spec = tree_flatten(output)
     out_leaves = broadcast_to(out_dims, out_spec)
     if out_leaves is None:
-        raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. "
-                           f"Expected out_dims={out_dims} to be compatible with the structure of `output`. out_dims has "
-                           f"structure {tree_flatten(out_dims)[1]} but output has structure {out_spec}." + _SEE)
+        raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) "
+                           f"tuple. Expected out_dims={out_dims} to be compatible with the structure of `output`. "
+                           f"out_dims has structure {tree_flatten(out_dims)[1]} but output has structure "
+                           f"{out_spec}." + _SEE)
     return out_spec.build(_hidden(x, d, level) for x, d in zip(outs, out_leaves, strict=True))
 
 
@@ -179,7 +180,8 @@ def _by_generated_rule(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             found = found if isinstance(found, tuple) else (found,)
             return tuple(None if t is None else full(t, levels) for t in found)
 
-    generated = type(Function)(f"Vmapped{cls.__name__}", (Function,), {
+    made: Any = type(Function)
+    generated = made(f"Vmapped{cls.__name__}", (Function,), {
         "forward": staticmethod(forward), "backward": staticmethod(backward), "jvp": staticmethod(jvp),
         "__module__": cls.__module__})
     outs = recorded(generated, tuple(x._value if type(x) is BatchedTensor else x for x in leaves), {})

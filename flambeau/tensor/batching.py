@@ -75,9 +75,9 @@ def only(levels: tuple[Level, ...]) -> Iterator[None]:
         _running.reset(token)
 
 
-ITEM = ("vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
-        "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
-        "internals, please file a bug report.")
+ITEM = ("vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
+        "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
+        "PyTorch internals, please file a bug report.")
 CONTROL_FLOW = ("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
                 "support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .")
 
@@ -142,8 +142,8 @@ class Outline:
         raise RuntimeError(_UNREADABLE.format("[...] = ..."))
 
 
-_UNREADABLE = ("vmap: the elements of a batched tensor were asked for ({}), and there is no rule yet that says what this "
-               "function does to a batch. Please write it with other functions, or call it outside vmap.")
+_UNREADABLE = ("vmap: the elements of a batched tensor were asked for ({}), and there is no rule yet that says what "
+               "this function does to a batch. Please write it with other functions, or call it outside vmap.")
 
 
 def _probe(outline: Outline) -> np.ndarray:
@@ -151,7 +151,7 @@ def _probe(outline: Outline) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(np.empty(1, outline.dtype), outline.shape, outline.strides)
 
 
-def _of_value(name: str) -> property:
+def _of_value(name: str) -> Any:
     def get(self: Any) -> Any:
         return getattr(self._value, name)
 
@@ -172,26 +172,26 @@ class BatchedTensor(Tensor):
         return object.__new__(cls)
 
     @property
-    def _array(self) -> Any:  # type: ignore[override]
+    def _array(self) -> Any:
         return Outline(self._value._array, len(self._levels))
 
     @_array.setter
     def _array(self, new: Any) -> None:
         raise RuntimeError("vmap: the memory of a batched tensor cannot be replaced inside vmap.")
 
-    _requires_grad = _of_value("_requires_grad")  # type: ignore[assignment]
-    _node = _of_value("_node")  # type: ignore[assignment]
-    _output_nr = _of_value("_output_nr")  # type: ignore[assignment]
-    _grad = _of_value("_grad")  # type: ignore[assignment]
-    _counter = _of_value("_counter")  # type: ignore[assignment]
-    _base = _of_value("_base")  # type: ignore[assignment]
+    _requires_grad = _of_value("_requires_grad")
+    _node = _of_value("_node")
+    _output_nr = _of_value("_output_nr")
+    _grad = _of_value("_grad")
+    _counter = _of_value("_counter")
+    _base = _of_value("_base")
     _accumulator = _of_value("_accumulator")
-    _view_version = _of_value("_view_version")  # type: ignore[assignment]
-    _creation = _of_value("_creation")  # type: ignore[assignment]
-    _hooks = _of_value("_hooks")  # type: ignore[assignment]
-    _post_accumulate_hooks = _of_value("_post_accumulate_hooks")  # type: ignore[assignment]
-    _tangents = _of_value("_tangents")  # type: ignore[assignment]
-    _inference = _of_value("_inference")  # type: ignore[assignment]
+    _view_version = _of_value("_view_version")
+    _creation = _of_value("_creation")
+    _hooks = _of_value("_hooks")
+    _post_accumulate_hooks = _of_value("_post_accumulate_hooks")
+    _tangents = _of_value("_tangents")
+    _inference = _of_value("_inference")
     _retains = _of_value("_retains")
 
     @property
@@ -202,14 +202,14 @@ class BatchedTensor(Tensor):
     def __bool__(self) -> bool:
         raise RuntimeError(CONTROL_FLOW)
 
-    _depth = _of_value("_depth")  # type: ignore[assignment]
+    _depth = _of_value("_depth")
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         from .printing import transformed_str
 
         return transformed_str(self, transforming.get())
 
-    @property
+    @property  # type: ignore[misc]
     def data(self) -> Any:
         """Refused: writes to it could not be followed.
 
@@ -539,9 +539,9 @@ def loop(function: Callable[..., Any], inputs: Sequence[Any], levels: tuple[Leve
 # ----- writing in place -----
 
 _WIDER = ("vmap: {0}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
-          "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over "
-          "{1}. Please try to use out-of-place operators instead of {0}. If said operator is being called inside the "
-          "PyTorch framework, please file a bug report instead.")
+          "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped "
+          "over {1}. Please try to use out-of-place operators instead of {0}. If said operator is being called inside "
+          "the PyTorch framework, please file a bug report instead.")
 #: what PyTorch calls an operator that it refuses to write in place; others are `aten::` and their name
 _WRITES = dict.fromkeys(
     ("sub", "mul", "div", "true_divide", "logical_and", "logical_or", "logical_xor", "clamp_min", "clamp_max", "copy",
@@ -645,6 +645,6 @@ def peeled(x: Any, level: Level) -> tuple[Any, int | None]:
     return (functions().movedim(outside, 0, place) if place else outside), place
 
 
-__all__ = ["Batch", "BatchedTensor", "Level", "absolute", "aligned", "apply_batched", "as_view", "batched", "detached", "expanded",
-           "full", "is_batched", "level_of", "levels_among", "loop", "only", "peeled", "relative", "running", "wrap",
-           "write_batched"]
+__all__ = ["Batch", "BatchedTensor", "Level", "absolute", "aligned", "apply_batched", "as_view", "batched",
+           "detached", "expanded", "full", "is_batched", "level_of", "levels_among", "loop", "only", "peeled",
+           "relative", "running", "wrap", "write_batched"]

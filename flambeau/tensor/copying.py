@@ -193,8 +193,9 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     check_writable(self, is_tracked((self, src)))
     given = src._array
-    itself = given.__class__ is a.__class__ is np.ndarray and given.shape == a.shape and given.strides == a.strides and (
-        given.dtype == a.dtype and address(given) == address(a))
+    itself = given.__class__ is a.__class__ is np.ndarray and (
+        given.shape == a.shape and given.strides == a.strides and given.dtype == a.dtype
+        and address(given) == address(a))
     if not itself:
         check_overlap(a, given)
     if given.shape != a.shape:

@@ -18,6 +18,7 @@ from ..modes import forward_mode, special, transforming, transforms
 from .apply import gradient_edge
 from .custom_node import NO_BACKWARD, FunctionCtx, FunctionNode
 from .custom_outputs import hang_outputs
+from .interception import told_custom
 from .tensor import Tensor, as_leaf
 
 _TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
@@ -103,9 +104,9 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it."""
         if transforms[0] and transforming.get() and cls.setup_context is Function.setup_context:
-            raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, "
-                               "...), it must override the setup_context staticmethod. For more details, please see "
-                               "https://pytorch.org/docs/main/notes/extending.func.html")
+            raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+                               "jacrev, ...), it must override the setup_context staticmethod. For more details, "
+                               "please see https://pytorch.org/docs/main/notes/extending.func.html")
         if special[0] and _some_batched(args):
             from .batched_functions import apply_batched_function
 
@@ -139,7 +140,7 @@ def recorded(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     node.seq = next_number()
     node._positions = tuple(i for i, _ in tensors)
     node._n_args = len(args)
-    node._input_metas = tuple((x._array.shape, x._array.dtype) for _, x in tensors)
+    node._input_metas = tuple((x._array.shape, None if x._grad_type is None else x._array.dtype) for _, x in tensors)
     if Anomaly.enabled and executable:
         remember(node)
     plain = args
@@ -164,6 +165,8 @@ def recorded(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
         for level in levels:
             push_tangents(cls, node, level, args, plain, outputs)
+    if special[0] and executable:
+        told_custom(node, args, outputs)
     return outputs[0] if single else tuple(outputs)
 
 

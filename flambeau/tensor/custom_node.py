@@ -76,7 +76,7 @@ class FunctionNode(Node, FunctionCtx):
     _live: list[bool]  # which outputs have a gradient
     _n_args: int
     _positions: tuple[int, ...]  # of the tensors among the arguments
-    _input_metas: tuple[tuple[tuple[int, ...], np.dtype], ...]
+    _input_metas: tuple[tuple[tuple[int, ...], np.dtype | None], ...]  # dtype None: gradients may have any
 
     def name(self) -> str:
         return type(self).__name__
@@ -169,7 +169,9 @@ class FunctionNode(Node, FunctionCtx):
                     x._counter = [0]
                 saved.append(("out", x._array, x._counter, x._counter[0], numbers[id(x)]))
             else:
-                saved.append(("tensor", x, None, 0 if x._counter is None else x._counter[0], 0))
+                version = 0 if x._counter is None else x._counter[0]
+                bool(version)  # an inference tensor's says that it cannot be saved
+                saved.append(("tensor", x, None, version, 0))
         self._saved = tuple(saved)
         self.to_save = ()
 
@@ -215,12 +217,15 @@ class FunctionNode(Node, FunctionCtx):
             g = found[position]
             if g is not None and not isinstance(g, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
-            if g is None or edge is None:
+            if g is None:
                 results.append(None)
+                continue
+            if edge is None:  # nobody wants it, but the node's hooks are shown it
+                results.append(g if tensors else g._array)
                 continue
             if g._array.shape != shape:
                 g = self._reduced(g, shape, len(results))
-            if g._array.dtype != dtype:
+            if dtype is not None and g._array.dtype != dtype:
                 if g._array.dtype.kind == "c" and dtype.kind != "c":
                     g = layer.functions.real(g)
                 from ..dtypes import of

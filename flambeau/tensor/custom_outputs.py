@@ -96,10 +96,10 @@ def _written(node: FunctionNode, x: Tensor, number: int, live: bool, count: int)
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     if x._base is not None and count > 1:
         raise RuntimeError(_DIRTY_VIEW)
+    x._grad = None
     check_writable(x, True)
     rebase(x, node)
     x._output_nr = number
-    x._grad = None
     return x
 
 

@@ -94,8 +94,6 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
                     edge = edge()
                 if edge is None:
                     edge = gradient_edge(input)
-                    if edge is None:  # its base alone requires grad
-                        return general(input)
             elif input._base is not None:
                 edge = gradient_edge(input)
             node.edge0 = edge

@@ -16,8 +16,8 @@ from numpy import ndarray
 
 from ..autograd.modes import enable_grad, grad_mode
 from ..autograd.node import OpNode, layer
-from ..modes import forward_mode as forward_enabled
 from ..backends.numpy.memory import address, owner, strided
+from ..modes import forward_mode as forward_enabled
 from ..modes import inference, special, transforming
 from ..ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
 from .apply import apply
@@ -390,12 +390,12 @@ def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
         if x._array.dtype.kind not in "fcV":
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
     if tensor._array.shape != tangent._array.shape:
-        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, "
-                           f"this is not supported. Tensor is of size {list(tensor._array.shape)} while the given forward "
-                           f"gradient is of size {list(tangent._array.shape)}.")
+        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original "
+                           f"Tensor, this is not supported. Tensor is of size {list(tensor._array.shape)} while the "
+                           f"given forward gradient is of size {list(tangent._array.shape)}.")
     if tangent_of(tensor, level) is not None:
-        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
-                           f"{_shown(level)} is not supported.")
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
+                           f"level {_shown(level)} is not supported.")
     if tangent_of(tangent, level) is not None:
         raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level"
                            f"{_shown(level)} is not supported.")
@@ -404,7 +404,7 @@ def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
 
         inner = layer.functions.view_as(tensor._value, tensor._value)
         set_tangent(inner, relative(tangent, tensor), level)
-        return batched(inner, tensor._levels)  # type: ignore[no-any-return]
+        return batched(inner, tensor._levels)
     out = layer.functions.view_as(tensor, tensor)
     set_tangent(out, _laid_as(tangent, tensor._array), level)
     return out
@@ -425,12 +425,12 @@ def _laid_as(tangent: Tensor, primal: ndarray) -> Tensor:
                                                                                    strict=True))
     if dense and whole.nbytes <= owner(a).nbytes:
         return tangent
-    if primal.size and (0 in primal.strides or not primal.flags.forc and whole.nbytes < primal.nbytes):
+    if primal.size and (0 in primal.strides or (not primal.flags.forc and whole.nbytes < primal.nbytes)):
         return tangent
     memory = np.zeros(whole.nbytes // primal.itemsize, primal.dtype)
     steps = tuple(s // primal.itemsize for s in primal.strides)
     laid: Tensor = wrap(strided(memory, primal.shape, steps, (address(primal) - address(whole)) // primal.itemsize))
-    return laid.copy_(tangent)  # type: ignore[no-any-return]
+    return laid.copy_(tangent)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

@@ -168,13 +168,13 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
         indices.append(index)
         dim += 1
 
-    for obj in key:
+    for place, obj in enumerate(key):
         kind = obj.__class__
         if kind is bool or kind is np.bool_:
             found = unsqueeze(found, dim)
             put(wrap(np.zeros(1 if obj else 0, np.int64)))
         elif kind is int:
-            found = _selected_at(x, found, dim, obj, key)
+            found = _selected_at(found, dim, obj, place)
         elif kind is slice:
             found = _sliced(found, dim, obj)
             dim += 1
@@ -236,15 +236,10 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
     return found, indices
 
 
-def _selected_at(x: Tensor, found: Tensor, dim: int, index: int, key: tuple[Any, ...]) -> Tensor:
-    """`_selected`, whose error names the dimension that the user counts."""
+def _selected_at(found: Tensor, dim: int, index: int, place: int) -> Tensor:
+    """`_selected`, whose error names the place in the key, as the user counts."""
     size = found._array.shape[dim]
     if not -size <= index < size:
-        place = 0
-        for obj in key:
-            if obj is index:
-                break
-            place += 1
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
     return _selected(found, dim, index)
 

@@ -49,7 +49,7 @@ def check_writable(x: Tensor, tracked: bool) -> None:
                 refuse_view(x)
             if x._requires_grad and base._node is None:
                 raise RuntimeError(_VIEW_OF_LEAF)
-        elif x._requires_grad and x._node is None:
+        if x._requires_grad and not x._has_node():
             raise RuntimeError(_LEAF)
     if special[0]:
         about_to_write(x)
@@ -63,14 +63,14 @@ def is_tracked(inputs: Sequence[Any]) -> bool:
 _CREATED = {
     "multi": " This view is the output of a function that returns multiple views. Such functions do not allow the "
              "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
-    "custom": " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
-              "logic to handle view+inplace would override the custom backward associated with the custom Function, "
-              "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
-              "the custom Function.",
+    "custom": " This view was created inside a custom Function (or because an input was returned as-is) and the "
+              "autograd logic to handle view+inplace would override the custom backward associated with the custom "
+              "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+              "output of the custom Function.",
 } | {
-    mode: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-          f"both the view and the inplace either both inside the {mode} block (if you don't want the inplace to be "
-          "tracked) or both outside (if you want the inplace to be tracked)."
+    mode: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+          f"moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace to "
+          "be tracked) or both outside (if you want the inplace to be tracked)."
     for mode in ("no_grad", "inference_mode")
 }
 
@@ -211,11 +211,12 @@ def refuse_captured(op: Op, target: Tensor) -> None:
     for depth, frame in enumerate(transforming.get(), 1):
         if frame.kind in ("grad", "jvp") and any(x._depth < depth and id(x) not in frame.inputs for x in written):
             name = op.name.strip("_").replace("fill_number", "fill") + "_"
-            overload = {"fill_": ".Scalar"}.get(name, ".Tensor" if op.kind == ELEMENTWISE and len(op.inputs) == 2 else "")
+            of_two = op.kind == ELEMENTWISE and len(op.inputs) == 2
+            overload = ".Scalar" if name == "fill_" else ".Tensor" if of_two else ""
             raise RuntimeError(
                 "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
-                f"operation (aten::{name}{overload}) that would mutate a captured Tensor. This is not supported; please "
-                "rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs.")
+                f"operation (aten::{name}{overload}) that would mutate a captured Tensor. This is not supported; "
+                "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs.")
 
 
 def _some_batched(inputs: list[Any]) -> bool:
@@ -358,4 +359,5 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["check_apart", "check_overlap", "check_writable", "fast_binary", "is_tracked", "overwrite", "rebase", "refuse_view", "write"]
+__all__ = ["check_apart", "check_overlap", "check_writable", "fast_binary", "is_tracked", "overwrite",
+           "rebase", "refuse_view", "write"]

@@ -24,6 +24,9 @@ class Interceptor:
     def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
         """Take note of an operator that was applied and its results."""
 
+    def tell_custom(self, node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Take note of a user's Function that was applied and recorded, and its results."""
+
     def __enter__(self) -> Any:
         _stack.set((*_stack.get(), self))
         special[0] += 1
@@ -63,4 +66,15 @@ def told(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[A
             _stack.reset(token)
 
 
-__all__ = ["Interceptor", "answered", "told"]
+def told_custom(node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Tell the interceptors of a user's Function that was applied and recorded."""
+    stack = _stack.get()
+    for i in range(len(stack) - 1, -1, -1):
+        token = _stack.set(stack[:i])
+        try:
+            stack[i].tell_custom(node, inputs, outs)
+        finally:
+            _stack.reset(token)
+
+
+__all__ = ["Interceptor", "answered", "told", "told_custom"]

@@ -52,7 +52,7 @@ def detach(self: Tensor) -> Tensor:
     if special[0] and self._array.__class__ is not np.ndarray:
         from .batching import detached
 
-        return detached(self)
+        return detached(self)  # type: ignore[arg-type]
     out: Tensor = wrap(self._array)
     if self._counter is None:
         self._counter = [0]

@@ -17,7 +17,7 @@ import numpy as np
 from .. import config, dtypes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 _HOME = __name__.partition(".")[0]
 

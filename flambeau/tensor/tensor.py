@@ -50,8 +50,8 @@ class _NeverSaved:
 
     def __bool__(self) -> bool:
         raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-                           "inference mode in computation tracked by autograd. To work around this, you can make a clone "
-                           "to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+                           "inference mode in computation tracked by autograd. To work around this, you can make a "
+                           "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
                            "`torch.inference_mode()`.")
 
     def __add__(self, more: int) -> _NeverSaved:
@@ -106,6 +106,7 @@ class Tensor:
     _tangents: dict[int, Tensor] | None = None
     _inference: bool = False
     _depth: int = 0  # in how many transforms it was made
+    _grad_type: Any = ()  # the dtype its gradient must have: (), its own; None, any
     _retains: Any = None
 
     __array_priority__ = 1000  # ndarray * tensor is a tensor's business
@@ -251,10 +252,11 @@ class Tensor:
                             f"{type(value).__name__}")
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if value._array.dtype != self._array.dtype:
+        wanted = self.dtype if self._grad_type == () else self._grad_type
+        if wanted is not None and value.dtype is not wanted:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{dtypes.C_NAMES[value.dtype.name]}' to a tensor with "
-                f"grad_dtype '{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to "
+                f"grad_dtype '{wanted.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to "
                 "the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
                 "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
                 "break downstream systems that assume they match.")

@@ -32,7 +32,8 @@ def plan_keeping(key: str, *names: str) -> tuple[Op, Plan]:
     return op, plan
 
 
-def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: Plan, consts: tuple[Any, ...], source: Tensor) -> None:
+def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: Plan, consts: tuple[Any, ...],
+         source: Tensor) -> None:
     """Make the node of one step from `edge` and hang it on the result.
 
     Args:
@@ -99,7 +100,7 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
         if source._inference:  # shown by `detach` outside inference mode
             out._base, out._creation, out._inference, out._counter = None, None, True, INFERENCE
             return out
-        out._requires_grad = out._base._requires_grad  # type: ignore[union-attr]
+        out._requires_grad = out._base._requires_grad
         follow(out, counter)
         return out
 

@@ -65,7 +65,7 @@ class Geometry:
         return memory, base, view
 
     def positions(self) -> np.ndarray:
-        """The view's elements as positions in the flattened base; -1 where they are none of the base's. Shape: the view's."""
+        """The view's elements, in its shape, as positions in the flattened base; -1 where they are none of it."""
         if self.dtype != self.base_dtype:
             raise NotImplementedError("a view of another dtype")
         if 0 in self.shape:
@@ -110,7 +110,7 @@ class Geometry:
         return 0 not in self.shape and any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True))
 
     def take(self, whole: np.ndarray) -> np.ndarray:
-        """A copy of the view's elements of a row-major array shaped as the base; 0 where they are none of the base's."""
+        """A copy of the view's elements of a row-major array shaped as the base; 0 where they are none of it."""
         part = self.window(whole)
         if part is not None:
             return np.array(part, order="C", copy=True)
@@ -129,7 +129,7 @@ class Geometry:
             return
         positions = self.positions()
         inside = positions >= 0
-        whole.reshape(-1)[positions[inside]] = np.broadcast_to(values, positions.shape)[inside]  # type: ignore[arg-type]
+        whole.reshape(-1)[positions[inside]] = np.broadcast_to(np.asarray(values), positions.shape)[inside]
 
     def embed(self, values: np.ndarray) -> np.ndarray:
         """Zeros shaped as the base, with the values added at the view's elements.
@@ -144,7 +144,7 @@ class Geometry:
             return whole
         if 0 in self.shape or not whole.size:
             return whole
-        memory, base, view = self._memory(values.dtype)
+        memory, base, _ = self._memory(values.dtype)
         places, of_base, of_view = self._memory(np.int64)
         places[...] = np.arange(places.size)
         np.add.at(memory, of_view, values)
@@ -291,8 +291,8 @@ class CopySlices(Node):
 
     def _check_distinct(self) -> None:
         if self.geometry.is_expanded():
-            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                               "memory location. Please clone() the tensor before performing the operation.")
+            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a "
+                               "single memory location. Please clone() the tensor before performing the operation.")
 
     def _through_parts(self, cotangents: Any, tensors: bool) -> Any:
         """A view of real parts of a complex base, or complex numbers made of a real one: the same, on the parts."""

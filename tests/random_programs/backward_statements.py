@@ -25,7 +25,8 @@ def _backward(w: Writer) -> str:
     options = w.choose("", "", "", "retain_graph=True", "retain_graph=True", "create_graph=True")
     if w.chance(0.25):
         x = _differentiable(w)
-        options = ", ".join(filter(None, [f"torch.ones_like({x})" if w.chance(0.6) else f"{x}.detach().clone()", options]))
+        given = f"torch.ones_like({x})" if w.chance(0.6) else f"{x}.detach().clone()"
+        options = ", ".join(filter(None, [given, options]))
         return f"{x}.backward({options})"
     if w.chance(0.2):
         inputs = ", ".join(_differentiable(w) for _ in range(w.choose(1, 2)))
@@ -64,7 +65,8 @@ def _grad(w: Writer) -> str:
 def _tensor_hook(w: Writer) -> str:
     x = _differentiable(w)
     h = w.handle()
-    action = w.choose(f"note('{h}', g)", f"note('{h}', g)", f"note('{h}', g)", "g * 2", "g * 0.5", "fail(g)", "g.sum()", "3",
+    noted = f"note('{h}', g)"
+    action = w.choose(noted, noted, noted, "g * 2", "g * 0.5", "fail(g)", "g.sum()", "3",
                       "g.clone()", f"{x}.register_hook(lambda g: note('{h} later', g)) and None", f"{h}.remove()",
                       "g.requires_grad and None")
     return f"{h} = safe({x}).register_hook(lambda g: {action})"
@@ -74,7 +76,8 @@ def _tensor_hook(w: Writer) -> str:
 def _post_accumulate_hook(w: Writer) -> str:
     x = _differentiable(w)
     h = w.handle()
-    action = w.choose(f"note('{h}', t, t.grad)", f"note('{h}', t, t.grad)", "setattr(t, 'grad', None)", "fail(t)", "t.grad.mul_(2)")
+    noted = f"note('{h}', t, t.grad)"
+    action = w.choose(noted, noted, "setattr(t, 'grad', None)", "fail(t)", "t.grad.mul_(2)")
     return f"{h} = safe({x}).register_post_accumulate_grad_hook(lambda t: {action})"
 
 
@@ -84,9 +87,11 @@ def _node_hook(w: Writer) -> str:
     h = w.handle()
     node = f"{x}.grad_fn" if w.chance(0.8) else f"{x}.grad_fn.next_functions[0][0]"
     if w.chance(0.5):
-        action = w.choose(f"note('{h}', a, b)", f"note('{h}', a, b)", "fail(a)", "tuple(None if v is None else v * 2 for v in a)")
+        noted = f"note('{h}', a, b)"
+        action = w.choose(noted, noted, "fail(a)", "tuple(None if v is None else v * 2 for v in a)")
         return f"{h} = {node}.register_hook(lambda a, b: {action})"
-    action = w.choose(f"note('{h}', b)", f"note('{h}', b)", "fail(b)", "tuple(None if v is None else v * 2 for v in b)")
+    noted = f"note('{h}', b)"
+    action = w.choose(noted, noted, "fail(b)", "tuple(None if v is None else v * 2 for v in b)")
     return f"{h} = {node}.register_prehook(lambda b: {action})"
 
 
@@ -115,8 +120,9 @@ def _requires_grad(w: Writer) -> str:
 @statement(3)
 def _gradient_changed(w: Writer) -> str:
     x = w.floating(lambda t: t.requires_grad and t._base is None) if w.chance(0.5) else w.floating()
-    return str(w.choose(f"{x}.grad = None", f"{x}.grad.zero_()", f"{x}.grad = torch.ones_like({x})", f"{w.fresh()} = {x}.grad",
-                        f"{x}.grad.mul_(0.5)", f"{x}.grad.detach_()", f"{x}.grad = {w.floating()}", f"{w.fresh()} = {x}.grad * 2"))
+    return str(w.choose(
+        f"{x}.grad = None", f"{x}.grad.zero_()", f"{x}.grad = torch.ones_like({x})", f"{w.fresh()} = {x}.grad",
+        f"{x}.grad.mul_(0.5)", f"{x}.grad.detach_()", f"{x}.grad = {w.floating()}", f"{w.fresh()} = {x}.grad * 2"))
 
 
 @statement(1)

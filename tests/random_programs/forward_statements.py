@@ -10,7 +10,7 @@ _UNARY = ("torch.tanh({})", "torch.sin({})", "torch.cos({})", "torch.sigmoid({})
           "torch.ones_like({})", "{}.type(torch.complex128)")
 _REAL = ("torch.relu({})", "{}.abs()", "torch.log1p({} * {})", "torch.sqrt({} * {} + 1)", "torch.erf({})",
          "{}.clamp(-0.51, 0.73)", "torch.nn.functional.softplus({})", "{}.to(torch.float64)", "{}.double()",
-         "{} > 0.123", "torch.where({} > 0.123, {}, -{})", "torch.nn.functional.gelu({})", "torch.complex({}, {} * 2)",
+         "{} > 0.123", "torch.where({} > 0.123, {}, -{})", "torch.nn.functional.gelu({})", "{} * (0.5 + 2j)",
          "{}.floor()", "torch.nn.functional.leaky_relu({})", "{}.sign()", "torch.atan2({}, {} * {} + 1)",
          "{}.to(torch.int64)", "torch.hypot({}, {} + 1)")
 _NARROWER = ("{}.float()", "{}.half()", "{}.to(torch.float32)")
@@ -20,7 +20,8 @@ _BINARY = ("{} + {}", "{} - {}", "{} * {}", "{} * {}", "torch.add({}, {}, alpha=
            "torch.addcmul({}, {}, {}, value=0.5)")
 _REAL_BINARY = ("torch.maximum({}, {})", "torch.where({} > {}, {}, {})", "torch.nn.functional.mse_loss({}, {})",
                 "{} == {}", "torch.fmin({}, {})", "torch.atan2({}, {} * {} + 1)")
-_REDUCED = ("{}.sum()", "{}.mean()", "{}.sum({dim})", "{}.sum({dim}, keepdim=True)", "{}.mean({dim})", "{}.cumsum({dim})",
+_REDUCED = ("{}.sum()", "{}.mean()", "{}.sum({dim})", "{}.sum({dim}, keepdim=True)", "{}.mean({dim})",
+            "{}.cumsum({dim})",
             "{}.prod()", "{}.flip({dim})", "{}.roll(1)", "torch.cat([{}, {}], {dim})", "torch.stack([{}, {}])")
 _REAL_REDUCED = ("torch.softmax({}, {dim})", "{}.logsumexp({dim})", "{}.amax({dim})", "{}.var()", "{}.std({dim})",
                  "{}.norm()", "torch.log_softmax({}, {dim})", "{}.amin()")
@@ -81,6 +82,10 @@ def _binary(w: Writer) -> str:
     y = w.beside(x) if w.chance(0.97) else w.pick(lambda t: not t.is_inference())
     real = w.value(x).is_floating_point() and w.value(y).is_floating_point()
     text = w.choose(*(_BINARY + _REAL_BINARY if real else _BINARY))
+    a, b = w.value(x), w.value(y)
+    if ("lerp" in text and a.dtype != b.dtype) or (not real and 2 in (a.dtype.itemsize, b.dtype.itemsize)) or (
+            (a.is_inference() or b.is_inference()) and (a._base is not None or b._base is not None)):
+        raise Unfit
     if x != y and not (w.value(x).is_contiguous() and w.value(y).is_contiguous()):  # whose layout wins is not said
         return f"{w.fresh()} = " + _alternating(text, f"{x}.contiguous()", f"{y}.contiguous()")
     return f"{w.fresh()} = " + _alternating(text, x, y)
@@ -99,15 +104,19 @@ def _reduced(w: Writer) -> str:
     x = w.floating(lambda t: not t.is_inference())
     t = w.value(x)
     options = _REDUCED if t.is_complex() else _REDUCED + _REAL_REDUCED
-    return f"{w.fresh()} = " + w.choose(*options).replace("{}", x).replace("{dim}", str(w.dim(t, 0.0 if t._base is not None else 0.01)))
+    if not t.ndim or not t.numel():
+        options = tuple(text for text in options if "cat" not in text and "amin" not in text)
+    name, text = w.fresh(), w.choose(*options)
+    dim = w.dim(t, 0.0 if t._base is not None else 0.01)
+    return f"{name} = " + text.replace("{}", x).replace("{dim}", str(dim))
 
 
 @statement(1.5)
 def _ordered(w: Writer) -> str:
     x = w.real(lambda t: t.ndim > 0 and t.numel() > 0 and t._base is None)
     dim = w.dim(w.value(x), 0)
-    return f"{w.fresh()}, {w.fresh()} = " + w.choose(f"{x}.max({dim})", f"{x}.sort({dim})", f"torch.topk({x}, 1, {dim})",
-                                                     f"torch.aminmax({x})")
+    return f"{w.fresh()}, {w.fresh()} = " + w.choose(
+        f"{x}.max({dim})", f"{x}.sort({dim})", f"torch.topk({x}, 1, {dim})", f"torch.aminmax({x})")
 
 
 @statement(4)
@@ -167,7 +176,10 @@ def _custom(w: Writer) -> str:
         y = w.floating(lambda t: t.shape == shape and t._base is None and t.is_leaf and t.is_contiguous())
         return f"{w.fresh()}, {w.fresh()}, {w.fresh()} = {kind}.apply({x}, {y})"
     if kind == "DoubledAndMore":
-        return f"{w.fresh()}, {w.fresh()} = {kind}.apply({x}, {w.floating()})"
+        y = w.floating(w.apart(x))
+        if x == y:
+            raise Unfit  # a node that leads to itself: PyTorch crashes
+        return f"{w.fresh()}, {w.fresh()} = {kind}.apply({x}, {y})"
     if kind == "Scaled":
         shape, dtype = w.value(x).shape, w.value(x).dtype
         if not w.value(x).is_contiguous():
@@ -184,7 +196,8 @@ def _custom(w: Writer) -> str:
 @statement(1.5)
 def _rebound(w: Writer) -> str:
     x = w.floating()
-    return f"{x} = " + w.choose(f"{x} * {w.number()}", f"torch.tanh({x})", f"{x}.detach().requires_grad_()", f"{x} + {w.beside(x)}")
+    return f"{x} = " + w.choose(
+        f"{x} * {w.number()}", f"torch.tanh({x})", f"{x}.detach().requires_grad_()", f"{x} + {w.beside(x)}")
 
 
 @statement(1)

@@ -6,12 +6,15 @@ from .view_statements import basic_key, view_of
 from .writing import Unfit, Writer, statement
 
 _UNARY = ("{}.mul_({n})", "{}.add_({n})", "{}.sub_({n})", "{}.div_(2)", "{}.fill_({n})", "{}.zero_()", "{}.sin_()",
-          "{}.tanh_()", "{}.neg_()", "{} *= {n}", "{} += {n}", "{}.cos_()", "{}.sigmoid_()", "{}.square_()", "{} -= {n}",
+          "{}.tanh_()", "{}.neg_()", "{} *= {n}", "{} += {n}", "{}.cos_()", "{}.sigmoid_()", "{}.square_()",
+          "{} -= {n}",
           "{}.pow_(2)")
 _REAL = ("{}.relu_()", "{}.clamp_(-0.51, 0.73)", "{}.abs_()", "{}.exp_()", "torch.nn.functional.relu_({})",
-         "torch.nn.functional.hardtanh({}, -0.4, 0.6, True)", "{}.erf_()", "{}.masked_fill_({}.detach().abs() > 0.4, {n})",
+         "torch.nn.functional.hardtanh({}, -0.4, 0.6, True)", "{}.erf_()",
+         "{}.masked_fill_({}.detach().abs() > 0.4, {n})",
          "{}.clamp_min_(-0.3)", "{}.copysign_(1.0)")
-_BINARY = ("{}.mul_({y})", "{}.add_({y})", "{}.copy_({y})", "{}.sub_({y}, alpha=2)", "{} *= {y}", "{} += {y}", "{} -= {y}",
+_BINARY = ("{}.mul_({y})", "{}.add_({y})", "{}.copy_({y})", "{}.sub_({y}, alpha=2)", "{} *= {y}", "{} += {y}",
+           "{} -= {y}",
            "{}.lerp_({y}, 0.5)", "{}.addcmul_({y}, {y})", "{}.mul_({y}).add_({y})", "{}[...] = {y}")
 
 
@@ -47,8 +50,10 @@ def _through_a_view(w: Writer) -> str:
     text = view_of(w, x)
     if "unfold" in text or "as_strided" in text:
         raise Unfit  # elements may overlap
+    is_apart = w.apart(x)
     n = w.number()
-    return text + w.choose(f".mul_({n})", f".add_({n})", ".zero_()", f".fill_({n})", ".sin_()", f".copy_({w.pick(w.apart(x))})")
+    y = w.pick(lambda t: is_apart(t) and t._base is None)
+    return text + w.choose(f".mul_({n})", f".add_({n})", ".zero_()", f".fill_({n})", ".sin_()", f".copy_({y})")
 
 
 @statement(9)
@@ -69,7 +74,8 @@ def _assigned_at_indices(w: Writer) -> str:
     is_apart = w.apart(x)
     same = w.floating(lambda s: s.dtype == t.dtype and is_apart(s) and s is not t)
     alike = w.floating(lambda s: s.dtype == t.dtype and s.ndim == t.ndim and is_apart(s) and s is not t)
-    key = w.choose(f"torch.tensor({places})", str(places), f"{x}.detach().abs() > 0.3", "True", "torch.tensor([0]), ...")
+    key = w.choose(f"torch.tensor({places})", str(places), f"{x}.detach().abs() > 0.3", "True",
+                   "torch.tensor([0]), ...")
     value = w.choose(str(w.number()), f"{same} * 1", f"{same}.detach()")
     dim = w.random.randrange(t.ndim)
     index = f"torch.zeros({(1,) * t.ndim}, dtype=torch.int64)"
@@ -78,7 +84,8 @@ def _assigned_at_indices(w: Writer) -> str:
         f"{x}.index_put_((torch.tensor({places}),), {same} * 0.5{w.choose('', ', accumulate=True')})",
         f"{x}.scatter_({dim}, {index}, {w.number()})", f"{x}.scatter_add_({dim}, {index}, {alike}.detach())",
         f"{x}.index_fill_({dim}, torch.tensor([0]), {w.number()})", f"{x}.scatter_({dim}, {index}, {alike}.detach())",
-        f"{x}.index_add_({dim}, torch.tensor([0]), ({x}.detach() * 0.5).narrow({dim}, 0, 1))", f"{x}.masked_fill_({x}.detach().abs() > 0.3, {w.number()})",
+        f"{x}.index_add_({dim}, torch.tensor([0]), ({x}.detach() * 0.5).narrow({dim}, 0, 1))",
+        f"{x}.masked_fill_({x}.detach().abs() > 0.3, {w.number()})",
         f"{x}.index_copy_({dim}, torch.tensor([0]), {same}.clone())",
         f"{x}.masked_scatter_({x}.detach().abs() > 0.3, {x}.detach() * 0.5)"))
 
@@ -119,4 +126,5 @@ def _data_replaced(w: Writer) -> str:
 @statement(1.5)
 def _unrecorded(w: Writer) -> str:
     x = w.writable()
-    return f"with torch.no_grad():\n    {x}.{w.choose(f'mul_({w.number()})', f'add_({w.number()})', 'zero_()', 'sin_()')}"
+    write = w.choose(f"mul_({w.number()})", f"add_({w.number()})", "zero_()", "sin_()")
+    return f"with torch.no_grad():\n    {x}.{write}"

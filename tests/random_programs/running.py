@@ -8,22 +8,25 @@ import warnings
 import weakref
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from .looking import kept, look_at
 from .prelude import PRELUDE
 
 # what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
 _OF_THE_MACHINE = (re.compile(r"(?<=0x)[0-9a-f]+"), re.compile(r" \(Triggered internally at [^)]*\)"))
-_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+_VERSIONS = re.compile(r"(, which is output \d+ of [\w:]+,)? is at version (\d+); expected version (\d+)")
 
 
 def plain(text: object) -> str:
-    """A message without addresses, lines of source code, and with how many versions apart two are."""
+    """A message without addresses and lines of source code, and with how many versions apart two are.
+
+    Which operator made what was written to depends, for views, on how long PyTorch's nodes live.
+    """
     said = str(text).replace("flambeau.", "torch.")
     for pattern in _OF_THE_MACHINE:
         said = pattern.sub("", said)
-    return _VERSIONS.sub(lambda found: f"is {int(found[1]) - int(found[2])} versions late", said)
+    return _VERSIONS.sub(lambda found: f" is {int(found[2]) - int(found[3])} versions late", said)
 
 
 @dataclass
@@ -41,7 +44,7 @@ class Step:
 class _Prelude:
     """The prelude's classes in one library: made once, noting for the session that is at work."""
 
-    made: dict[str, dict[str, Any]] = {}
+    made: ClassVar[dict[str, dict[str, Any]]] = {}
     at_work: Session | None = None
 
     @classmethod
@@ -91,7 +94,8 @@ class Session:
         if began:
             self.recorded.append((began, self._birth_number()))
         self._note_births()
-        step.warned = [f"{w.category.__name__}: {plain(w.message)}" for w in caught]
+        step.warned = [f"{w.category.__name__}: {plain(w.message)}" for w in caught
+                       if "gradient layout contract" not in str(w.message)]  # advice on PyTorch's own speed
         return step
 
     def tensors(self) -> dict[str, Any]:
@@ -111,7 +115,7 @@ class Session:
             return int((library.ones(1, requires_grad=True) * 1).grad_fn._sequence_nr())
 
     def _note_births(self) -> None:
-        """Note the versions that tensors are born with: how often a gradient was written to while made is nobody's business."""
+        """Note the versions that tensors are born with: how often a gradient was written to while made does not matter."""
         for name, x in self.tensors().items():
             known = self.births.get(name)
             if (known is None or known[0]() is not x) and not x.is_inference():
@@ -123,7 +127,8 @@ class Session:
     # ----- what programs may call -----
 
     def _look(self) -> None:
-        self.step.seen = look_at(self.tensors(), self.recorded, {name: version for name, (_, version) in self.births.items()})
+        births = {name: version for name, (_, version) in self.births.items()}
+        self.step.seen = look_at(self.tensors(), self.recorded, births)
 
     def _enter(self, mode: Any) -> None:
         mode.__enter__()

@@ -34,7 +34,7 @@ def view_of(w: Writer, x: str) -> str:
     """An expression that gives a view of a tensor."""
     t = w.value(x)
     n = t.ndim
-    dim = w.dim(t)
+    dim = w.dim(t, 0.01 if t._base is None else 0.0)
     options = [f"{x}.detach()", f"{x}.unsqueeze({dim})", f"{x}.squeeze()", f"{x}.reshape(-1)", f"{x}.view(-1)",
                f"{x}.view({x}.shape)", f"{x}.expand({', '.join(['2', *map(str, t.shape)])})", f"{x}.flatten()",
                f"{x}.expand_as({x})", f"{x}.view_as({x})", f"{x}[...]", f"{x}[None]"]
@@ -51,19 +51,20 @@ def view_of(w: Writer, x: str) -> str:
             offset = w.choose(None, 0, 1)
             last = sum((s - 1) * n for s, n in zip(sizes, step, strict=True)) + (
                 t.storage_offset() if offset is None else offset)
-            if last < t.untyped_storage().nbytes() // t.itemsize:
+            if last <= t.storage_offset() + sum((s - 1) * n for s, n in zip(t.shape, t.stride(), strict=True)):
                 options.append(f"{x}.as_strided({sizes}, {step}{'' if offset is None else f', {offset}'})")
     if n >= 2:
         a, b = w.random.sample(range(n), 2)
         order = w.random.sample(range(n), n)
-        options += [f"{x}.transpose({a}, {b})", f"{x}.transpose({a}, {b})", f"{x}.permute({order})", f"{x}.mT", f"{x}.mT" if t.is_complex() else f"{x}.mH",
+        options += [f"{x}.transpose({a}, {b})", f"{x}.transpose({a}, {b})", f"{x}.permute({order})",
+                    f"{x}.mT", f"{x}.mT" if t.is_complex() else f"{x}.mH",
                     f"{x}.diagonal({w.choose(0, 0, 1, -1)})", f"{x}.flatten({n - 2})", f"{x}.view({t.shape[-1]}, -1)",
                     f"{x}.reshape({t.shape[-1]}, -1)", f"{x}.swapaxes({a}, {b})"]
         if n == 2:
             options += [f"{x}.t()", f"{x}.T"]
     if t.is_complex():
         options += [f"{x}.real", f"{x}.imag", f"torch.view_as_real({x})"] * 2
-    elif t.is_floating_point() and t.dtype.itemsize > 2 and n and t.shape[-1] == 2:
+    elif t.is_floating_point() and t.dtype.itemsize > 2 and n and t.shape[-1] == 2 and t.stride(-1) == 1:
         options += [f"torch.view_as_complex({x})"] * 3
     return str(w.choose(*options))
 

@@ -18,6 +18,7 @@ Statement = Callable[["Writer"], str]
 #: how statements are written, and how often each is chosen
 STATEMENTS: list[tuple[Statement, float]] = []
 
+_OF_GRAD_MODE = ("backward(", "autograd.grad(", ".data =", "requires_grad", "copy.")
 _LARGEST = 30.0
 _MOST_TENSORS = 14
 
@@ -88,7 +89,7 @@ class Writer:
         return self.pick(lambda t: t.is_floating_point() and fits(t))
 
     def writable(self, fits: Callable[[Any], bool] = lambda t: True) -> str:
-        """The name of a tensor whose elements do not partly overlap: what a write to such ones does depends on the order."""
+        """The name of a tensor whose elements do not partly overlap: what a write to such ones does is not defined."""
         return self.floating(lambda t: not _interleaved(t) and fits(t))
 
     def beside(self, name: str) -> str:
@@ -98,10 +99,10 @@ class Writer:
                                            for a, b in zip(reversed(t.shape), reversed(shape), strict=False)))
 
     def apart(self, name: str) -> Callable[[Any], bool]:
-        """Whether a tensor shares no memory with another, but maybe is it: what overlapping copies do is not defined."""
+        """Whether a tensor shares no memory with another, but maybe is it: what overlapping copies do is not said."""
         target = self.value(name)
         memory = target.untyped_storage().data_ptr()
-        return lambda t: t is target or t.untyped_storage().data_ptr() != memory
+        return lambda t: (t is target and t.numel() > 1) or t.untyped_storage().data_ptr() != memory
 
     def into(self, name: str) -> str:
         """The name of a tensor, apart in memory, that another's shape can take in."""
@@ -127,8 +128,8 @@ class Writer:
         return self.random.randrange(-t.ndim, t.ndim)
 
     def shape(self) -> tuple[int, ...]:
-        return self.choose((), (1,), (2,), (3,), (3,), (4,), (6,), (2, 3), (2, 3), (3, 2), (1, 3), (3, 1), (2, 2), (3, 3),
-                           (4, 3), (0,), (0, 3), (2, 2, 2), (2, 1, 3), (2, 3, 2))
+        return self.choose((), (1,), (2,), (3,), (3,), (4,), (6,), (2, 3), (2, 3), (3, 2), (1, 3), (3, 1), (2, 2),
+                           (3, 3), (4, 3), (0,), (0, 3), (2, 2, 2), (2, 1, 3), (2, 3, 2))
 
     def literal(self, shape: tuple[int, ...], make: Callable[[], Any]) -> str:
         """Nested lists of numbers of a shape."""
@@ -192,7 +193,7 @@ def written(seed: int, library: ModuleType) -> tuple[list[str], list[Step]]:
             except Unfit:
                 continue
             # what is made there, gradients too, are inference tensors in PyTorch
-            backward = any(word in text for word in ("backward(", "autograd.grad(", ".data =", "requires_grad", "copy."))
+            backward = any(word in text for word in _OF_GRAD_MODE)
             keeps = any(word in text for word in ("queeze_(", ".t_(", "transpose_("))  # whose history must follow
             if backward and library.is_inference_mode_enabled():
                 continue
@@ -218,7 +219,8 @@ def _leaf(w: Writer) -> str:
 
 def _mode_name(w: Writer) -> str:
     if w.session.library.is_inference_mode_enabled():
-        return w.choose("torch.no_grad()", "torch.enable_grad()", "torch.set_grad_enabled(True)", "torch.inference_mode()")
+        return w.choose("torch.no_grad()", "torch.enable_grad()", "torch.set_grad_enabled(True)",
+                        "torch.inference_mode()")
     return w.choose("torch.no_grad()", "torch.no_grad()", "torch.enable_grad()", "torch.set_grad_enabled(False)",
                     "torch.set_grad_enabled(True)", "torch.inference_mode()", "torch.inference_mode(False)")
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from flambeau import config, dtypes
-from flambeau.tensor import printing
-from flambeau.tensor import forward_mode
+from flambeau.tensor import forward_mode, printing
 from flambeau.tensor.printing import parameter_str, printoptions, set_printoptions, tensor_format, tensor_str
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from ... import dtypes
 from .memory import address, laid_out, owner
 
-
-
 # ----- parts of complex numbers -----
 
 
@@ -47,7 +45,7 @@ def _view_as_complex(x: Any) -> Any:
     item = x.itemsize
     if x.strides[-1] != item and x.size:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % (2 * item) for s in x.strides[:-1]):
+    if x.size and any(s % (2 * item) and n > 1 for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True)):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if x.size and (address(x) - address(owner(x))) // item % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")

@@ -151,8 +151,8 @@ def _index_into(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
         raise RuntimeError(f"{name} must have the same scalar type")
     if max(source.ndim, 1) != max(x.ndim, 1) and source.ndim:
         if what == "index_copy":
-            raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
-                             f"Source dimensionality ({source.ndim}), destination dimensionality ({x.ndim})")
+            raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must "
+                             f"match. Source dimensionality ({source.ndim}), destination dimensionality ({x.ndim})")
         raise RuntimeError(f"{what}(): Number of dimensions of source must match that of self")
     count = source.shape[axis] if source.ndim else 1
     rest = [n for a, n in enumerate(x.shape) if a != axis]

@@ -137,7 +137,9 @@ def laid_out(found: Any, *operands: Any) -> Any:
     arrays = [a for a in operands if a.__class__ is np.ndarray]
     if found.ndim < 2 or not found.size or all(a.flags.c_contiguous for a in arrays):
         return found
-    made: Any = np.nditer([*arrays, None], [], [["readonly"]] * len(arrays) + [["writeonly", "allocate"]],
+    given: Any = [*arrays, None]
+    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    made: Any = np.nditer(given, [], flags,
                           op_dtypes=[*(a.dtype for a in arrays), found.dtype]).operands[-1]
     made[...] = found
     return made

@@ -1,0 +1,85 @@
+"""Switches for the whole process: what is set is told, and what is wrong is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.kernels import threads
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Any:
+    count = torch.get_num_threads()
+    yield
+    torch.set_num_threads(count)
+    torch.use_deterministic_algorithms(False)
+    torch.set_float32_matmul_precision("highest")
+    torch.set_default_device(None)
+    torch.set_default_dtype(torch.float32)
+
+
+def test_threads() -> None:
+    torch.set_num_threads(1)
+    assert torch.get_num_threads() == 1
+    a = np.ones((64, 64), np.float32)
+    assert (a @ a == 64).all()
+    for wrong in (0, -1, 1.5, "2", True):
+        with pytest.raises(RuntimeError, match="set_num_threads expects"):
+            torch.set_num_threads(wrong)
+    assert torch.get_num_threads() == 1
+
+
+def test_the_library_of_numpy_is_told() -> None:
+    setter = threads._setter()
+    if setter is None:
+        pytest.skip("NumPy's BLAS has no function that sets its threads")
+    import ctypes
+
+    library = next(path for path in threads._loaded_libraries() if hasattr(ctypes.CDLL(path), setter.__name__))
+    told = getattr(ctypes.CDLL(library), setter.__name__.replace("set", "get"))
+    torch.set_num_threads(1)
+    assert told() == 1
+
+
+def test_determinism() -> None:
+    assert torch.get_deterministic_debug_mode() == 0
+    torch.set_deterministic_debug_mode("warn")
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.set_deterministic_debug_mode(2)
+    assert torch.get_deterministic_debug_mode() == 2
+    with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+        torch.set_deterministic_debug_mode("often")
+
+
+def test_precision_and_defaults() -> None:
+    torch.set_float32_matmul_precision("high")
+    assert torch.get_float32_matmul_precision() == "high"
+    torch.set_default_device("cpu")
+    assert torch.get_default_device() == torch.device("cpu")
+    with pytest.warns(UserWarning, match="deprecated as of PyTorch 2.1"):
+        torch.set_default_tensor_type("torch.DoubleTensor")
+    assert torch.ones(1).dtype is torch.float64
+    assert torch.typename(torch.nn.Linear(1, 1)).endswith("nn.modules.linear.Linear")
+
+
+def test_a_leaf_may_want_gradients_of_another_dtype() -> None:
+    x = torch.ones(2, requires_grad=True)
+    assert x.grad_dtype is torch.float32
+    x.grad_dtype = torch.float64
+    (x * 2).sum().backward()
+    (x * 2).sum().backward()
+    assert x.grad.dtype is torch.float64
+    assert x.grad.tolist() == [4.0, 4.0]
+    assert torch.autograd.grad((x * 2).sum(), x)[0].dtype is torch.float64
+    with pytest.raises(RuntimeError, match="already a gradient with dtype 'double'"):
+        x.grad_dtype = torch.float32
+    with pytest.raises(RuntimeError, match="only be set on leaf"):
+        (x * 2).grad_dtype = None
+    x.grad, x.grad_dtype = None, None
+    x.grad = torch.ones(2, dtype=torch.float16)
+    assert x.grad.dtype is torch.float16
