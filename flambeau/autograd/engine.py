@@ -602,7 +602,7 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         return _nested(roots, cotangents, retain=retain, create=create, targets=targets, accumulate=accumulate,
                        tensors=tensors)
     tensors = tensors or create
-    if targets is None and not tensors and not LeafHooks.count and not (
+    if targets is None and not tensors and not (LeafHooks.found and LeafHooks.any()) and not (
             special[0] and (Anomaly.enabled or recording() is not None or observers())):
         _run_plainly(roots, cotangents, retain)
         return {}

@@ -597,9 +597,34 @@ def _modified_text(array: np.ndarray, origin: str, version: int, expected: int) 
 
 
 class LeafHooks:
-    """How many hooks were ever put on leaves: with any, a leaf's turn comes as soon as it is ready."""
+    """The leaves that hooks were put on: while one still has some, a leaf's turn comes as soon as it is ready."""
 
-    count = 0
+    #: weak references to leaf tensors and to their nodes, by identity
+    found: dict[int, weakref.ref[Any]] = {}  # noqa: RUF012
+
+    @classmethod
+    def put_on(cls, leaf: Any) -> None:
+        """Note that a leaf tensor, or its node, has hooks from now on."""
+        key = id(leaf)
+        cls.found[key] = weakref.ref(leaf, lambda _: cls.found.pop(key, None))
+
+    @classmethod
+    def any(cls) -> bool:
+        """Whether a leaf that is alive has hooks; those that have none any more are forgotten."""
+        for key, reference in list(cls.found.items()):
+            leaf = reference()
+            if leaf is not None and _has_hooks(leaf):
+                return True
+            cls.found.pop(key, None)
+        return False
+
+
+def _has_hooks(leaf: Any) -> bool:
+    if isinstance(leaf, AccumulateGrad):
+        extra = leaf.extra
+        return extra is not None and bool(extra.pre_hooks or extra.post_hooks or extra.retained or extra.metadata
+                                          or any((extra.tensor_hooks or {}).values()))
+    return bool(leaf._hooks or leaf._post_accumulate_hooks) or leaf._grad_type != ()
 
 
 class AccumulateGrad(Node):
@@ -630,7 +655,7 @@ class AccumulateGrad(Node):
         return ()
 
     def _more(self) -> Extra:
-        LeafHooks.count += 1
+        LeafHooks.put_on(self)
         return super()._more()
 
     def name(self) -> str:

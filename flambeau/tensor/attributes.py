@@ -44,7 +44,7 @@ def _set_hooks(self: Tensor, hooks: Any) -> None:
     elif node is not None:
         node.register_tensor_hook(0, hooks)
     else:
-        LeafHooks.count += 1
+        LeafHooks.put_on(self)
 
 
 def _set_history(self: Tensor, value: None) -> None:
@@ -98,7 +98,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
                            "before changing grad_dtype, or ensure the new grad_dtype matches the existing gradient's "
                            "dtype.")
     self._grad_type = value
-    LeafHooks.count += 1  # the quick way to the leaves knows nothing of it
+    LeafHooks.put_on(self)  # the quick way to the leaves knows nothing of it
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:

@@ -282,7 +282,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
         elif whole.dtype == a.dtype:
             array = lying(copied, a.shape, a.strides, address(a) - address(whole))
         else:  # real parts of complex numbers, say
-            array = np.ndarray(a.shape, a.dtype, copied.data, address(a) - address(whole), a.strides)
+            array = np.ndarray(a.shape, a.dtype, copied, address(a) - address(whole), a.strides)
     out: Tensor = wrap(array, type(self))
     memo[id(self)] = out
     out._requires_grad = self._requires_grad
@@ -321,35 +321,6 @@ def _warn_of_hooks(x: Tensor) -> None:
             warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
                           "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
                           UserWarning, stacklevel=2)
-
-
-def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
-    _refuse_storage(self)
-    if self._node is not None:
-        import warnings
-
-        warnings.warn("Serializing a Tensor with a history keeps its values only.", UserWarning, stacklevel=2)
-    _warn_of_hooks(self)
-    a = self._array
-    whole = owner(a)
-    extra = {k: v for k, v in self.__dict__.items() if k not in _TRANSIENT}
-    if whole.dtype != a.dtype or not (whole.flags.c_contiguous or whole.flags.f_contiguous):
-        whole = np.array(a, order="K", copy=True)
-        a = whole
-    offset = address(a) - address(whole) if a.size else 0
-    return rebuild, (type(self), whole, a.shape, a.strides, offset, self._requires_grad, extra or None)
-
-
-def rebuild(cls: type, whole: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int,
-            requires_grad: bool, extra: dict[str, Any] | None) -> Tensor:
-    """A tensor from its memory and where it lies in that: what pickles name."""
-    array = whole if whole.shape == shape and whole.strides == strides else (
-        lying(whole, shape, strides, offset) if whole.size else np.empty(shape, whole.dtype))
-    out: Tensor = wrap(array, cls)
-    out._requires_grad = requires_grad
-    if extra:
-        out.__dict__.update(extra)
-    return out
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
@@ -397,7 +368,7 @@ METHODS: dict[str, Any] = {
     "__array_wrap__": __array_wrap__, "__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__,
     "__array_namespace__": __array_namespace__, "__float__": __float__, "__int__": __int__,
     "__complex__": __complex__, "__index__": __index__, "__bool__": __bool__, "__contains__": __contains__,
-    "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__reduce_ex__": __reduce_ex__, "__dir__": _attribute_names,
+    "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__dir__": _attribute_names,
     "as_subclass": as_subclass, "_make_subclass": staticmethod(_made_subclass), "is_pinned": _false,
     "is_shared": _false, "element_size": _element_size, "get_device": lambda self: -1,
     "is_coalesced": _false, "is_distributed": _false,

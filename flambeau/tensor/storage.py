@@ -29,9 +29,14 @@ class UntypedStorage:
     def of(cls, array: np.ndarray) -> UntypedStorage:
         """The storage that an array lies in."""
         whole = owner(array)
-        out = object.__new__(cls)
         flat = whole.reshape(-1, order="A") if whole.flags.forc else np.ascontiguousarray(whole).reshape(-1)
-        out._memory = flat.view(np.uint8)
+        return cls._on(flat.view(np.uint8))
+
+    @classmethod
+    def _on(cls, memory: np.ndarray) -> UntypedStorage:
+        """A storage of these bytes, which need not be all of the array that owns them."""
+        out = object.__new__(cls)
+        out._memory = memory
         return out
 
     @property
@@ -60,7 +65,7 @@ class UntypedStorage:
 
     def __getitem__(self, index: Any) -> Any:
         found = self._memory[index]
-        return found.tolist() if isinstance(found, np.ndarray) else int(found)
+        return UntypedStorage._on(found) if isinstance(found, np.ndarray) else int(found)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._memory[index] = value
@@ -72,6 +77,36 @@ class UntypedStorage:
     def clone(self) -> UntypedStorage:
         """A copy."""
         return UntypedStorage.of(self._memory.copy())
+
+    def cpu(self) -> UntypedStorage:
+        """This storage, which lies on the CPU."""
+        return self
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """Nothing that this build can do.
+
+        Raises:
+            AssertionError: always (PyTorch's text).
+        """
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    def byteswap(self, dtype: dtypes.dtype) -> None:
+        """Turn round the bytes of every number, in place, as elements of `dtype`."""
+        numbers = np.dtype(np.uint16) if dtype is dtypes.bfloat16 else dtype.numpy
+        self._memory.view(numbers).byteswap(inplace=True)
+
+    def __reduce__(self) -> Any:
+        whole = owner(self._memory)  # one object however many storages show it: a pickle keeps them one
+        start = self.data_ptr() - address(whole) if len(self) else 0
+        return _storage_in, (whole, start, len(self))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
+        whole = owner(self._memory)
+        if id(whole) not in memo:
+            memo[id(whole)] = np.array(whole, order="K", copy=True)
+            memo.setdefault(id(memo), []).append(whole)
+        start = self.data_ptr() - address(whole) if len(self) else 0
+        return _storage_in(memo[id(whole)], start, len(self))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and self.data_ptr() == other.data_ptr() and len(self) == len(other)
@@ -86,32 +121,41 @@ class UntypedStorage:
         return f"{lines}\n[{config.module_name}.storage.UntypedStorage(device=cpu) of size {len(self)}]"
 
 
+def _storage_in(whole: np.ndarray, start: int, size: int) -> UntypedStorage:
+    return UntypedStorage._on(UntypedStorage.of(whole)._memory[start:start + size])
+
+
 class TypedStorage:
     """The elements that a tensor and its views share; deprecated in favour of `UntypedStorage`."""
 
     def __init__(self, untyped: UntypedStorage, dtype: dtypes.dtype) -> None:
-        self._untyped, self.dtype = untyped, dtype
+        self._untyped_storage, self.dtype = untyped, dtype
 
     def untyped(self) -> UntypedStorage:
         """The same memory as bytes."""
-        return self._untyped
+        return self._untyped_storage
 
     def _elements(self) -> np.ndarray:
-        return self._untyped._memory.view(self.dtype.numpy)
+        return self._untyped_storage._memory.view(self.dtype.numpy)
+
+    @property
+    def device(self) -> device:
+        """Where the elements lie."""
+        return CPU
 
     def size(self) -> int:
         """The number of elements."""
-        return self._elements().size
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
 
     __len__ = size
 
     def nbytes(self) -> int:
         """The number of bytes."""
-        return self._untyped.nbytes()
+        return self._untyped_storage.nbytes()
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return self._untyped.data_ptr()
+        return self._untyped_storage.data_ptr()
 
     def element_size(self) -> int:
         """The size of an element in bytes."""
@@ -123,6 +167,24 @@ class TypedStorage:
 
     def __getitem__(self, index: Any) -> Any:
         return self.tolist()[index]
+
+    def pickle_storage_type(self) -> str:
+        """The name of the class of old that stands for this dtype in files, as "FloatStorage"."""
+        return storage_name(self.dtype)
+
+    def __reduce__(self) -> Any:
+        return TypedStorage, (self._untyped_storage, self.dtype)
+
+    def __repr__(self) -> str:
+        from .. import config
+
+        lines = "\n".join(f" {number}" for number in self.tolist())
+        return f"{lines}\n[{config.module_name}.storage.TypedStorage(dtype={self.dtype}, device=cpu) of size {len(self)}]"
+
+
+def storage_name(dtype: dtypes.dtype) -> str:
+    """The name of the class of old that stands for a dtype in files: "FloatStorage" of float32."""
+    return dtype.legacy.replace("Tensor", "Storage")
 
 
 def _refuse_hidden(self: Tensor) -> None:

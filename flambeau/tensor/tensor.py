@@ -397,7 +397,7 @@ class Tensor:
         if node is not None:
             node.register_tensor_hook(self._output_nr, self._hooks)
         else:
-            LeafHooks.count += 1
+            LeafHooks.put_on(self)
             reference = self._accumulator
             node = None if reference is None else reference()
             if node is not None:
@@ -414,7 +414,7 @@ class Tensor:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         if self._post_accumulate_hooks is None:
             self._post_accumulate_hooks = HookDict()
-        LeafHooks.count += 1
+        LeafHooks.put_on(self)
         handle = RemovableHandle(self._post_accumulate_hooks)
         self._post_accumulate_hooks[handle.id] = hook
         return handle

@@ -261,10 +261,11 @@ def multiply(a: Any, b: Any) -> Expression:
             return negate(other)
         if is_number(one, 0):
             return Number(0)
-    if _operation(a, "neg"):
-        return negate(multiply(a.left, b))
-    if _operation(b, "neg"):
-        return negate(multiply(a, b.left))
+    for one, other in ((a, b), (b, a)):
+        if _operation(one, "neg"):
+            return negate(multiply(one.left, other) if one is a else multiply(other, one.left))
+        if is_number(one) and not isinstance(one.value, complex) and one.value < 0:
+            return negate(multiply(-one.value, other) if one is a else multiply(other, -one.value))
     if is_number(a) and _operation(b, "*") and is_number(b.left):
         return multiply(a.value * b.left.value, b.right)
     if is_number(b) and not is_number(a):

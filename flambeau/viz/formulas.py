@@ -216,9 +216,13 @@ def forward(op: Op, inputs: Sequence[Any], params: Mapping[str, Any] | None = No
         found = _run(lambda *a: op.forward(*a, **{name: values[name] for name in op.params}), names, values)
         if found is not None and _is_brief(found, given):
             return as_expression(found)
-    shown = {name: value for name, value in params.items() if name not in op.defaults
-             or op.defaults[name] is not value and op.defaults[name] != value}
-    return Call(op.name, tuple(x for x in given if x is not None), shown)
+    values = dict(zip(op.input_names(len(given)), given, strict=True))
+    values.update((name, as_expression(params[name])) for name in op.promoting if params.get(name) is not None)
+    order = [name for name in op.order or () if name in values]
+    shown = {name: value for name, value in params.items() if name not in values and (
+        name not in op.defaults or not (op.defaults[name] is value or op.defaults[name] == value))}
+    return Call(op.name, tuple(x for x in (map(values.__getitem__, order) if order else values.values())
+                               if x is not None), shown)
 
 
 def _is_brief(found: Any, inputs: Sequence[Any]) -> bool:

@@ -24,7 +24,6 @@ from .expressions import (
     Symbol,
     as_expression,
     is_number,
-    same,
 )
 
 SUBSCRIPTS = str.maketrans("-0123456789", "₋₀₁₂₃₄₅₆₇₈₉")
@@ -43,8 +42,8 @@ _COMPARISONS = {"<": ("<", "<"), "<=": ("≤", r"\le"), ">": (">", ">"), ">=": (
                 "!=": ("≠", r"\ne")}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _CONSTANTS = ((math.pi, "π", r"\pi"), (math.sqrt(math.pi), "√π", r"\sqrt{\pi}"), (math.sqrt(2), "√2", r"\sqrt{2}"),
-              (math.sqrt(2 * math.pi), "√(2π)", r"\sqrt{2\pi}"), (math.log(2), "ln 2", r"\ln 2"),
-              (math.log(10), "ln 10", r"\ln 10"))
+              (math.sqrt(2 * math.pi), "√(2π)", r"\sqrt{2\pi}"), (math.sqrt(2 / math.pi), "√(2/π)", r"\sqrt{2/\pi}"),
+              (math.log(2), "ln 2", r"\ln 2"), (math.log(10), "ln 10", r"\ln 10"))
 _ESCAPES = {"\\": r"\backslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$",
             "^": r"\wedge{}", "~": r"\sim{}"}
 _PREFIXES = ("special_", "linalg_", "fft_")
@@ -140,11 +139,11 @@ def _number(value: Any, tex: bool) -> tuple[str, int]:
     if isinstance(value, (bool, str)) or value is None or not hasattr(value, "__float__") and not isinstance(value, complex):
         return _plain(value, tex), ATOM
     if isinstance(value, float) and not value.is_integer() and math.isfinite(value):
-        for constant, plain, macro in _CONSTANTS:
-            for ratio, before, after in ((value / constant, True, False), (value * constant, False, True)):
-                whole = round(ratio, 12)
-                if whole in (0.5, 1.0, 2.0, -0.5, -1.0, -2.0):
-                    return _constant(whole, macro if tex else plain, before, tex)
+        for factor in (1.0, 2.0, 0.5):
+            for constant, plain, macro in _CONSTANTS:
+                for ratio, multiplies in ((value / constant, True), (value * constant, False)):
+                    if abs(round(ratio, 12)) == factor:
+                        return _constant(math.copysign(factor, value), macro if tex else plain, multiplies, tex)
     shown = number_latex(value) if tex else number(value)
     return shown, NEGATED if shown.startswith("-") else ADDED if isinstance(value, complex) else ATOM
 
@@ -205,7 +204,7 @@ def _operation(x: Operation, tex: bool) -> tuple[str, int]:
 
 def _factor(x: Expression, tex: bool, first: bool = False) -> str:
     shown, own = _written(x, tex)
-    loose = own < MULTIPLIED or (own == NEGATED or shown.startswith("-"))
+    loose = own < MULTIPLIED or shown.startswith("-") or (own == NEGATED and first)
     return bracketed(shown, tex) if loose or (own == MULTIPLIED and not first and "/" in shown) else shown
 
 
@@ -228,20 +227,17 @@ def _call(x: Call, tex: bool) -> tuple[str, int]:
             return root, RAISED
         return (rf"\frac{{1}}{{{root}}}" if tex else f"1 / {root}"), RAISED if tex else MULTIPLIED
     if name == "matmul" or name in ("mm", "mv", "bmm") and len(arguments) == 2:
-        return f"{_factor(arguments[0], tex, True)} {r'\,' if tex else '@'} {_factor(arguments[1], tex)}", MULTIPLIED
+        sign = r"\," if tex else "@"
+        return f"{_factor(arguments[0], tex, True)} {sign} {_factor(arguments[1], tex)}", MULTIPLIED
     if (name in ("t", "mT", "adjoint") and len(arguments) == 1) or (name == "transpose" and _swaps_last(x)):
         raised = _at_least(arguments[0], ATOM, tex)
-        return f"{raised}^{{\\top}}" if tex else f"{raised}ᵀ", RAISED
+        return raised + (r"^{\top}" if tex else "ᵀ"), RAISED
     if name in _NAMED and len(arguments) == 1 and not x.parameters:
         shown, own = _written(arguments[0], tex)
-        close = own >= RAISED or _is_positive_number(arguments[0])
+        close = own >= RAISED and not shown.startswith(("(", r"\left("))
         word = _NAMED[name][tex]
-        return (f"{word} {shown}" if close else word + bracketed(shown, tex)), NEGATED + 0
+        return (f"{word} {shown}", NEGATED) if close else (word + bracketed(shown, tex), ATOM)
     return _function(x, tex), ATOM
-
-
-def _is_positive_number(x: Any) -> bool:
-    return is_number(x) and not isinstance(x.value, complex) and x.value >= 0
 
 
 def _swaps_last(x: Call) -> bool:
@@ -276,7 +272,8 @@ def _cases(condition: Expression, a: Any, b: Any, tex: bool) -> tuple[str, int]:
         bracket = rf"\left[{said}\right]" if tex else f"[{said}]"
         if is_number(a, 1):
             return bracket, ATOM
-        return f"{_factor(a, tex, True)} {r'\times' if tex else '×'} {bracket}", MULTIPLIED
+        sign = r"\times" if tex else "×"
+        return f"{_factor(a, tex, True)} {sign} {bracket}", MULTIPLIED
     first, second = _written(a, tex)[0], _written(b, tex)[0]
     if tex:
         return (rf"\begin{{cases}} {first} & {said} \\ {second} & \text{{otherwise}} \end{{cases}}", COMPARED)
@@ -299,7 +296,8 @@ def _opposite(condition: Expression) -> Expression:
 def _plain(value: Any, tex: bool) -> str:
     """A value that is no expression, such as a shape or an index."""
     if isinstance(value, (tuple, list)):
-        inner = (r",\, " if tex else ", ").join(_written(item, tex)[0] for item in value)
+        separator = r",\, " if tex else ", "
+        inner = separator.join(_written(item, tex)[0] for item in value)
         if isinstance(value, list):
             return rf"\left[{inner}\right]" if tex else f"[{inner}]"
         return bracketed(inner + ("," if len(value) == 1 else ""), tex)
@@ -317,4 +315,4 @@ def _plain(value: Any, tex: bool) -> str:
     return rf"\mathrm{{{escaped(shown)}}}" if tex else shown
 
 
-__all__ = ["BAR", "DOT", "SUBSCRIPTS", "escaped", "latex", "name_of", "number", "number_latex", "same", "text"]
+__all__ = ["BAR", "DOT", "SUBSCRIPTS", "escaped", "latex", "name_of", "number", "number_latex", "text"]

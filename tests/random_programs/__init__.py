@@ -6,4 +6,15 @@ library (`running`); after its statements all that a user can see of every tenso
 
     python -m tests.random_programs --programs 2000
     python -m tests.random_programs --replay 1234
+
+What programs do not do, since there the two are known to differ (`tests/torch_deviations.txt`
+says why), or PyTorch crashes or does what is not defined:
+
+- write to gradients that `autograd.grad` returned before they are cloned;
+- differentiate through a Function that returns None for a tensor with a history;
+- write to what `gather`, `take`, `index_add`, `masked_select` or `torch.complex` read;
+- change the shape in place of a tensor with views, or of a view;
+- copy between parts of one memory that overlap;
+- run backward, or make leaves, in inference mode;
+- put hooks on views that require grad only because their base does.
 """

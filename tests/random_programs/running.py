@@ -115,7 +115,7 @@ class Session:
             return int((library.ones(1, requires_grad=True) * 1).grad_fn._sequence_nr())
 
     def _note_births(self) -> None:
-        """Note the versions that tensors are born with: how often a gradient was written to while made does not matter."""
+        """Note the versions that tensors are born with: how often gradients were written to before does not matter."""
         for name, x in self.tensors().items():
             known = self.births.get(name)
             if (known is None or known[0]() is not x) and not x.is_inference():
