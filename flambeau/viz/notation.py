@@ -163,7 +163,7 @@ def _constant(factor: float, name: str, multiplies: bool, tex: bool) -> tuple[st
         return sign + top, NEGATED if sign else MULTIPLIED if loose or over != "1" else ATOM
     if tex:
         return rf"{sign}\frac{{{top}}}{{{bottom}}}", NEGATED if sign else MULTIPLIED
-    return f"{sign}{top}/{bottom if len(bottom) < 3 else '(' + bottom + ')'}", NEGATED if sign else MULTIPLIED
+    return f"{sign}{top}/{f'({bottom})' if ' ' in bottom or len(bottom) > 1 and bottom[0] == '2' else bottom}", NEGATED if sign else MULTIPLIED
 
 
 def _at_least(x: Any, binding: int, tex: bool) -> str:
@@ -186,7 +186,8 @@ def _operation(x: Operation, tex: bool) -> tuple[str, int]:
         return f"{first} {x.operator} {shown}", ADDED
     if x.operator == "*":
         sign = r"\times" if tex else "×"
-        return f"{_factor(left, tex, first=True)} {sign} {_factor(right, tex)}", MULTIPLIED
+        last = _written(right, tex)[1]  # a product that ends in sin x is bracketed where more is to follow
+        return f"{_factor(left, tex, first=True)} {sign} {_factor(right, tex)}", NEGATED if last == NEGATED else MULTIPLIED
     if x.operator == "/":
         if tex:
             return rf"\frac{{{_written(left, tex)[0]}}}{{{_written(right, tex)[0]}}}", RAISED
@@ -234,7 +235,7 @@ def _call(x: Call, tex: bool) -> tuple[str, int]:
         return raised + (r"^{\top}" if tex else "ᵀ"), RAISED
     if name in _NAMED and len(arguments) == 1 and not x.parameters:
         shown, own = _written(arguments[0], tex)
-        close = own >= RAISED and not shown.startswith(("(", r"\left("))
+        close = own == ATOM and isinstance(arguments[0], (Number, Symbol)) and not shown.startswith(("(", r"\left("))
         word = _NAMED[name][tex]
         return (f"{word} {shown}", NEGATED) if close else (word + bracketed(shown, tex), ATOM)
     return _function(x, tex), ATOM
