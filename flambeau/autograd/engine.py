@@ -146,6 +146,22 @@ class _Run:
                 heappush(self.found_heap, (-node.seq, node))
         self.deliver(node, output, g)
 
+    def discover_undefined(self, node: Node) -> None:
+        """Note a node that gets no cotangent from an edge: it runs all the same, and what is below it."""
+        if not node.is_leaf and node not in self.pending:
+            self.pending[node] = None
+            heappush(self.found_heap, (-node.seq, node))
+
+    def next_defined(self) -> tuple[Node | None, Any]:
+        """The newest node that has a cotangent, and that; older ones without have run by then."""
+        while self.found_heap:
+            node = heappop(self.found_heap)[1]
+            g = self.pending.pop(node, None)
+            if g is not None or node.run is None:
+                return node, g
+            self.long_step(node)
+        return None, None
+
     def is_wanted(self, node: Node | None) -> bool:
         """Whether what arrives at a node is asked for, or leads to what is."""
         return node is not None and (self.wanted is None or node in self.wanted or node in (self.targets or ()))
@@ -166,11 +182,12 @@ class _Run:
             grad_mode.set(grad)
         numbers = node.edge_outputs
         for i, next_node in enumerate(node.edges):
-            if next_node is not None and found[i] is not None:
+            if next_node is None:
+                continue
+            if found[i] is not None:
                 self.discover(next_node, 0 if numbers is None else numbers[i], found[i])
-            elif next_node is not None and next_node.runs_undefined and next_node not in self.pending:
-                self.pending[next_node] = None
-                heappush(self.found_heap, (-next_node.seq, next_node))
+            else:
+                self.discover_undefined(next_node)
 
     def run_one(self, node: Node) -> Any:
         """One node's hooks, rules, hooks; None where nothing beyond it is wanted."""
@@ -199,6 +216,8 @@ class _Run:
             found: Any = (None,) * len(node.edges)
             if node.runs_undefined:
                 found = node.vjp(None, self.create)
+            else:
+                node.check_saved()
         else:
             full = _materialized(node, g, self.create) if node.outputs is not None and node.materializes else g
             found = self.watched(node, full) if special[0] else node.vjp(full, self.create)
@@ -496,7 +515,9 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                     if next_node is not None:
                         x = found[i]
                         if x is None:
-                            pass
+                            if run is None:
+                                run = _Run(roots, retain, False, pending, owned, heap, leaves)
+                            run.discover_undefined(next_node)
                         elif next_node is last:
                             add(held, x, held)
                         elif type(next_node) is AccumulateGrad:
@@ -538,10 +559,20 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                     break
                 node = heappop(heap)[1]
                 g = pop(node)
+                if g is None and node.run is not None:
+                    if run is None:
+                        run = _Run(roots, retain, False, pending, owned, heap, leaves)
+                    run.long_step(node)
+                    node, g = run.next_defined()
             elif heap and -heap[0][0] > newest.seq:
                 pending[newest] = g
                 node = heapreplace(heap, (-newest.seq, newest))[1]
                 g = pop(node)
+                if g is None and node.run is not None:
+                    if run is None:
+                        run = _Run(roots, retain, False, pending, owned, heap, leaves)
+                    run.long_step(node)
+                    node, g = run.next_defined()
             else:
                 node = newest
         found = g = x = y = first = second = summed = total = held = None

@@ -157,6 +157,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         targets = []
         for x in inputs:
             if not isinstance(x, GradientEdge):
+                x.grad_fn  # noqa: B018  # made anew before it is asked whether it is a leaf
                 x.retain_grad()
             if edge(x)[0] is not None:
                 targets.append(edge(x))

@@ -150,6 +150,9 @@ class Node(metaclass=_NodeType):
     def release(self) -> None:
         """Forget what was saved."""
 
+    def check_saved(self) -> None:
+        """Refuse to run without a cotangent where it could not run with one: freed, or written to since."""
+
     def _more(self) -> Extra:
         if self.extra is None:
             self.extra = Extra()
@@ -287,6 +290,10 @@ class OpNode(Node):
             (self.saved0, self.saved1), = saved
         elif layout == SEVERAL:
             self.saved0 = saved
+
+    def check_saved(self) -> None:
+        if self.plan.saves_tensors:
+            self.unpack(False)
 
     def release(self) -> None:
         if self.plan.layout:

@@ -299,7 +299,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 #: attributes that belong to a graph, not to the values
 _TRANSIENT = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangents", "_inference",
-                        "_retains", "_own", "_steps"))
+                        "_retains", "_own", "_steps", "_depth"))
 
 
 def __copy__(self: Tensor) -> Tensor:

@@ -29,11 +29,13 @@ from . import (
     ordering,
     products,
     random,
+    rebuilding,
     reducing,
     scanning,
     scattering,
     selection,
     shaping,
+    showing,
     storage,
     striding,
 )
@@ -43,8 +45,9 @@ from .inplace import fast_binary
 from .tensor import Tensor
 
 _FAMILIES = (activation, arithmetic, attributes, comparison, complex, constants, contraction, copying, creation,
-             decompositions, indexing, joining, memory, neural, norms, ordering, products, random, reducing,
-             scanning, scattering, selection, shaping, storage, striding)
+             decompositions, indexing, joining, memory, neural, norms, ordering, products, random,
+             rebuilding, reducing,
+             scanning, scattering, selection, shaping, showing, storage, striding)
 
 
 def _install() -> None:

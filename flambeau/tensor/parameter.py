@@ -74,11 +74,6 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return parameter_str(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
-        return _rebuild, (type(self), np.array(self._array), self._requires_grad, state)
+        from .rebuilding import parameter_reduce_ex
 
-
-def _rebuild(cls: type, array: np.ndarray, requires_grad: bool, state: dict[str, Any]) -> Any:
-    made = cls(wrap(array), requires_grad)
-    made.__dict__.update(state)
-    return made
+        return parameter_reduce_ex(self, protocol)

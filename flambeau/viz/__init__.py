@@ -4,9 +4,11 @@
 """
 
 from .dot import backward_picture, make_dot
+from .graph import Graph, GraphNode
 from .picture import Picture
+from .recording import watching
 from .render import render
 from .traces import adjoint_trace, evaluation_trace, record, tangent_trace
 
-__all__ = ["Picture", "adjoint_trace", "backward_picture", "evaluation_trace", "make_dot", "record", "render",
-           "tangent_trace"]
+__all__ = ["Graph", "GraphNode", "Picture", "adjoint_trace", "backward_picture", "evaluation_trace", "make_dot",
+           "record", "render", "tangent_trace", "watching"]

@@ -187,7 +187,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, Number):
         return bool(a.value == b.value)
     if isinstance(a, Symbol):
-        return a.text == b.text
+        return a.text == b.text and a.value is b.value
     if isinstance(a, Operation):
         return a.operator == b.operator and same(a.left, b.left) and same(a.right, b.right)
     if isinstance(a, Call):
@@ -371,6 +371,27 @@ def evaluate(x: Any, values: Mapping[str, Any] | None = None) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)(evaluate(item, values) for item in x)
     return x
+
+
+def substituted(x: Any, symbols: Mapping[str, Symbol]) -> Any:
+    """An expression with symbols written otherwise, by their texts; nothing else about it changes.
+
+    >>> from flambeau.viz.expressions import Symbol, substituted
+    >>> x, y = Symbol("x"), Symbol("y")
+    >>> print(substituted(x * x + y, {"x": Symbol("3"), "y": Symbol("-9")}))
+    3² + (-9)
+    """
+    if isinstance(x, Symbol):
+        return symbols.get(x.text, x)
+    if isinstance(x, Operation):
+        right = None if x.right is None else substituted(x.right, symbols)
+        return Operation(x.operator, substituted(x.left, symbols), right)
+    if isinstance(x, Call):
+        return Call(x.name, substituted(x.arguments, symbols),
+                    {name: substituted(value, symbols) for name, value in x.parameters.items()})
+    if isinstance(x, Item):
+        return Item(substituted(x.whole, symbols), x.index)
+    return type(x)(substituted(item, symbols) for item in x) if type(x) in (list, tuple) else x
 
 
 def parts(x: Any) -> Iterator[Expression]:

@@ -11,83 +11,25 @@ node, for as long as it lives.
 
 from __future__ import annotations
 
-import linecache
 import sys
-import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..autograd.node import Node, revealed
+from ..autograd.node import revealed
 from ..autograd.observing import Observer
 from ..modes import grad_mode
 from ..ops.declare import Op
 from ..tensor.interception import Interceptor
 from ..tensor.tensor import Tensor
+from .graph import Graph
 from .holdings import bytes_held
+from .origins import Origin, Place, label_of, note_kind, note_label, note_origin, was_noted
 from .statistics import statistics
 
 _PACKAGE = __name__.partition(".")[0]
 _MODULE_CALL = "Calling.__call__"  # what runs every module's forward
-_TRACEBACK = "traceback_"  # where anomaly mode keeps the callers of an operator
-
-
-class Place(NamedTuple):
-    """A line of somebody's code."""
-
-    file: str
-    line: int
-    function: str
-
-    @property
-    def code(self) -> str:
-        """The line's text; empty where its file cannot be read."""
-        return linecache.getline(self.file, self.line).strip()
-
-
-class Origin(NamedTuple):
-    """Where a node comes from: the innermost line outside this library, the module, and the shapes of its outputs."""
-
-    place: Place | None
-    module: str | None
-    outputs: tuple[tuple[tuple[int, ...], str], ...]
-
-
-_origins: weakref.WeakKeyDictionary[Node, Origin] = weakref.WeakKeyDictionary()
-#: identity of a parameter -> itself, weakly, and its name; tensors compare by elements, so they can be no keys
-_labels: dict[int, tuple[weakref.ref[Tensor], str]] = {}
-#: dotted path of a module -> its class
-_kinds: dict[str, str] = {}
-
-
-def origin_of(node: Any) -> Origin | None:
-    """What `watching`, or else anomaly mode, noted of a node when it was made."""
-    found = _origins.get(node)
-    if found is not None:
-        return found
-    extra = getattr(node, "extra", None)
-    lines = None if extra is None or extra.metadata is None else extra.metadata.get(_TRACEBACK)
-    return Origin(_place_in(lines[-1]), None, ()) if lines else None
-
-
-def label_of(leaf: Any) -> str | None:
-    """The name of a parameter of a model that was watched."""
-    held = _labels.get(id(leaf))
-    return held[1] if held is not None and held[0]() is leaf else None
-
-
-def kind_of(module: str) -> str | None:
-    """The class of a module, by the path that `watching` gave it."""
-    return _kinds.get(module)
-
-
-def _place_in(entry: str) -> Place | None:
-    """The place that a formatted entry of a traceback names."""
-    head = entry.strip().partition("\n")[0]
-    file, _, rest = head.removeprefix('File "').partition('", line ')
-    line, _, function = rest.partition(", in ")
-    return Place(file, int(line), function) if line.isdigit() else None
 
 
 class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
@@ -160,11 +102,9 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
         for name, module in model.named_modules():
             path = f"{root}.{name}" if name else root
             self._modules.setdefault(id(module), (module, path))
-            _kinds[path] = type(module).__name__
+            note_kind(path, type(module).__name__)
         for name, parameter in model.named_parameters():
-            if label_of(parameter) is None:
-                key = id(parameter)
-                _labels[key] = weakref.ref(parameter, _forgetting(key)), name
+            note_label(parameter, name)
 
     def _whereabouts(self) -> tuple[Place | None, str | None]:
         """The innermost frame outside this library, and the path of the innermost module whose call is running."""
@@ -198,7 +138,7 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
         if not isinstance(first, Tensor) or not grad_mode.get() or not op.differentiable:
             return
         node = next((x.grad_fn for x in outs if x._node is not None or x._view_version == -1), None)
-        if node is None or (node in _origins and not in_place):
+        if node is None or (not in_place and was_noted(node)):
             return
         also: list[Any] = [node]
         if in_place:
@@ -215,7 +155,7 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
         place, module = self._whereabouts()
         shown = tuple((x._array.shape, x.dtype.name) for x in outs if isinstance(x, Tensor))
         for each in nodes:
-            _origins[each] = Origin(place, module, shown)
+            note_origin(each, Origin(place, module, shown))
         outputs = [self._shown(x._array) if isinstance(x, Tensor) else None for x in outs]
         self._note("forward", node, name=type(node).__name__, operator=operator, module=module,
                    source=None if place is None else [place.file, place.line, place.code], outputs=outputs,
@@ -243,8 +183,6 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
         self.passes += 1
         self._open.append(number)
         if self.keeps_graphs:
-            from .graph import Graph
-
             graph = Graph([revealed(node) for node, _ in roots])
             self.graphs.append({"pass": number, "step": self.step, "graph": graph.to_dict()})
 
@@ -287,12 +225,4 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
         self.step += 1
 
 
-def _forgetting(key: int) -> Callable[[object], None]:
-    def forget(reference: object) -> None:
-        if key in _labels and _labels[key][0] is reference:
-            del _labels[key]
-
-    return forget
-
-
-__all__ = ["Origin", "Place", "kind_of", "label_of", "origin_of", "watching"]
+__all__ = ["watching"]

@@ -10,6 +10,11 @@ def _differentiable(w: Writer) -> str:
         lambda t: not t.is_inference())
 
 
+def _retainable(w: Writer) -> str:
+    """A tensor whose gradient may be kept: PyTorch crashes where a later output's is, and the tensor is written to."""
+    return w.floating(lambda t: t.requires_grad and not t.is_inference() and t.output_nr == 0)
+
+
 def _loss(w: Writer) -> str:
     x = _differentiable(w)
     t = w.value(x)
@@ -29,7 +34,7 @@ def _backward(w: Writer) -> str:
         options = ", ".join(filter(None, [given, options]))
         return f"{x}.backward({options})"
     if w.chance(0.2):
-        inputs = ", ".join(_differentiable(w) for _ in range(w.choose(1, 2)))
+        inputs = ", ".join(_retainable(w) for _ in range(w.choose(1, 2)))
         options = ", ".join(filter(None, [options, f"inputs=[{inputs}]"]))
     return f"{_loss(w)}.backward({options})"
 
@@ -104,7 +109,7 @@ def _hook_removed(w: Writer) -> str:
 
 @statement(3)
 def _retained(w: Writer) -> str:
-    return f"{_differentiable(w)}.retain_grad()"
+    return f"{_retainable(w)}.retain_grad()"
 
 
 @statement(3)

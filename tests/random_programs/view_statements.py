@@ -64,7 +64,7 @@ def view_of(w: Writer, x: str) -> str:
             options += [f"{x}.t()", f"{x}.T"]
     if t.is_complex():
         options += [f"{x}.real", f"{x}.imag", f"torch.view_as_real({x})"] * 2
-    elif t.is_floating_point() and t.dtype.itemsize > 2 and n and t.shape[-1] == 2 and t.stride(-1) == 1:
+    elif t.is_floating_point() and t.dtype.itemsize > 2 and n and t.shape[-1] == 2 and t.stride(-1) == 1 and t.numel():
         options += [f"torch.view_as_complex({x})"] * 3
     return str(w.choose(*options))
 
