@@ -8,7 +8,8 @@ from .graph import Graph, GraphNode
 from .picture import Picture
 from .recording import watching
 from .render import render
-from .traces import adjoint_trace, evaluation_trace, record, tangent_trace
+from .programs import Program, record
+from .traces import Trace, adjoint_trace, evaluation_trace, tangent_trace
 
-__all__ = ["Graph", "GraphNode", "Picture", "adjoint_trace", "backward_picture", "evaluation_trace", "make_dot",
+__all__ = ["Graph", "GraphNode", "Picture", "Program", "Trace", "adjoint_trace", "backward_picture", "evaluation_trace", "make_dot",
            "record", "render", "tangent_trace", "watching"]

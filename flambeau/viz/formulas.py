@@ -124,6 +124,8 @@ class Formulas:
             return False
 
     def broadcast_to(self, x: Any, size: Any) -> Any:
+        while isinstance(x, Call) and x.name in ("reshape", "unsqueeze") and self._has_shape(x.arguments[0], ()):
+            x = x.arguments[0]
         return self._laid(x, size) or Call("broadcast_to", (x, tuple(size)))
 
     def reshape(self, x: Any, shape: Any) -> Any:
@@ -134,12 +136,13 @@ class Formulas:
 
     def _laid(self, x: Any, shape: Any) -> Any:
         """`x` itself, if it has this shape already or is a number."""
-        if isinstance(x, Number):
-            return x
+        return x if isinstance(x, Number) or self._has_shape(x, shape) else None
+
+    def _has_shape(self, x: Any, shape: Any) -> bool:
         try:
-            return x if tuple(x.shape) == tuple(shape) else None
-        except Unknowable:
-            return None
+            return tuple(x.shape) == tuple(shape)
+        except (Unknowable, AttributeError):
+            return False
 
 
 def _called(name: str, arguments: tuple[Any, ...], parameters: dict[str, Any]) -> Expression:
@@ -214,7 +217,7 @@ def forward(op: Op, inputs: Sequence[Any], params: Mapping[str, Any] | None = No
             values["xp"]._running.append(op.name)
         names = [*(("xp",) if op.takes_xp else ()), *op.input_names(len(given))]
         found = _run(lambda *a: op.forward(*a, **{name: values[name] for name in op.params}), names, values)
-        if found is not None and _is_brief(found, given):
+        if found is not None and _is_brief(found, given) and not (isinstance(found, Call) and found.name == op.name):
             return as_expression(found)
     values = dict(zip(op.input_names(len(given)), given, strict=True))
     values.update((name, as_expression(params[name])) for name in op.promoting if params.get(name) is not None)

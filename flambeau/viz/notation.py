@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..ops.declare import REGISTRY
 from .expressions import (
     ADDED,
     ATOM,
@@ -78,6 +79,29 @@ def number_latex(value: Any, inside: bool = False) -> str:
         text = rf"{mantissa} \times 10^{{{int(exponent)}}}"
     text = text.replace("∞", r"\infty").replace("nan", r"\mathrm{nan}")
     return rf"\left({text}\right)" if inside and (text.startswith("-") or isinstance(value, complex)) else text
+
+
+def written(x: Any, most: int = 6) -> tuple[str, str]:
+    """An array's numbers as text and as LaTeX; only its size if there are more than `most`.
+
+    >>> import numpy as np
+    >>> from flambeau.viz.notation import written
+    >>> written(np.array([1., -0.5])), written(np.zeros((3, 4)))
+    (('[1, -0.5]', '\\left[1,\\, -0.5\\right]'), ('[3×4]', '\\left[3 \\times 4\\right]'))
+    """
+    if not hasattr(x, "shape") or not x.shape:
+        value = x.item() if hasattr(x, "item") else x
+        return number(value), number_latex(value)
+    if x.size > most or not x.size:
+        sizes = list(map(str, x.shape))
+        return _list("×", sizes, False), _list(r" \times ", sizes, True)
+    rows = [written(row, most) for row in x]
+    return _list(", ", [row[0] for row in rows], False), _list(r",\, ", [row[1] for row in rows], True)
+
+
+def _list(separator: str, items: list[str], tex: bool) -> str:
+    inner = separator.join(items)
+    return rf"\left[{inner}\right]" if tex else f"[{inner}]"
 
 
 def escaped(text: str) -> str:
@@ -249,13 +273,25 @@ def _swaps_last(x: Call) -> bool:
 
 def _function(x: Call, tex: bool) -> str:
     plain, macro = _RENAMED.get(x.name, (name_of(x.name), ""))
-    inside = [_written(argument, tex)[0] for argument in x.arguments if argument is not None]
-    for name, value in x.parameters.items():
+    arguments, parameters = _declared(x)
+    inside = [_written(argument, tex)[0] for argument in arguments if argument is not None]
+    for name, value in parameters.items():
         label = rf"\mathrm{{{escaped(name)}}}" if tex else name
         inside.append(f"{label}={_written(value, tex)[0]}")
     separator = r",\, " if tex else ", "
     word = (macro or rf"\operatorname{{{escaped(plain)}}}") if tex else plain
     return word + bracketed(separator.join(inside), tex)
+
+
+def _declared(x: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call's arguments and parameters: what rules give by position under its declared name, defaults left out."""
+    op = REGISTRY.get(x.name)
+    if op is None or op.variadic or len(x.arguments) - len(op.inputs) > len(op.params):
+        return x.arguments, x.parameters
+    given = dict(zip(op.params, x.arguments[len(op.inputs):], strict=False)) | x.parameters
+    kept = {name: value for name, value in given.items() if name not in op.defaults or isinstance(value, Expression)
+            or not (value is op.defaults[name] or value == op.defaults[name])}
+    return x.arguments[:len(op.inputs)], kept
 
 
 def _joined(x: Any, name: str, tex: bool) -> str:
@@ -316,4 +352,4 @@ def _plain(value: Any, tex: bool) -> str:
     return rf"\mathrm{{{escaped(shown)}}}" if tex else shown
 
 
-__all__ = ["BAR", "DOT", "SUBSCRIPTS", "escaped", "latex", "name_of", "number", "number_latex", "text"]
+__all__ = ["BAR", "DOT", "SUBSCRIPTS", "escaped", "latex", "name_of", "number", "number_latex", "text", "written"]

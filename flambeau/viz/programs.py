@@ -11,24 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import dtypes
 from ..autograd.interface import grad
 from ..autograd.modes import no_grad
-from ..dtypes import float64
-from ..ops.declare import ELEMENTWISE, Op
-from ..tensor.constants import ones_like, zeros_like
+from ..ops.declare import Op
+from ..tensor.constants import ones_like
 from ..tensor.creation import tensor
 from ..tensor.forward_mode import tangents_of
 from ..tensor.interception import Interceptor
 from ..tensor.tensor import Tensor, wrap
 from .expressions import Expression, Number, Symbol
-from .formulas import Formulas, operator_name, params_of
-from .notation import BAR, DOT, SUBSCRIPTS
+from .formulas import params_of
+from .notation import BAR, DOT, SUBSCRIPTS, written
 from .picture import Arrow, Box, Picture
-from .written import written
+
+if TYPE_CHECKING:
+    from .traces import Trace
 
 _MARKS = {"": "", DOT: r"\dot", BAR: r"\bar"}
 
@@ -123,6 +125,29 @@ class Program:
             found.update((index, pushed[number]) for number, index in application.outputs.items())
         return found
 
+    def evaluation_trace(self) -> Trace:
+        """What each step computed."""
+        from .traces import evaluation
+
+        return evaluation(self)
+
+    def tangent_trace(self, wrt: int = 0, direction: Any = None) -> Trace:
+        """What each step's derivative by one input is, pushed forward from that input.
+
+        Args:
+            wrt: which input: 0 for the first, 1 for the second.
+            direction: the input's tangent; ones if None.
+        """
+        from .traces import tangent
+
+        return tangent(self, wrt, direction)
+
+    def adjoint_trace(self) -> Trace:
+        """What the output's derivative by each step is, pulled back from the output, as the engine found it."""
+        from .traces import adjoint
+
+        return adjoint(self)
+
     def forward_picture(self) -> Picture:
         """The steps as circles, from the inputs on the left to the output on the right."""
         return self._picture("LR", [(operand, index) for operand, index in self._links()])
@@ -155,13 +180,13 @@ class _Recorder(Interceptor):
         if not isinstance(x, Tensor):
             return x
         if not x.requires_grad:
-            return np.array(x._array)
+            return _array_of(x)
         node = x.grad_fn
         if node is None:
             return x
         key = id(node), x._output_nr
         if key not in self.values:
-            self.values[key] = np.array(x._array)
+            self.values[key] = _array_of(x)
             self.kept.append(node)
         return key
 
@@ -232,7 +257,7 @@ def recovered(output: Tensor) -> Program:
 def _program(leaves: list[Any], output: Tensor, recorder: _Recorder) -> Program:
     first = 1 - len(leaves)
     place = {id(leaf): first + offset for offset, leaf in enumerate(leaves)}
-    values: dict[int, Any] = {place[id(leaf)]: np.array(leaf.detach()._array) for leaf in leaves}
+    values: dict[int, Any] = {place[id(leaf)]: _array_of(leaf) for leaf in leaves}
     adjoints: dict[int, Any] = {index: np.zeros_like(values[index]) for index in place.values()}
     applications: list[Application] = []
     indices: dict[tuple[int, int], int] = {}
@@ -260,7 +285,7 @@ def _program(leaves: list[Any], output: Tensor, recorder: _Recorder) -> Program:
     found = grad(output, leaves, ones_like(output), retain_graph=True, allow_unused=True)
     for handle in handles:
         handle.remove()
-    adjoints.update((place[id(leaf)], g.numpy()) for leaf, g in zip(leaves, found, strict=True) if g is not None)
+    adjoints.update((place[id(leaf)], _array_of(g)) for leaf, g in zip(leaves, found, strict=True) if g is not None)
     return Program(values, sorted(place.values()), applications, indices[id(output.grad_fn), output._output_nr], adjoints)
 
 
@@ -280,7 +305,7 @@ def _known(source: Any, recorder: _Recorder, indices: dict[tuple[int, int], int]
     if isinstance(source, tuple):
         return Variable(indices[source]) if source in indices else recorder.values.get(source)
     if isinstance(source, Tensor):
-        return Variable(place[id(source)]) if id(source) in place else np.array(source.detach()._array)
+        return Variable(place[id(source)]) if id(source) in place else _array_of(source)
     return source
 
 
@@ -288,8 +313,14 @@ def _known(source: Any, recorder: _Recorder, indices: dict[tuple[int, int], int]
 
 def _leaf(value: Any) -> Any:
     if not isinstance(value, Tensor):
-        value = tensor(value, dtype=float64)
+        value = tensor(value, dtype=dtypes.float64)
     return value.detach().clone().requires_grad_()
+
+
+def _array_of(x: Any) -> np.ndarray:
+    """A copy of a tensor's numbers, in a dtype that NumPy computes with."""
+    a = x._array
+    return dtypes.widen(a) if a.dtype == dtypes.BFLOAT16 else np.array(a)
 
 
 def _keeper(adjoints: dict[int, Any], outputs: dict[int, int]) -> Callable[[Any], None]:
@@ -297,7 +328,7 @@ def _keeper(adjoints: dict[int, Any], outputs: dict[int, int]) -> Callable[[Any]
     def keep(cotangents: Any) -> None:
         for number, index in outputs.items():
             if cotangents[number] is not None:
-                adjoints[index] = cotangents[number].numpy().copy()
+                adjoints[index] = _array_of(cotangents[number])
 
     return keep
 
@@ -334,7 +365,7 @@ def _by_rows(application: Application, moved: list[Any], values: dict[int, Any])
             unit = np.zeros(rows.size)
             unit[row] = 1
             given: list[Any] = [None] * len(found)
-            given[number] = tensor(unit.reshape(shape), dtype=float64)
+            given[number] = tensor(unit.reshape(shape), dtype=dtypes.float64)
             with no_grad():
                 pulled = node(*given)
             pulled = pulled if isinstance(pulled, tuple) else (pulled,)
@@ -425,6 +456,3 @@ def _met(root: Any) -> list[Any]:
         pending += [n for n, _ in reversed(node.next_functions) if n is not None]
     return found
 
-
-__all__ = ["Application", "ELEMENTWISE", "Formulas", "Program", "Variable", "operator_name", "record", "recovered",
-           "zeros_like"]

@@ -1,222 +1,62 @@
-"""The traces of a scalar program: what is computed forward, pushed forward, and pulled back.
-
-A program such as f(x₁, x₂) = ln x₁ + x₁x₂ - sin x₂ is run once on leaf tensors. Its
-graph, read from the output's `grad_fn`, gives the steps v₁, v₂, ...; each step's
-partial derivatives come from calling its node with 1. From these follow
+"""The traces of a program: what is computed forward, pushed forward, and pulled back.
 
     evaluation trace   vₖ  = φₖ(vᵢ, ...)
-    tangent trace      v̇ₖ = Σᵢ ∂vₖ/∂vᵢ · v̇ᵢ      forward mode, one pass for each input
+    tangent trace      v̇ₖ = Σᵢ v̇ᵢ · ∂vₖ/∂vᵢ      forward mode, one pass for each input
     adjoint trace      v̄ᵢ = Σₖ v̄ₖ · ∂vₖ/∂vᵢ      reverse mode, one pass for each output
 
-The inputs are numbered up to 0 (v₋₁ and v₀ for two of them), the steps from 1 by
-their distance from the inputs, then by the order in which they ran.
+The formulas come from the operators' declarations, run over symbols; the numbers come
+from the program as it ran: its values, the operators' tangents, the engine's gradients.
 """
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..dtypes import float64
-from ..tensor.constants import ones_like
-from ..tensor.creation import tensor
-from .formulas import number
-formula = partials = None
-from .picture import Arrow, Box, Picture
-from .tables import Table
+import numpy as np
 
-_SUBSCRIPTS = str.maketrans("-0123456789", "₋₀₁₂₃₄₅₆₇₈₉")
-_DOT, _BAR = "\u0307", "\u0304"
+from ..ops.declare import ELEMENTWISE
+from ..tensor.tensor import Tensor, wrap
+from .expressions import Expression, Number, Symbol, add, multiply, substituted
+from .formulas import Formulas, forward, operator_name, pullback, pushforward
+from .notation import BAR, DOT, SUBSCRIPTS, latex, text, written
+from .picture import Picture
+from .programs import Application, Program, Variable, record, recovered
+from .tables import Cell, Table
 
-
-@dataclass
-class Step:
-    """One elementary operation of a program.
-
-    Attributes:
-        node: the graph's node for it.
-        value: the number that it gave.
-        operands: for each input of the node, the index of a step or of an input of the
-            program; None for a constant.
-        slopes: the partial derivative by each operand; None for a constant.
-    """
-
-    node: Any
-    value: float
-    operands: tuple[int | None, ...]
-    slopes: tuple[float | None, ...]
+_HEADS = ("", "is", "with numbers", "value")
+_BLANK = Cell("", "")
+_LONGEST = 72  # characters of a formula with numbers: more tell nobody anything
 
 
 @dataclass
 class Trace(Table):
-    """A printed trace, and its numbers by index: `values[-1]`, `values[0]`, `values[1]`, ..."""
+    """A printed trace, its numbers by index (`values[-1]`, `values[0]`, `values[1]`, ...), and its graph.
 
-    values: dict[int, float] | None = None
+    Numbers are floats where a variable is one, tensors where it has several elements, and None
+    where a graph does not tell. `formulas` are the formulas by index, as expressions; `picture`
+    is the graph in the direction in which the trace goes.
+    """
 
+    values: dict[int, Any] = field(default_factory=dict)
+    formulas: dict[int, Expression] = field(default_factory=dict)
+    picture: Picture | None = None
 
-@dataclass
-class Program:
-    """A scalar program as it ran: its inputs, its steps and its adjoints."""
-
-    inputs: dict[int, float]
-    steps: dict[int, Step]
-    adjoints: dict[int, float]
-
-    def evaluation_trace(self) -> Trace:
-        """What each step computed."""
-        values = dict(self.inputs)
-        rows = [(_v(index), f"x{_sub(place)}", "", number(value))
-                for place, (index, value) in enumerate(self.inputs.items(), 1)]
-        for index, step in self.steps.items():
-            values[index] = step.value
-            symbols = [None if operand is None else _v(operand) for operand in step.operands]
-            numbers = [None if operand is None else values[operand] for operand in step.operands]
-            rows.append((_v(index), formula(step, symbols, numbers),
-                         formula(step, [None if n is None else number(n, True) for n in numbers], numbers),
-                         number(step.value)))
-        rows.append(("y", _v(self.last), "", number(values[self.last])))
-        return Trace("forward evaluation trace", ("", "is", "with numbers", "value"), rows, values)
-
-    def tangent_trace(self, wrt: int) -> Trace:
-        """What each step's derivative by one input is, pushed forward from that input.
-
-        Args:
-            wrt: which input: 0 for the first, 1 for the second.
-        """
-        if not 0 <= wrt < len(self.inputs):
-            raise IndexError(f"wrt is {wrt}, but the program has {len(self.inputs)} inputs (0 is the first)")
-        tangents = {index: float(place == wrt) for place, index in enumerate(self.inputs)}
-        rows = [(_v(index, _DOT), f"x{_DOT}{_sub(place)}", "", number(tangents[index]))
-                for place, index in enumerate(self.inputs, 1)]
-        for index, _step in self.steps.items():
-            terms = list(self.terms(index))
-            tangents[index] = sum(slope * tangents[operand] for operand, slope, _ in terms)
-            rows.append((_v(index, _DOT),
-                         _sum(_times(_v(operand, _DOT), symbol) for operand, _, symbol in terms),
-                         _sum(_times(number(tangents[operand], True), number(slope, True))
-                              for operand, slope, _ in terms),
-                         number(tangents[index])))
-        rows.append((f"y{_DOT}", _v(self.last, _DOT), "", number(tangents[self.last])))
-        return Trace(f"forward derivative trace, by x{_sub(wrt + 1)}",
-                     ("", "is", "with numbers", "value"), rows, tangents)
-
-    def adjoint_trace(self) -> Trace:
-        """What the output's derivative by each step is, pulled back from the output.
-
-        The values are the engine's: the gradients that `backward()` left on every tensor.
-        """
-        users: dict[int, list[tuple[int, float, str]]] = {index: [] for index in (*self.inputs, *self.steps)}
-        for index in self.steps:
-            for operand, slope, symbol in self.terms(index):
-                users[operand].append((index, slope, symbol))
-        rows = []
-        for index in reversed((*self.inputs, *self.steps)):
-            if index == self.last:
-                rows.append((_v(index, _BAR), f"∂y/∂{_v(index)}", "", number(self.adjoints[index])))
-                continue
-            rows.append((_v(index, _BAR),
-                         _sum(_times(_v(user, _BAR), symbol) for user, _, symbol in users[index]),
-                         _sum(_times(number(self.adjoints[user], True), number(slope, True))
-                              for user, slope, _ in users[index]),
-                         number(self.adjoints[index])))
-        rows += [(f"∂y/∂x{_sub(place)}", _v(index, _BAR), "", number(self.adjoints[index]))
-                 for place, index in enumerate(self.inputs, 1)]
-        return Trace("reverse adjoint trace", ("", "is", "with numbers", "value"), rows, dict(self.adjoints))
-
-    def forward_picture(self) -> Picture:
-        """The steps as circles, from the inputs on the left to the output on the right."""
-        return self._picture("LR", [(operand, index) for operand, index in self._links()])
-
-    def reverse_picture(self) -> Picture:
-        """The same circles with every arrow turned: the way that adjoints go."""
-        return self._picture("RL", [(index, operand) for operand, index in self._links()])
-
-    @property
-    def last(self) -> int:
-        """The index of the output."""
-        return max((*self.inputs, *self.steps))
-
-    def terms(self, index: int) -> Iterator[tuple[int, float, str]]:
-        """For each variable operand of a step: its index, the partial derivative and its formula."""
-        step = self.steps[index]
-        symbols = [None if operand is None else _v(operand) for operand in step.operands]
-        for operand, slope, symbol in zip(step.operands, step.slopes, partials(step, symbols, _v(index)),
-                                          strict=True):
-            if operand is not None and slope is not None:
-                yield operand, slope, symbol or f"∂{_v(index)}/∂{_v(operand)}"
-
-    def _links(self) -> Iterator[tuple[int, int]]:
-        for index, step in self.steps.items():
-            for operand in dict.fromkeys(step.operands):
-                if operand is not None:
-                    yield operand, index
-
-    def _picture(self, direction: str, links: list[tuple[int, int]]) -> Picture:
-        boxes = [Box(f"v_{index}", f"<v<sub>{index}</sub>>") for index in (*self.inputs, *self.steps)]
-        arrows = [Arrow(f"v_{tail}", f"v_{head}") for tail, head in links]
-        return Picture(direction, round=True, title="ComputationGraph", pieces=[*boxes, *arrows])
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow-x:auto">{self.to_html()}{_svg(self.picture)}</div>'
 
 
-def record(function: Callable[..., Any], *point: Any) -> Program:
-    """Run a scalar program and keep every step that its graph has.
+def evaluation_trace(function: Callable[..., Any] | Tensor, *point: Any) -> Trace:
+    """The table of what a program computes at a point.
 
     Args:
-        function: takes scalar tensors and returns one.
-        point: where to run it, numbers or scalar tensors.
+        function: takes tensors and returns one; or a tensor that was computed already, whose
+            graph then tells what it can.
+        point: where to run the function: numbers, lists or tensors.
 
     Raises:
-        ValueError: something on the way has more than one element, or the output does
-            not depend on the inputs.
-
-    >>> import flambeau as torch
-    >>> from flambeau.viz import record
-    >>> program = record(lambda x, y: torch.log(x) + x * y - torch.sin(y), 2., 5.)
-    >>> program.adjoint_trace().values[-1], round(program.adjoint_trace().values[0], 3)
-    (5.5, 1.716)
-    """
-    leaves = [_leaf(value) for value in point]
-    with _made_tensors() as made:
-        output = function(*leaves)
-    if getattr(output, "grad_fn", None) is None:
-        raise ValueError("the program's output does not depend on its inputs")
-    _notice(made, output)
-    for end in (*leaves, output):
-        _check_scalar(end)
-
-    first = 1 - len(leaves)
-    place = {id(leaf): first + offset for offset, leaf in enumerate(leaves)}
-    indices: dict[int, int] = {}  # id of a node -> index
-    adjoints = dict.fromkeys(place.values(), 0.0)
-    steps: dict[int, Step] = {}
-    for node in _in_order(output.grad_fn):
-        if hasattr(node, "variable"):
-            if id(node.variable) in place:
-                indices[id(node)] = place[id(node.variable)]
-            continue
-        if id(node) not in made:
-            raise ValueError(f"the value of {type(node).__name__} was never returned by a Python function")
-        _, value = made[id(node)]
-        _check_scalar(value)
-        indices[id(node)] = index = len(steps) + 1
-        slopes = node(ones_like(value))
-        slopes = slopes if isinstance(slopes, tuple) else (slopes,)
-        operands = tuple(None if successor is None else indices.get(id(successor))
-                         for successor, _ in node.next_functions)
-        steps[index] = Step(node, value.item(), operands,
-                            tuple(None if operand is None or slope is None else slope.item()
-                                  for operand, slope in zip(operands, slopes, strict=False)))
-        node.register_prehook(_keeper(adjoints, index))
-    output.backward(retain_graph=True)  # the formulas still ask the nodes for constants
-    adjoints.update((place[id(leaf)], leaf.grad.item()) for leaf in leaves if leaf.grad is not None)
-    return Program({place[id(leaf)]: leaf.item() for leaf in leaves}, steps, adjoints)
-
-
-def evaluation_trace(function: Callable[..., Any], *point: Any) -> Trace:
-    """The table of what a scalar program computes at a point.
+        ValueError: the output does not depend on the inputs.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import evaluation_trace
@@ -229,118 +69,268 @@ def evaluation_trace(function: Callable[..., Any], *point: Any) -> Trace:
     v₂  v₁ × v₀  (-0.959) × 5  -4.795
     y   v₂                     -4.795
     """
-    return record(function, *point).evaluation_trace()
+    return evaluation(_program(function, point))
 
 
-def tangent_trace(function: Callable[..., Any], *point: Any, wrt: int = 0) -> Trace:
-    """The table of forward mode: the derivative of every step by input number `wrt`.
+def tangent_trace(function: Callable[..., Any] | Tensor, *point: Any, wrt: int = 0, direction: Any = None) -> Trace:
+    """The table of forward mode: the derivative of every step by one input.
+
+    Args:
+        function: takes tensors and returns one; or a tensor that was computed already, and
+            then `point` is the leaf to differentiate by, if not the first.
+        point: where to run the function.
+        wrt: which input: 0 for the first, 1 for the second.
+        direction: the tangent of that input, of its shape; ones if None.
+
+    Raises:
+        IndexError: there is no input of that number.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import tangent_trace
     >>> tangent_trace(lambda x, y: x * y, 2., 5., wrt=1).values
     {-1: 0.0, 0: 1.0, 1: 2.0}
+    >>> x = torch.tensor(3., requires_grad=True)
+    >>> tangent_trace(x ** 2, x).values
+    {0: 1.0, 1: 6.0}
     """
-    return record(function, *point).tangent_trace(wrt)
+    if isinstance(function, Tensor) and point:
+        from .programs import _in_order, _met
+
+        leaves = _met(function.grad_fn) if _in_order(function.grad_fn) else []
+        wrt = next((place for place, leaf in enumerate(leaves) if leaf is point[0]), len(leaves))
+    return tangent(_program(function, point), wrt, direction)
 
 
-def adjoint_trace(function: Callable[..., Any], *point: Any) -> Trace:
+def adjoint_trace(function: Callable[..., Any] | Tensor, *point: Any) -> Trace:
     """The table of reverse mode: the derivative of the output by every step.
+
+    Args:
+        function: takes tensors and returns one; or a tensor that was computed already. The
+            derivatives of an output with several elements are those of their sum.
+        point: where to run the function.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import adjoint_trace
     >>> adjoint_trace(lambda x, y: x * y, 2., 5.).values
     {-1: 5.0, 0: 2.0, 1: 1.0}
     """
-    return record(function, *point).adjoint_trace()
+    return adjoint(_program(function, point))
 
 
-def _check_scalar(value: Any) -> None:
-    if math.prod(value.shape) != 1:
-        raise ValueError(f"traces are of scalar programs, but a tensor of shape {tuple(value.shape)} was met")
+def _program(function: Any, point: tuple[Any, ...]) -> Program:
+    if isinstance(function, Program):
+        return function
+    return recovered(function) if isinstance(function, Tensor) else record(function, *point)
 
 
-def _leaf(value: Any) -> Any:
-    if not hasattr(value, "requires_grad"):
-        value = tensor(value, dtype=float64)
-    return value.detach().clone().requires_grad_()
+# ----- the three tables -----
+
+def evaluation(program: Program) -> Trace:
+    """The evaluation trace of a program that ran."""
+    names = _Names(program)
+    rows = [(names.cell(index), Cell(f"x{_sub(place)}", f"x_{{{place}}}"), _BLANK, _number(program.values[index]))
+            for place, index in enumerate(program.inputs, 1)]
+    formulas: dict[int, Expression] = {}
+    for application in program.applications:
+        whole = _applied(program, application)
+        for number, index in application.outputs.items():
+            formulas[index] = whole if len(application.outs) == 1 else whole[number]
+            rows.append(names.row(index, formulas[index]))
+    rows.append((Cell("y", "y"), names.cell(program.output), _BLANK, _number(program.values[program.output])))
+    return Trace("forward evaluation trace", _HEADS, rows, _values(program.values), formulas,
+                 program.forward_picture())
 
 
-def _keeper(adjoints: dict[int, float], index: int) -> Callable[[Any], None]:
-    """A hook that notes the adjoint that a node is given."""
-    def keep(cotangents: Any) -> None:
-        adjoints[index] = cotangents[0].item()
-
-    return keep
-
-
-@contextmanager
-def _made_tensors() -> Iterator[dict[int, tuple[Any, Any]]]:
-    """Collect every tensor that a Python function returns while the block runs, by its node's id.
-
-    The graph keeps what backward needs, not what forward gave: the sum of two numbers is
-    nowhere in it. Every operator is a Python function, though, and so is watched
-    returning its result.
-    """
-    made: dict[int, tuple[Any, Any]] = {}
-
-    def watch(frame: Any, event: Any, result: Any) -> None:
-        if event == "return":
-            _notice(made, result)
-        if earlier is not None:
-            earlier(frame, event, result)
-
-    earlier = sys.getprofile()
-    sys.setprofile(watch)
-    try:
-        yield made
-    finally:
-        sys.setprofile(earlier)
+def tangent(program: Program, wrt: int, direction: Any = None) -> Trace:
+    """The tangent trace of a program that ran, by input number `wrt`."""
+    if not 0 <= wrt < len(program.inputs):
+        raise IndexError(f"wrt is {wrt}, but the program has {len(program.inputs)} inputs (0 is the first)")
+    start = {index: np.zeros_like(program.values[index]) for index in program.inputs}
+    chosen = program.inputs[wrt]
+    given = 1 if direction is None else np.asarray(direction, start[chosen].dtype)
+    start[chosen] = np.broadcast_to(given, start[chosen].shape).astype(start[chosen].dtype)
+    tangents = program.tangents(start)
+    program.symbols = {key: symbol for key, symbol in program.symbols.items() if key[1] != DOT}
+    names = _Names(program, DOT, tangents)
+    rows = [(names.cell(index), Cell(f"x{DOT}{_sub(place)}", rf"\dot{{x}}_{{{place}}}"), _BLANK, _number(tangents[index]))
+            for place, index in enumerate(program.inputs, 1)]
+    formulas: dict[int, Expression] = {}
+    for application in program.applications:
+        for number, index in application.outputs.items():
+            formulas[index] = _pushed_formula(names, application, number, index)
+            rows.append(names.row(index, formulas[index]))
+    rows.append((Cell(f"y{DOT}", r"\dot{y}"), names.cell(program.output), _BLANK, _number(tangents[program.output])))
+    return Trace(f"forward derivative trace, by x{_sub(wrt + 1)}", _HEADS, rows, _values(tangents), formulas,
+                 program.forward_picture())
 
 
-def _notice(made: dict[int, tuple[Any, Any]], result: Any) -> None:
-    """Keep a tensor's node and a copy of its value as it is now, before anything is written into it."""
-    node = getattr(result, "grad_fn", None) if hasattr(type(result), "grad_fn") else None
-    if node is not None and id(node) not in made:
-        made[id(node)] = node, result.detach().clone()
+def adjoint(program: Program) -> Trace:
+    """The adjoint trace of a program that ran."""
+    adjoints = program.adjoints
+    names = _Names(program, BAR, adjoints)
+    chain: dict[int, Expression] = dict.fromkeys(program.values, Number(0))
+    formulas = dict(chain)
+    for application in program.applications:
+        for place, index in application.variables:
+            term, exact = Number(0), _pulled_formula(names, application, place, index)
+            for user in application.outputs.values():
+                term = add(term, multiply(names.of(user), _ratio(f"v{_sub(user)}", f"v{_sub(index)}",
+                                                                 f"v_{{{user}}}", f"v_{{{index}}}")))
+            chain[index] = add(chain[index], term)
+            formulas[index] = add(formulas[index], term if exact is None else exact)
+    formulas[program.output] = Number(1)
+    rows: list[tuple[str, ...]] = []
+    for index in sorted(program.values, reverse=True):
+        if index == program.output:
+            rows.append((names.cell(index), _cell(_ratio("y", f"v{_sub(index)}", "y", f"v_{{{index}}}")), _BLANK, _BLANK,
+                         _number(adjoints[index])))
+            continue
+        name, *rest = names.row(index, formulas[index])
+        rows.append((name, _cell(chain[index]), *rest))
+    rows += [(_cell(_ratio("y", f"x{_sub(place)}", "y", f"x_{{{place}}}")), names.cell(index), _BLANK, _BLANK,
+              _number(adjoints[index])) for place, index in enumerate(program.inputs, 1)]
+    return Trace("reverse adjoint trace", ("", "by the chain rule", *_HEADS[1:]), rows, _values(adjoints), formulas,
+                 program.reverse_picture())
 
 
-def _in_order(root: Any) -> list[Any]:
-    """The graph's nodes from the leaves on: by distance from the leaves, then as they ran."""
-    depth: dict[int, int] = {}
-    finished: list[Any] = []
-    pending = [(root, iter([node for node, _ in root.next_functions if node is not None]))]
-    entered = {id(root)}
-    while pending:
-        node, successors = pending[-1]
-        for successor in successors:
-            if id(successor) not in entered:
-                entered.add(id(successor))
-                pending.append((successor, iter([n for n, _ in successor.next_functions if n is not None])))
-                break
-        else:
-            pending.pop()
-            depth[id(node)] = 1 + max((depth[id(n)] for n, _ in node.next_functions if n is not None),
-                                      default=-1)
-            finished.append(node)
-    return sorted(finished, key=lambda node: depth[id(node)])
+# ----- formulas -----
+
+class _Names:
+    """The variables of one trace: as symbols with a mark, and as the numbers that they stand for."""
+
+    def __init__(self, program: Program, mark: str = "", values: dict[int, Any] | None = None) -> None:
+        self.program, self.mark = program, mark
+        self.marked = program.values if values is None else values
+        self.numbers: dict[str, Symbol] = {}
+        for kind, known in (("", program.values), (mark, self.marked)):
+            for index, value in known.items():
+                symbol = program.symbol(index, kind, value)
+                self.numbers[symbol.text] = Symbol("?", "?") if value is None else Symbol(*written(value))
+
+    def of(self, index: int) -> Symbol:
+        return self.program.symbol(index, self.mark, self.marked.get(index))
+
+    def cell(self, index: int) -> Cell:
+        return _cell(self.of(index))
+
+    def row(self, index: int, formula: Expression) -> tuple[str, ...]:
+        """A variable's name, its formula, the formula with numbers and its value.
+
+        The numbers are left out where one is unknown, where they are too long to tell
+        anything, and where they are the value itself.
+        """
+        value = _number(self.marked[index])
+        filled = _cell(substituted(formula, self.numbers))
+        hidden = "?" in filled or "∂" in filled or len(filled) > _LONGEST or filled in (value, text(formula))
+        return self.cell(index), _cell(formula), _BLANK if hidden else filled, value
+
+
+def _applied(program: Program, application: Application) -> Expression:
+    operands = [program.operand(x) for x in application.operands]
+    if application.op is not None:
+        return forward(application.op, operands, application.params)
+    from .expressions import Call
+
+    return Call(operator_name(application.node), tuple(x for x in operands if x is not None))
+
+
+def _outs(program: Program, application: Application) -> list[Any]:
+    return [program.symbol(application.outputs[number]) if number in application.outputs else
+            None if value is None else Symbol("?", "?", value) for number, value in enumerate(application.outs)]
+
+
+def _pushed_formula(names: _Names, application: Application, number: int, index: int) -> Expression:
+    program, op = names.program, application.op
+    tangents: list[Any] = [names.of(x.index) if isinstance(x, Variable) else None for x in application.operands]
+    if op is not None:
+        operands = [program.operand(x) for x in application.operands]
+        if op.kind == ELEMENTWISE:  # by the rules, as in the adjoint trace, even where a shorter jvp is stated
+            parts = [_pulled(program, application, [t if k == number else Number(0) for k in range(len(application.outs))],
+                             place) for place, t in enumerate(tangents) if t is not None]
+            if op.holomorphic and all(part is not None for part in parts):
+                return _total(parts)
+        found = pushforward(op, tangents, operands, _outs(program, application), application.params, number)
+        if found is not None and not _asks(found):
+            return found
+    return _total(multiply(t, _ratio(f"v{_sub(index)}", f"v{_sub(x.index)}", f"v_{{{index}}}", f"v_{{{x.index}}}"))
+                  for t, x in zip(tangents, application.operands, strict=True) if t is not None)
+
+
+def _pulled_formula(names: _Names, application: Application, place: int, index: int) -> Expression | None:
+    """What one operand gets of the adjoints of an application's results, in the operand's shape."""
+    cotangents = [names.of(application.outputs[number]) if number in application.outputs else Number(0)
+                  for number in range(len(application.outs))]
+    found = _pulled(names.program, application, cotangents, place)
+    if found is None:
+        return None
+    wanted = names.program.values[index]
+    if application.op is not None and application.op.kind == ELEMENTWISE and wanted is not None:
+        found = Formulas().sum_to_size(found, wanted.shape) if _is_larger(application, names.program, wanted) else found
+    return found
+
+
+def _is_larger(application: Application, program: Program, operand: Any) -> bool:
+    out = program.values[next(iter(application.outputs.values()))]
+    return out is not None and out.shape != operand.shape
+
+
+def _pulled(program: Program, application: Application, cotangents: list[Any], place: int) -> Expression | None:
+    if application.op is None:
+        return None
+    operands = [program.operand(x) for x in application.operands]
+    found = pullback(application.op, place, cotangents, operands, _outs(program, application), application.params)
+    return None if found is None or _asks(found) else found
+
+
+def _asks(formula: Expression) -> bool:
+    """Whether a formula names something that the trace has no name for: a result that nobody used."""
+    return "?" in text(formula)
+
+
+def _total(terms: Iterable[Any]) -> Expression:
+    total: Expression = Number(0)
+    for term in terms:
+        total = add(total, term)
+    return total
+
+
+def _ratio(over: str, under: str, over_latex: str, under_latex: str) -> Symbol:
+    return Symbol(f"∂{over}/∂{under}", rf"\frac{{\partial {over_latex}}}{{\partial {under_latex}}}")
+
+
+# ----- cells -----
+
+def _cell(formula: Expression) -> Cell:
+    return Cell(text(formula), latex(formula))
+
+
+def _number(value: Any) -> Cell:
+    return _BLANK if value is None else Cell(*written(value))
+
+
+def _values(arrays: dict[int, Any]) -> dict[int, Any]:
+    return {index: None if a is None else a.item() if not np.shape(a) else wrap(np.array(a)) for index, a in arrays.items()}
 
 
 def _sub(index: int) -> str:
-    return str(index).translate(_SUBSCRIPTS)
+    return str(index).translate(SUBSCRIPTS)
 
 
-def _v(index: int, mark: str = "") -> str:
-    return f"v{mark}{_sub(index)}"
+def _svg(picture: Picture | None) -> str:
+    """The picture as an SVG element; nothing where no drawing program is installed."""
+    import tempfile
+    from pathlib import Path
+
+    from .render import render
+
+    if picture is None:
+        return ""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            drawn = render(picture, Path(folder) / "graph.svg").read_text(encoding="utf-8")
+        except ModuleNotFoundError:
+            return ""
+    return drawn[drawn.index("<svg"):]
 
 
-def _times(factor: str, slope: str) -> str:
-    if slope == "1":
-        return factor
-    if slope in ("-1", "(-1)"):
-        return f"-{factor}"
-    return f"{factor} × {slope}"
-
-
-def _sum(terms: Sequence[str] | Iterator[str]) -> str:
-    text = " + ".join(terms).replace("+ -", "- ")
-    return text or "0"
+__all__ = ["Trace", "adjoint", "adjoint_trace", "evaluation", "evaluation_trace", "tangent", "tangent_trace"]

@@ -58,7 +58,8 @@ def view_of(w: Writer, x: str) -> str:
         order = w.random.sample(range(n), n)
         options += [f"{x}.transpose({a}, {b})", f"{x}.transpose({a}, {b})", f"{x}.permute({order})",
                     f"{x}.mT", f"{x}.mT" if t.is_complex() else f"{x}.mH",
-                    f"{x}.diagonal({w.choose(0, 0, 1, -1)})", f"{x}.flatten({n - 2})", f"{x}.view({t.shape[-1]}, -1)",
+                    f"{x}.diagonal({w.choose(0, 0, 1, -1)})", f"{x}.flatten({n - 2})",
+                    f"{x}.view({t.shape[-1]}, -1)" if t.is_contiguous() or t._base is None else f"{x}.t()",
                     f"{x}.reshape({t.shape[-1]}, -1)", f"{x}.swapaxes({a}, {b})"]
         if n == 2:
             options += [f"{x}.t()", f"{x}.T"]

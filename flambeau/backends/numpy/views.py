@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -142,8 +143,15 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
     return lying(x, tuple(full), tuple(strides))
 
 
+_SMALL = 4096
+
+
 def _broadcast_to(x: Any, size: tuple[int, ...]) -> Any:
     if x.__class__ is not np.ndarray:
+        if prod(size) <= _SMALL:  # a scalar, as the gradient of a sum begins: written out sooner than stretched
+            filled = np.empty(size, x.dtype)
+            filled.fill(x)
+            return filled
         x = np.asarray(x)
     return x if x.shape == tuple(size) else _expand(x, tuple(size))
 

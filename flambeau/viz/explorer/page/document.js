@@ -18,8 +18,9 @@ function openDocument(raw) {
 
 function readStep(raw, at, kinds) {
   const nodes = raw.nodes.map(([kind, edges], index) => ({
-    index, kind: kinds[kind], ins: edges, outs: [], key: "", events: [[], [], [], []], order: index,
+    index, kind: kinds[kind], ins: edges, outs: [], home: null, key: "", events: [[], [], [], []], order: index,
   }));
+  for (const node of nodes) node.home = nodes;
   const turns = new Map();
   for (const node of nodes) {
     for (let k = 0; k < node.ins.length; k += 3) nodes[node.ins[k]].outs.push(node.index, node.ins[k + 1], node.ins[k + 2]);

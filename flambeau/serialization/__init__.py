@@ -1,0 +1,40 @@
+"""`torch.serialization`: saving to files and loading from them, in PyTorch's own formats.
+
+A file is a zip archive (`archive`) of one pickle and the bytes of every storage that it names. The
+pickle calls functions and classes by PyTorch's names (`names`), whichever library wrote it. Loading
+trusts a short list of names by default (`safe_globals`, `weights_unpickler`). What PyTorch wrote
+before it wrote zip archives is read, and written when asked for, by `legacy`.
+"""
+
+from __future__ import annotations
+
+from .legacy import SourceChangeWarning
+from .loading import get_unsafe_globals_in_checkpoint, load
+from .locations import (
+    default_restore_location,
+    location_tag,
+    register_package,
+    validate_cuda_device,
+    validate_hpu_device,
+)
+from .names import StorageType, _get_layout
+from .options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
+from .pickling import DEFAULT_PROTOCOL
+from .safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+from .saving import save
+
+__all__ = ["DEFAULT_PROTOCOL", "LoadEndianness", "SourceChangeWarning", "StorageType", "_get_layout",
+           "add_safe_globals", "clear_safe_globals", "default_restore_location", "get_crc32_options",
+           "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
+           "get_unsafe_globals_in_checkpoint", "load", "location_tag", "register_package", "safe_globals", "save",
+           "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+           "validate_cuda_device", "validate_hpu_device"]
