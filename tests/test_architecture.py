@@ -29,7 +29,8 @@ LAYERS: list[list[str]] = [
     ["nn"],
     ["functorch"],
     ["optim"],
-    ["utils", "testing"],
+    ["serialization"],
+    ["storage", "utils", "testing"],
     [""],  # the package itself: the public names
     ["alias", "demo", "cli", "__main__"],
 ]

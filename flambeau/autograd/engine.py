@@ -23,7 +23,7 @@ from .anomaly_mode import Anomaly, check, evaluated, explain
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
 from .observing import observers
-from .runs import both, times
+from .runs import both, spread, spread_out, times
 from .timeline import recording
 
 Edge = tuple[Node, int]
@@ -486,6 +486,8 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                         found = (multiply(g, second._array), multiply(g, first._array))
                     else:
                         found = times(node, g)
+                elif step is spread and (type(node.edge0) is AccumulateGrad or node.edge0.run is not None):
+                    found = spread_out(node, g)  # nobody looks at it
                 else:
                     found = step(node, g)
                 if not retain and node.saved0 is not None:

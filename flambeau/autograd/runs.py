@@ -7,9 +7,10 @@ of these; anything else goes through its plan in full (`OpNode.vjp`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
-from numpy import ndarray
+from numpy import empty, ndarray
 
 from ..ops.declare import Op, Plan
 from .node import FREED, layer
@@ -53,7 +54,7 @@ def _choose(op: Op, plan: Plan) -> Run | None:
     functions = [function for _, function, _ in plan.steps]
     if plan.consts:
         if len(inputs) == 1 and not saved and asked == [("xp", "g", inputs[0] + "_shape")]:
-            return _of_shape(functions[0])
+            return spread if _is(functions[0], _spreads) else _of_shape(functions[0])
         if len(inputs) == 1 and len(plan.steps) == 1:
             return _of_plan(plan)
         return None
@@ -103,6 +104,25 @@ def times(node: Any, g: Any) -> Any:
     return g * b, g * a
 
 
+def spread(node: Any, g: Any) -> Any:
+    """The run of a sum of all elements: its cotangent, stretched."""
+    return (layer.arrays.broadcast_to(g, node.consts[0]),)
+
+
+def spread_out(node: Any, g: Any) -> Any:
+    """`spread`, written out where that is little: what comes next is quicker on it, and a leaf may keep it."""
+    shape = node.consts[0]
+    if prod(shape) > 4096 or type(g) is ndarray:
+        return spread(node, g)
+    whole = empty(shape, g.dtype)
+    whole.fill(g)
+    return (whole,)
+
+
+def _spreads(xp: Any, g: Any, input_shape: Any) -> Any:
+    return xp.broadcast_to(g, input_shape)
+
+
 def _same(g: Any) -> Any:
     return g
 
@@ -113,7 +133,8 @@ def _times(g: Any, other: Any) -> Any:
 
 def _is(rule: Rule, pattern: Rule) -> bool:
     """Whether a rule is, instruction by instruction, the pattern."""
-    return rule.__code__.co_code == pattern.__code__.co_code
+    mine, its = rule.__code__, pattern.__code__
+    return mine.co_code == its.co_code and mine.co_names == its.co_names
 
 
 def _value(node: Any, g: Any) -> Any:

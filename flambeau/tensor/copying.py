@@ -203,7 +203,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         if shape != a.shape:
             raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     values = src._array
-    if values.dtype.kind == "c" and a.dtype.kind not in "cb":
+    if values.dtype.kind == "c" and a.dtype.kind not in "cb" and a.size:
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
 
     def compute() -> None:

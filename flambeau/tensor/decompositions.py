@@ -15,7 +15,7 @@ from ..ops.decomposition import check_matrices
 from ..shapes import are_vectors
 from .apply import apply
 from .binding import functions_of, write_out
-from .returns import result_class
+from .returns import _BY_HAND, result_class
 from .shaping import reshaped
 from .tensor import Tensor, wrap
 
@@ -194,7 +194,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     found = (u, s, v)
     if out is not None:
         found = write_out(REGISTRY["linalg_svd"], list(found), out)
-    return result_class("svd", ("U", "S", "V"))(found)
+    return result_class("svd", _BY_HAND["svd"])(found)
 
 
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
@@ -202,7 +202,7 @@ def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     found = apply(REGISTRY["linalg_qr"], [input], {"mode": "reduced" if some else "complete"})
     if out is not None:
         found = write_out(REGISTRY["linalg_qr"], list(found), out)
-    return result_class("qr", ("Q", "R"))(found)
+    return result_class("qr", _BY_HAND["qr"])(found)
 
 
 def _tolerances(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:

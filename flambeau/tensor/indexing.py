@@ -270,10 +270,11 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 except (IndexError, TypeError):
                     pass  # said in PyTorch's words below
                 else:
-                    if not (self._requires_grad and grad_mode.get()):
-                        return _alias(self, array)
-                    steps = _steps(a.shape, key)
-                    return viewed_in_steps(self, array, steps) if steps else _alias(self, array)
+                    if self._steps is None:  # else every step on the way is remembered
+                        if not (self._requires_grad and grad_mode.get()):
+                            return _alias(self, array)
+                        steps = _steps(a.shape, key)
+                        return viewed_in_steps(self, array, steps) if steps else _alias(self, array)
         elif isinstance(key, Tensor) and not (self._requires_grad and grad_mode.get()):
             index = key._array
             if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get():

@@ -96,13 +96,12 @@ class Generator:
         return other
 
     def __reduce__(self) -> Any:
-        return _generator_in, (self.engine.get_state(),)
+        return Generator, (self.device,), (self.initial_seed(), None, self.get_state())
 
-
-def _generator_in(state: np.ndarray) -> Generator:
-    made = Generator()
-    made.set_state(wrap(state))
-    return made
+    def __setstate__(self, state: tuple[int, None, Tensor]) -> None:
+        seed, _, stream = state
+        self.manual_seed(seed)
+        self.set_state(stream)
 
 
 def _seed(seed: Any) -> int:

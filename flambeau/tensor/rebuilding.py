@@ -123,7 +123,7 @@ def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -
 def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                        backward_hooks: Any, metadata: Any = None) -> Tensor:
     """A tensor that shows a storage; `metadata` says whether it is to be conjugated or negated."""
-    made = _with_bits(_rebuild_tensor(storage, storage_offset, size, stride), metadata)
+    made = _with_bits(_rebuild_tensor(storage, storage_offset, size, stride), storage, metadata)
     made.requires_grad = requires_grad
     return made
 
@@ -131,19 +131,32 @@ def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any
 def _rebuild_tensor_v3(storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                        backward_hooks: Any, dtype: dtypes.dtype, metadata: Any = None) -> Tensor:
     """A tensor of `dtype` that shows the bytes of a storage."""
-    made = _with_bits(_tensor_on(storage, dtype, storage_offset, size, stride), metadata)
+    made = _with_bits(_tensor_on(storage, dtype, storage_offset, size, stride), storage, metadata)
     made.requires_grad = requires_grad
     return made
 
 
-def _with_bits(made: Tensor, metadata: Any) -> Tensor:
-    if not metadata:
-        return made
-    if metadata.get("conj"):
-        made = made.conj()
-    if metadata.get("neg"):
-        made = made.neg()
+def _with_bits(shown: Tensor, storage: Any, metadata: Any) -> Tensor:
+    """A tensor whose bits say that its numbers are not those in memory: a copy, with the numbers that it means."""
+    if not metadata or not (metadata.get("conj") or metadata.get("neg")):
+        return shown
+
+    def meant() -> np.ndarray:
+        found = shown.conj() if metadata.get("conj") else shown
+        return (found.neg() if metadata.get("neg") else found)._array
+
+    made: Tensor = wrap(np.array(meant(), copy=True))
+    awaiting = getattr(storage, "_untyped_storage", storage)._awaiting
+    if awaiting is not None:
+        awaiting.append((made, meant))
     return made
+
+
+def arrived(storage: UntypedStorage) -> None:
+    """The bytes of a storage are there at last: give them to the tensors that are copies of it."""
+    for made, meant in storage._awaiting or ():
+        made._array[...] = meant()
+    storage._awaiting = None
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:

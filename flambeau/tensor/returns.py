@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from .. import config
-from ..ops.declare import Op
+from ..ops.declare import REGISTRY, Op
 
 
 class NamedResult(tuple):
@@ -16,7 +16,7 @@ class NamedResult(tuple):
     __slots__ = ()
     _fields: tuple[str, ...] = ()
 
-    def __new__(cls, values: Any) -> NamedResult:
+    def __new__(cls, values: Any, more: Any = None) -> NamedResult:
         return tuple.__new__(cls, values)
 
     def __repr__(self) -> str:
@@ -24,10 +24,22 @@ class NamedResult(tuple):
         return f"{config.module_name}.return_types.{type(self).__name__}(\n{lines})"
 
     def __reduce__(self) -> Any:
-        return tuple, (tuple(self),)
+        return type(self), (tuple(self), {})
 
 
 _made: dict[str, type] = {}
+
+
+#: those of functions that no declaration describes
+_BY_HAND = {"qr": ("Q", "R"), "svd": ("U", "S", "V")}
+
+
+def __getattr__(name: str) -> type:
+    fields = _BY_HAND.get(name) or next(
+        (op.outputs for op in REGISTRY.values() if op.named and op.name.removeprefix("_") == name), None)
+    if not fields:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return result_class(name, fields)
 
 
 def result_class(name: str, fields: tuple[str, ...]) -> type:

@@ -22,6 +22,8 @@ class UntypedStorage:
     (24, True)
     """
 
+    _awaiting: list[Any] | None = None  # what is to be done when its bytes are read (`rebuilding.arrived`)
+
     def __init__(self, size: int = 0) -> None:
         self._memory = np.zeros(size, np.uint8)
 

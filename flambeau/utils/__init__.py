@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("_pytree", "checkpoint")
+_MODULES = ("_pytree", "checkpoint", "serialization")
 
 
 def __getattr__(name: str) -> Any:
@@ -14,4 +14,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "serialization"]

@@ -6,10 +6,26 @@
 from .dot import backward_picture, make_dot
 from .graph import Graph, GraphNode
 from .picture import Picture
+from .programs import Program, record
 from .recording import watching
 from .render import render
-from .programs import Program, record
 from .traces import Trace, adjoint_trace, evaluation_trace, tangent_trace
+from .training import (
+    Descent,
+    activations,
+    animate_descent,
+    descend,
+    gradient_sizes,
+    plot_descent,
+    plot_gradient_flow,
+    plot_histogram_over_steps,
+    plot_histograms,
+    plot_losses,
+    save_animation,
+)
 
-__all__ = ["Graph", "GraphNode", "Picture", "Program", "Trace", "adjoint_trace", "backward_picture", "evaluation_trace", "make_dot",
-           "record", "render", "tangent_trace", "watching"]
+__all__ = ["Descent", "Graph", "GraphNode", "Picture", "Program", "Trace", "activations", "adjoint_trace",
+           "animate_descent", "backward_picture", "descend", "evaluation_trace", "gradient_sizes",
+           "make_dot", "plot_descent", "plot_gradient_flow", "plot_histogram_over_steps",
+           "plot_histograms", "plot_losses", "record", "render", "save_animation", "tangent_trace",
+           "watching"]

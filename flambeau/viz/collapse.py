@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from .picture import Arrow, Box, Picture
-from .tables import sized
 
 if TYPE_CHECKING:
     from .graph import Graph, GraphNode
@@ -61,7 +60,7 @@ class Group:
         return sum(node.bytes for node in self.nodes())
 
 
-Item = "Group | GraphNode"  # type: ignore[assignment]
+Item: TypeAlias = "Group | GraphNode"
 
 
 class Link(NamedTuple):
@@ -94,11 +93,11 @@ class Collapsed:
     ...     y = torch.tanh(y * 1.01)
     >>> boxes = y.sum().graph().collapsed()
     >>> [(item.title, item.count) for item in boxes.items if hasattr(item, "title")]
-    [('2 nodes', 1000)]
+    [('mul · tanh', 1000)]
     >>> print(boxes)
-    a graph of 2001 nodes and 1 leaf, which keeps 7.8 kB for backward
+    a graph of 2001 nodes and 1 leaf, which keeps 8.0 kB for backward
     ● SumBackward0  ()
-    ▣ 2 nodes × 1000  (2,)  7.8 kB
+    ▣ mul · tanh × 1000  (2,)  8.0 kB
     ○ leaf  (2,)
     """
 
@@ -126,7 +125,7 @@ class Collapsed:
             items = _by_module(nodes) if any(node.module for node in nodes) else list(nodes)
             return self._readable(items)
         if self.by == "module":
-            return self._bounded(_by_module(nodes))
+            return self._bounded(_opened(_by_module(nodes), self.limit))
         if self.by == "source":
             return self._bounded(_by_source(nodes))
         return self._bounded(_repeated(list(nodes)))
@@ -134,8 +133,6 @@ class Collapsed:
     def _readable(self, items: list[Item]) -> list[Item]:
         """Boxes so that no level shows more than the limit: repetition, lines of code, then plain stretches."""
         items = _opened(items, self.limit)
-        if len(items) > self.limit // 3:
-            items = _repeated(items)
         if len(items) > self.limit and any(getattr(item, "source", None) for item in items):
             items = _repeated(_by_source(items))
         if len(items) > self.limit:
@@ -168,23 +165,28 @@ class Collapsed:
     def _place_leaves(self) -> None:
         elided = {node.id: group for group in self.groups() for node in group.elided}
         users = self.graph.users
+        inner: dict[Group, list[GraphNode]] = {}
         for leaf in self.graph:
             if not leaf.is_leaf:
                 continue
-            outside = {id(elided[user]): elided[user] for user in users[leaf.id] if user in elided}
-            if outside and all(user in elided for user in users[leaf.id]) and len(outside) == 1:
-                group = next(iter(outside.values()))
-                group.elided.append(leaf)
-                self._paths[leaf.id] = (*self._around(group), group)
+            hidden = {elided[user] for user in users[leaf.id] if user in elided}
+            if len(hidden) == 1 and all(user in elided for user in users[leaf.id]):
+                inner.setdefault(hidden.pop(), []).append(leaf)
                 continue
-            paths = [self._paths[user] for user in users[leaf.id]]
-            path = _common(paths) if paths else ()
-            for depth, group in enumerate(path):
-                if id(group) in outside:
-                    path = path[:depth]
-                    break
-            self._paths[leaf.id] = path
-            (path[-1].leaves if path else self.leaves).append(leaf)
+            path = _common([self._paths[user] for user in users[leaf.id]] or [()])
+            self._lay(leaf, path[:min([path.index(group) for group in hidden if group in path], default=len(path))])
+        for group, leaves in inner.items():
+            around = self._around(group)
+            if len(leaves) < group.count - 1:  # not one for each repetition: what the oldest of them begins with
+                for leaf in leaves:
+                    self._lay(leaf, around)
+                continue
+            group.elided += leaves
+            self._paths.update((leaf.id, (*around, group)) for leaf in leaves)
+
+    def _lay(self, leaf: GraphNode, path: tuple[Group, ...]) -> None:
+        self._paths[leaf.id] = path
+        (path[-1].leaves if path else self.leaves).append(leaf)
 
     def _around(self, group: Group) -> tuple[Group, ...]:
         node = next(group.nodes())
@@ -374,15 +376,22 @@ def _short(code: str, width: int = 48) -> str:
 
 
 def _opened(items: list[Item], limit: int) -> list[Item]:
-    """The items with boxes of modules replaced by what is in them, outermost first, while there is room."""
+    """The items with boxes of modules replaced by what is in them, outermost first, while there is room.
+
+    Modules that come again and again are put together before any of them is opened.
+    """
     while True:
-        boxes = [place for place, item in enumerate(items) if isinstance(item, Group) and item.kind == "module"
-                 and item.count == 1 and len(items) + len(item.items) - 1 <= limit // 2]
-        boxes = [place for place in boxes if any(isinstance(inner, Group) for inner in items[place].items)]  # type: ignore[union-attr]
-        if not boxes:
+        items = _repeated(items)
+        best: Group | None = None
+        for item in items:
+            if (isinstance(item, Group) and item.kind == "module" and len(items) + len(item.items) - 1 <= limit // 2
+                    and any(isinstance(inner, Group) for inner in item.items)
+                    and (best is None or item.title.count(".") < best.title.count("."))):
+                best = item
+        if best is None:
             return items
-        place = min(boxes, key=lambda place: items[place].title.count("."))  # type: ignore[union-attr]
-        items = [*items[:place], *items[place].items, *items[place + 1:]]  # type: ignore[union-attr]
+        place = items.index(best)
+        items = [*items[:place], *best.items, *items[place + 1:]]
 
 
 def _in_parts(items: list[Item], limit: int) -> list[Item]:
@@ -425,13 +434,29 @@ def _repeated(items: list[Item]) -> list[Item]:
                 for node in (item.nodes() if isinstance(item, Group) else (item,))]
         first = newest[0]
         if period == 1:
-            title = first.title if isinstance(first, Group) else first.name
+            title = _series(first, items[at - 1])
             newest = first.items if isinstance(first, Group) and first.count == 1 else newest
         else:
-            number = sum(len(list(item.nodes())) if isinstance(item, Group) else 1 for item in newest)
-            title = f"{number} nodes"
+            title = _sequence(newest)
         found.append(Group(title, "repeat", newest, times, rest))
     return [*found, *items[at:]]
+
+
+def _sequence(items: Sequence[Item], most: int = 4) -> str:
+    """What different items in a row are called: `mm · add · tanh`, in the order in which they ran, or their number."""
+    if len(items) <= most:
+        return " · ".join(item.title.rpartition(": ")[2] if isinstance(item, Group) else item.operator
+                          for item in reversed(items))
+    return f"{sum(len(list(item.nodes())) if isinstance(item, Group) else 1 for item in items)} nodes"
+
+
+def _series(newest: Item, oldest: Item) -> str:
+    """What like items in a row are called: `MulBackward0`, or of modules `Net.layers.0 … Net.layers.11: Layer`."""
+    if not isinstance(newest, Group):
+        return newest.name
+    if newest.kind != "module" or not isinstance(oldest, Group) or oldest.title == newest.title:
+        return newest.title
+    return f"{oldest.title.partition(': ')[0]} … {newest.title}"
 
 
 def _tandems(marks: np.ndarray[Any, Any]) -> Iterator[tuple[int, int, int, int]]:
@@ -446,4 +471,4 @@ def _tandems(marks: np.ndarray[Any, Any]) -> Iterator[tuple[int, int, int, int]]
                 yield (times - 1) * period, period, start, times
 
 
-__all__ = ["Collapsed", "Group", "Level", "Link", "sized"]
+__all__ = ["Collapsed", "Group", "Level", "Link"]

@@ -268,9 +268,8 @@ def multiply(a: Any, b: Any) -> Expression:
             return negate(multiply(-one.value, other) if one is a else multiply(other, -one.value))
     if is_number(a) and _operation(b, "*") and is_number(b.left):
         return multiply(a.value * b.left.value, b.right)
-    if is_number(b) and not is_number(a):
-        if _operation(a, "*") and is_number(a.left):
-            return multiply(a.left.value * b.value, a.right)
+    if is_number(b) and not is_number(a) and _operation(a, "*") and is_number(a.left):
+        return multiply(a.left.value * b.value, a.right)
     base_a, exponent_a = _as_power(a)
     base_b, exponent_b = _as_power(b)
     if exponent_a is not None and exponent_b is not None and same(base_a, base_b):
@@ -285,7 +284,7 @@ def multiply(a: Any, b: Any) -> Expression:
 def _as_power(x: Expression) -> tuple[Expression, Any]:
     """The base and the exponent of a power with a whole exponent; of anything else, itself and 1."""
     if isinstance(x, Operation) and x.operator == "**":
-        return x.left, x.right.value if is_number(x.right) and isinstance(x.right.value, int) else None  # type: ignore
+        return x.left, x.right.value if isinstance(x.right, Number) and isinstance(x.right.value, int) else None
     return x, None if is_number(x) else 1
 
 

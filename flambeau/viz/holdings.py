@@ -79,6 +79,22 @@ def is_freed(node: Any) -> bool:
     return bool(getattr(node, "_freed", False)) or (hasattr(type(node), "fn") and node.fn is None)
 
 
+def amount(size: float) -> str:
+    """A number of bytes in words.
+
+    >>> from flambeau.viz.holdings import amount
+    >>> amount(1), amount(24), amount(7812), amount(2_500_000)
+    ('1 byte', '24 bytes', '7.8 kB', '2.5 MB')
+    """
+    if size < 1000:
+        return f"{size:.0f} byte" + "s" * (size != 1)
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 999.95:
+            break
+    return f"{size:.1f} {unit}"
+
+
 def _kept(node: Any) -> Iterator[tuple[str, Any]]:
     """Names and values, whatever they are."""
     if isinstance(node, OpNode):
@@ -127,4 +143,4 @@ def _within(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
             yield from _within(f"{name}[{key!r}]", item, depth + 1)
 
 
-__all__ = ["Holding", "bytes_held", "holdings", "is_freed"]
+__all__ = ["Holding", "amount", "bytes_held", "holdings", "is_freed"]

@@ -1,4 +1,4 @@
-"""A layered drawing without Graphviz: ranks, few crossings, straight lines, drawn by matplotlib.
+"""A layered layout without Graphviz: ranks, few crossings, straight lines; and its drawing by matplotlib.
 
 Sugiyama's method in four steps. Ranks: a node stands just above the nearest node that
 needs it. Long edges get a bend in each rank that they pass. Order within a rank: the
@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_right, insort
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .picture import Arrow, Picture
+from .x11 import colour_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,9 +28,8 @@ _LINE = 0.17  # inches from one line of a label to the next
 _GAP = 0.3  # inches between neighbours of one rank
 _RANK_GAP = 0.4  # inches between ranks
 _BEND = 0.1  # inches that a passing edge keeps free
-_CIRCLE = 0.55  # inches across
+CIRCLE = 0.55  # inches across
 _SWEEPS = 24
-_X11 = {"darkolivegreen1": "#caff70", "darkolivegreen3": "#a2cd5a"}  # names that only Graphviz knows
 
 
 @dataclass
@@ -40,8 +42,13 @@ class Layout:
     along: dict[str, float] = field(default_factory=dict)
     routes: list[tuple[Arrow, list[str]]] = field(default_factory=list)  # an arrow and what it passes
 
+    def point(self, picture: Picture, key: str, across: float = 0.0, along: float = 0.0) -> tuple[float, float]:
+        """A point beside a node's centre, on the page (x to the right, y downward)."""
+        a, b = self.across[key] + across, self.along[key] + along
+        return {"TB": (a, b), "LR": (b, a), "RL": (-b, a)}[picture.direction]
 
-def _label_lines(label: str) -> list[str]:
+
+def label_lines(label: str) -> list[str]:
     """A label's lines; Graphviz's HTML subscripts become mathematics."""
     if label.startswith("<") and label.endswith(">"):
         return ["$" + re.sub(r"<sub>(.*?)</sub>", r"_{\1}", label[1:-1]) + "$"]
@@ -73,12 +80,16 @@ def _ranks_of(keys: list[str], arrows: list[Arrow]) -> dict[str, int]:
 
 
 def _crossings(ranks: list[list[str]], heads: dict[str, list[str]]) -> int:
+    """How many arrows between neighbouring ranks cross: pairs whose ends are the other way round than their starts."""
     total = 0
     for upper, lower in itertools.pairwise(ranks):
         place = {key: position for position, key in enumerate(lower)}
-        ends = [sorted(place[head] for head in heads[key]) for key in upper]
-        flat = [end for group in ends for end in group]
-        total += sum(earlier > later for position, later in enumerate(flat) for earlier in flat[:position])
+        passed: list[int] = []  # the ends so far, in order
+        for key in upper:
+            ends = sorted(place[head] for head in heads[key])
+            total += sum(len(passed) - bisect_right(passed, end) for end in ends)
+            for end in ends:
+                insort(passed, end)
     return total
 
 
@@ -128,9 +139,9 @@ def lay_out(picture: Picture) -> Layout:
     turned = picture.direction != "TB"
     size: dict[str, tuple[float, float]] = {}
     for box in boxes:
-        lines = _label_lines(box.label)
-        width = _CIRCLE if picture.round else max(map(len, lines)) * _CHARACTER + 0.2
-        height = _CIRCLE if picture.round else len(lines) * _LINE + 0.12
+        lines = label_lines(box.label)
+        width = CIRCLE if picture.round else max(map(len, lines)) * _CHARACTER + 0.2
+        height = CIRCLE if picture.round else len(lines) * _LINE + 0.12
         size[box.key] = (height, width) if turned else (width, height)
     rank = _ranks_of([box.key for box in boxes], picture.arrows())
     ranks: list[list[str]] = [[] for _ in range(max(rank.values(), default=0) + 1)]
@@ -172,6 +183,21 @@ def lay_out(picture: Picture) -> Layout:
     return layout
 
 
+def routes_of(layout: Layout, picture: Picture) -> Iterator[tuple[Arrow, list[tuple[float, float]]]]:
+    """Each arrow with the points that it goes through on the page, from border to border."""
+    for arrow, route in layout.routes:
+        start, end = route[0], route[-1]
+        sense = 1 if layout.along[start] < layout.along[end] else -1
+        points = [layout.point(picture, start, along=0 if picture.round else sense * layout.size[start][1] / 2),
+                  *(layout.point(picture, bend, along=side * sense * layout.size[bend][1] / 2)
+                    for bend in route[1:-1] for side in ((0,) if picture.round else (-1, 1))),
+                  layout.point(picture, end, along=0 if picture.round else -sense * layout.size[end][1] / 2)]
+        if picture.round:
+            points[0] = _towards(points[0], points[1], CIRCLE / 2)
+            points[-1] = _towards(points[-1], points[-2], CIRCLE / 2)
+        yield arrow, points
+
+
 def draw(picture: Picture) -> Figure:
     """The picture as a matplotlib figure, as large as its content."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -181,35 +207,22 @@ def draw(picture: Picture) -> Figure:
 
     layout = lay_out(picture)
 
-    def at(key: str, across: float = 0.0, along: float = 0.0) -> tuple[float, float]:
-        """A point beside a node's centre, on the page (x to the right, y upward)."""
-        a, b = layout.across[key] + across, layout.along[key] + along
-        return {"TB": (a, -b), "LR": (b, -a), "RL": (-b, -a)}[picture.direction]
-
     def extent(key: str) -> tuple[float, float]:
         a, b = layout.size[key]
         return (a, b) if picture.direction == "TB" else (b, a)
 
-    corners = [(at(key)[0] + sx * extent(key)[0] / 2, at(key)[1] + sy * extent(key)[1] / 2)
-               for key in layout.across for sx in (-1, 1) for sy in (-1, 1)] or [(0.0, 0.0), (1.0, 1.0)]
+    centres = {key: layout.point(picture, key) for key in layout.across}
+    corners = [(x + sx * extent(key)[0] / 2, y + sy * extent(key)[1] / 2)
+               for key, (x, y) in centres.items() for sx in (-1, 1) for sy in (-1, 1)] or [(0.0, 0.0), (1.0, 1.0)]
     left, right = min(x for x, _ in corners) - 0.15, max(x for x, _ in corners) + 0.15
     low, high = min(y for _, y in corners) - 0.15, max(y for _, y in corners) + 0.15
     figure = Figure(figsize=(right - left, high - low))
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(left, right), ylim=(low, high))
+    axes.set(xlim=(left, right), ylim=(high, low))
     axes.axis("off")
 
-    for arrow, route in layout.routes:
-        start, end = route[0], route[-1]
-        sense = 1 if layout.along[start] < layout.along[end] else -1
-        points = [at(start, along=0 if picture.round else sense * layout.size[start][1] / 2),
-                  *(at(bend, along=side * sense * layout.size[bend][1] / 2)
-                    for bend in route[1:-1] for side in ((0,) if picture.round else (-1, 1))),
-                  at(end, along=0 if picture.round else -sense * layout.size[end][1] / 2)]
-        if picture.round:
-            points[0] = _towards(points[0], points[1], _CIRCLE / 2)
-            points[-1] = _towards(points[-1], points[-2], _CIRCLE / 2)
+    for arrow, points in routes_of(layout, picture):
         path = Path(*_smooth(points, upright=picture.direction == "TB", straight=picture.round))
         looks: dict[str, Any] = {"linewidth": 0.8, "linestyle": ":" if arrow.dotted else "-", "color": "black",
                                  "zorder": 1}
@@ -218,8 +231,8 @@ def draw(picture: Picture) -> Figure:
         else:
             axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=9, **looks))
     for box in picture.boxes():
-        (x, y), (width, height) = at(box.key), extent(box.key)
-        colour = _X11.get(box.colour, box.colour) or ("white" if picture.round else "lightgrey")
+        (x, y), (width, height) = centres[box.key], extent(box.key)
+        colour = colour_of(box.colour) or ("white" if picture.round else "lightgrey")
         if picture.round:
             axes.add_patch(Ellipse((x, y), width, height, facecolor=colour,
                                    edgecolor="black", linewidth=0.8, zorder=2))
@@ -227,7 +240,7 @@ def draw(picture: Picture) -> Figure:
             axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height,
                                           boxstyle="square,pad=0", facecolor=colour,
                                           edgecolor="black", linewidth=0.8, zorder=2))
-        axes.text(x, y, "\n".join(_label_lines(box.label)), ha="center", va="center", zorder=3,
+        axes.text(x, y, "\n".join(label_lines(box.label)), ha="center", va="center", zorder=3,
                   fontsize=13 if picture.round else 10,
                   family="serif" if picture.round else "monospace")
     return figure

@@ -160,7 +160,7 @@ def _written(x: Any, tex: bool) -> tuple[str, int]:
 
 
 def _number(value: Any, tex: bool) -> tuple[str, int]:
-    if isinstance(value, (bool, str)) or value is None or not hasattr(value, "__float__") and not isinstance(value, complex):
+    if isinstance(value, (bool, str)) or not (hasattr(value, "__float__") or isinstance(value, complex)):
         return _plain(value, tex), ATOM
     if isinstance(value, float) and not value.is_integer() and math.isfinite(value):
         for factor in (1.0, 2.0, 0.5):
@@ -187,7 +187,9 @@ def _constant(factor: float, name: str, multiplies: bool, tex: bool) -> tuple[st
         return sign + top, NEGATED if sign else MULTIPLIED if loose or over != "1" else ATOM
     if tex:
         return rf"{sign}\frac{{{top}}}{{{bottom}}}", NEGATED if sign else MULTIPLIED
-    return f"{sign}{top}/{f'({bottom})' if ' ' in bottom or len(bottom) > 1 and bottom[0] == '2' else bottom}", NEGATED if sign else MULTIPLIED
+    if " " in bottom or (len(bottom) > 1 and bottom[0] == "2"):
+        bottom = f"({bottom})"
+    return f"{sign}{top}/{bottom}", NEGATED if sign else MULTIPLIED
 
 
 def _at_least(x: Any, binding: int, tex: bool) -> str:
@@ -210,8 +212,9 @@ def _operation(x: Operation, tex: bool) -> tuple[str, int]:
         return f"{first} {x.operator} {shown}", ADDED
     if x.operator == "*":
         sign = r"\times" if tex else "×"
-        last = _written(right, tex)[1]  # a product that ends in sin x is bracketed where more is to follow
-        return f"{_factor(left, tex, first=True)} {sign} {_factor(right, tex)}", NEGATED if last == NEGATED else MULTIPLIED
+        shown = f"{_factor(left, tex, first=True)} {sign} {_factor(right, tex)}"
+        # a product that ends in sin x is bracketed where more is to follow
+        return shown, NEGATED if _written(right, tex)[1] == NEGATED else MULTIPLIED
     if x.operator == "/":
         if tex:
             return rf"\frac{{{_written(left, tex)[0]}}}{{{_written(right, tex)[0]}}}", RAISED
@@ -251,7 +254,7 @@ def _call(x: Call, tex: bool) -> tuple[str, int]:
         if name == "sqrt":
             return root, RAISED
         return (rf"\frac{{1}}{{{root}}}" if tex else f"1 / {root}"), RAISED if tex else MULTIPLIED
-    if name == "matmul" or name in ("mm", "mv", "bmm") and len(arguments) == 2:
+    if name in ("matmul", "mm", "mv", "bmm") and len(arguments) == 2:
         sign = r"\," if tex else "@"
         return f"{_factor(arguments[0], tex, True)} {sign} {_factor(arguments[1], tex)}", MULTIPLIED
     if (name in ("t", "mT", "adjoint") and len(arguments) == 1) or (name == "transpose" and _swaps_last(x)):

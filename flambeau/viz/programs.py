@@ -71,7 +71,7 @@ class Variable:
 
 @dataclass
 class Program:
-    """A program as it ran; `evaluation_trace()` and its kin print it, `forward_picture()` and `reverse_picture()` draw it.
+    """A program as it ran: `evaluation_trace()` and its kin print it, `forward_picture()` and its kin draw it.
 
     Attributes:
         values: every variable's value, by index; None where a graph does not tell.
@@ -286,7 +286,8 @@ def _program(leaves: list[Any], output: Tensor, recorder: _Recorder) -> Program:
     for handle in handles:
         handle.remove()
     adjoints.update((place[id(leaf)], _array_of(g)) for leaf, g in zip(leaves, found, strict=True) if g is not None)
-    return Program(values, sorted(place.values()), applications, indices[id(output.grad_fn), output._output_nr], adjoints)
+    last = indices[id(output.grad_fn), output._output_nr]
+    return Program(values, sorted(place.values()), applications, last, adjoints)
 
 
 def _application(node: Any, recorder: _Recorder, indices: dict[tuple[int, int], int],
@@ -342,7 +343,7 @@ def _pushed(application: Application, values: dict[int, Any], tangents: dict[int
     """The tangents of an application's outputs: by its declaration, or row by row of its vjp."""
     op = application.op
     inputs = [_tensor_of(x, values) for x in application.operands]
-    known = all(not isinstance(x, (Symbol, type(None))) for x in inputs) and all(o is not None for o in application.outs)
+    known = not any(x is None or isinstance(x, Symbol) for x in (*inputs, *application.outs))
     moved = [wrap(tangents[x.index]) if isinstance(x, Variable) else None for x in application.operands]
     if op is not None and known:
         outs = [wrap(out) for out in application.outs]
@@ -410,7 +411,8 @@ def _run_again(node: Any, recorder: _Recorder) -> None:
     from ..tensor.apply import apply
 
     op, sources, params, outs = recorder.applied[id(node)]
-    known = [recorder.values.get(s) if isinstance(s, tuple) else s._array if isinstance(s, Tensor) else s for s in sources]
+    known = [recorder.values.get(source) if isinstance(source, tuple) else
+             source._array if isinstance(source, Tensor) else source for source in sources]
     if all(isinstance(x, np.ndarray) for x in known) and not any(isinstance(p, Symbol) for p in params.values()):
         with no_grad():
             found = apply(op, [wrap(x) for x in known], params)

@@ -1,7 +1,7 @@
 """A picture in a file: by Graphviz's `dot` where it is installed, else by the layered layout.
 
 The two draw the same boxes and arrows with the same labels and colours; Graphviz
-routes its lines better, the other needs nothing but matplotlib.
+routes its lines better, the other needs nothing for SVG, and nothing but matplotlib for the rest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import shutil
 from pathlib import Path
 
 from .picture import Picture
+
+_MOST_PIXELS = 60000  # along one side; a picture that is longer is drawn smaller
 
 
 def render(picture: Picture, path: str | Path) -> Path:
@@ -24,8 +26,8 @@ def render(picture: Picture, path: str | Path) -> Path:
 
     Raises:
         ValueError: the path has no ending.
-        ModuleNotFoundError: neither Graphviz's `dot` with the graphviz package nor
-            matplotlib is installed.
+        ModuleNotFoundError: no SVG is asked for, and neither Graphviz's `dot` with the graphviz package
+            nor matplotlib is installed.
     """
     path = Path(path)
     if not path.suffix:
@@ -37,7 +39,13 @@ def render(picture: Picture, path: str | Path) -> Path:
         drawing = to_digraph(picture)
         path.write_bytes(drawing.pipe(format=path.suffix[1:]))
         return path
+    if path.suffix == ".svg":
+        from .drawing import svg_of_picture
+
+        path.write_text(svg_of_picture(picture), encoding="utf-8")
+        return path
     from .layered import draw
 
-    draw(picture).savefig(path, dpi=100)
+    figure = draw(picture)
+    figure.savefig(path, dpi=min(100, _MOST_PIXELS / max(figure.get_size_inches())))
     return path

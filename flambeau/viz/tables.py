@@ -115,8 +115,9 @@ class Table:
         last = len(self.heads) - 1
 
         def row(tag: str, cells: Sequence[str]) -> str:
-            return "<tr>" + "".join(f'<{tag} style="{cell}{"right" if place == last else "left"}">{html.escape(text)}</{tag}>'
-                                    for place, text in enumerate(cells)) + "</tr>"
+            sides = ["left"] * last + ["right"]
+            return "<tr>" + "".join(f'<{tag} style="{cell}{side}">{html.escape(text)}</{tag}>'
+                                    for side, text in zip(sides, cells, strict=True)) + "</tr>"
 
         body = "\n".join(row("td", cells) for cells in self.rows)
         return (f'<table style="{table}">\n<caption style="{caption}">{html.escape(self.title)}</caption>\n'

@@ -152,8 +152,8 @@ def tangent(program: Program, wrt: int, direction: Any = None) -> Trace:
     tangents = program.tangents(start)
     program.symbols = {key: symbol for key, symbol in program.symbols.items() if key[1] != DOT}
     names = _Names(program, DOT, tangents)
-    rows = [(names.cell(index), Cell(f"x{DOT}{_sub(place)}", rf"\dot{{x}}_{{{place}}}"), _BLANK, _number(tangents[index]))
-            for place, index in enumerate(program.inputs, 1)]
+    rows = [(names.cell(index), Cell(f"x{DOT}{_sub(place)}", rf"\dot{{x}}_{{{place}}}"), _BLANK,
+             _number(tangents[index])) for place, index in enumerate(program.inputs, 1)]
     formulas: dict[int, Expression] = {}
     for application in program.applications:
         for number, index in application.outputs.items():
@@ -182,8 +182,8 @@ def adjoint(program: Program) -> Trace:
     rows: list[tuple[str, ...]] = []
     for index in sorted(program.values, reverse=True):
         if index == program.output:
-            rows.append((names.cell(index), _cell(_ratio("y", f"v{_sub(index)}", "y", f"v_{{{index}}}")), _BLANK, _BLANK,
-                         _number(adjoints[index])))
+            seed = _ratio("y", f"v{_sub(index)}", "y", f"v_{{{index}}}")
+            rows.append((names.cell(index), _cell(seed), _BLANK, _BLANK, _number(adjoints[index])))
             continue
         name, *rest = names.row(index, formulas[index])
         rows.append((name, _cell(chain[index]), *rest))
@@ -244,9 +244,8 @@ def _pushed_formula(names: _Names, application: Application, number: int, index:
     tangents: list[Any] = [names.of(x.index) if isinstance(x, Variable) else None for x in application.operands]
     if op is not None:
         operands = [program.operand(x) for x in application.operands]
-        if op.kind == ELEMENTWISE:  # by the rules, as in the adjoint trace, even where a shorter jvp is stated
-            parts = [_pulled(program, application, [t if k == number else Number(0) for k in range(len(application.outs))],
-                             place) for place, t in enumerate(tangents) if t is not None]
+        if op.kind == ELEMENTWISE and op.n_outputs == 1:  # by the rules, as in the adjoint trace, even where a shorter jvp is stated
+            parts = [_pulled(program, application, [t], place) for place, t in enumerate(tangents) if t is not None]
             if op.holomorphic and all(part is not None for part in parts):
                 return _total(parts)
         found = pushforward(op, tangents, operands, _outs(program, application), application.params, number)
@@ -309,7 +308,7 @@ def _number(value: Any) -> Cell:
 
 
 def _values(arrays: dict[int, Any]) -> dict[int, Any]:
-    return {index: None if a is None else a.item() if not np.shape(a) else wrap(np.array(a)) for index, a in arrays.items()}
+    return {index: None if a is None else wrap(np.array(a)) if np.shape(a) else a.item() for index, a in arrays.items()}
 
 
 def _sub(index: int) -> str:

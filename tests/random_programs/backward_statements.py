@@ -62,7 +62,7 @@ def _grad(w: Writer) -> str:
     text = (f"{names}{',' if len(inputs) == 1 else ''} = torch.autograd.grad({outputs}, [{', '.join(inputs)}]{given}"
             f"{', ' + options if options else ''})")
     for name in names.split(", "):  # PyTorch's may share memory, among themselves and with what was saved
-        text += f"\n{name} = None if {name} is None else {name}.clone()"
+        text += f"\n{name} = None if {name} is None else {name}.contiguous().clone()"
     return text
 
 

@@ -14,7 +14,7 @@ _REAL = ("torch.relu({})", "{}.abs()", "torch.log1p({} * {})", "torch.sqrt({} * 
          "{}.floor()", "torch.nn.functional.leaky_relu({})", "{}.sign()", "torch.atan2({}, {} * {} + 1)",
          "{}.to(torch.int64)", "torch.hypot({}, {} + 1)")
 _NARROWER = ("{}.float()", "{}.half()", "{}.to(torch.float32)")
-_COMPLEX = ("{}.abs()", "{}.angle()", "{}.conj() * 1", "torch.exp({} * 0.1)", "{} * 1j", "{} * {}.conj()")
+_COMPLEX = ("{}.abs()", "{}.conj() * 1", "torch.exp({} * 0.1)", "{} * 1j", "{} * {}.conj()")
 _BINARY = ("{} + {}", "{} - {}", "{} * {}", "{} * {}", "torch.add({}, {}, alpha=2)", "{} / ({} * {} + 2)",
            "torch.mul({}, {})", "torch.sub({}, {}, alpha=0.5)", "torch.lerp({}, {}, 0.3)",
            "torch.addcmul({}, {}, {}, value=0.5)")
@@ -79,7 +79,8 @@ def _unary(w: Writer) -> str:
 @statement(14)
 def _binary(w: Writer) -> str:
     x = w.floating()
-    y = w.beside(x) if w.chance(0.97) else w.pick(lambda t: not t.is_inference())
+    y = w.beside(x) if w.chance(0.97) or w.value(x)._base is not None else w.pick(
+        lambda t: t._base is None and not t.is_inference())
     real = w.value(x).is_floating_point() and w.value(y).is_floating_point()
     text = w.choose(*(_BINARY + _REAL_BINARY if real else _BINARY))
     a, b = w.value(x), w.value(y)

@@ -61,7 +61,8 @@ def _assigned(w: Writer) -> str:
     x = w.writable(lambda t: t.ndim > 0)
     t = w.value(x)
     key = basic_key(w, t)
-    value = w.choose(str(w.number()), str(w.number()), f"{x}[{key}] * {w.number()}", w.floating(w.apart(x)))
+    other = w.into(x) if w.chance(0.5) else str(w.number())
+    value = w.choose(str(w.number()), str(w.number()), f"{x}[{key}] * {w.number()}", other)
     operator = w.choose("=", "=", "=", "+=", "*=")
     return f"{x}[{key}] {operator} {value}"
 

@@ -35,7 +35,8 @@ def view_of(w: Writer, x: str) -> str:
     t = w.value(x)
     n = t.ndim
     dim = w.dim(t, 0.01 if t._base is None else 0.0)
-    options = [f"{x}.detach()", f"{x}.unsqueeze({dim})", f"{x}.squeeze()", f"{x}.reshape(-1)", f"{x}.view(-1)",
+    options = [f"{x}.detach()", f"{x}.unsqueeze({dim})", f"{x}.squeeze()", f"{x}.reshape(-1)",
+               f"{x}.view(-1)" if t.is_contiguous() or t._base is None else f"{x}.reshape(-1)",
                f"{x}.view({x}.shape)", f"{x}.expand({', '.join(['2', *map(str, t.shape)])})", f"{x}.flatten()",
                f"{x}.expand_as({x})", f"{x}.view_as({x})", f"{x}[...]", f"{x}[None]"]
     if n:
@@ -43,7 +44,7 @@ def view_of(w: Writer, x: str) -> str:
         size = t.shape[dim] if -n <= dim < n else 1
         start = w.random.randrange(size + 1)
         options += [f"{x}.narrow({dim}, {start}, {w.random.randrange(size - start + 1)})", f"{x}.squeeze({dim})",
-                    f"{x}.unfold({dim}, {min(2, size)}, 1)", f"{x}.select({dim}, {w.random.randrange(max(size, 1))})",
+                    f"{x}.unfold({dim}, {min(2, size)}, 2)", f"{x}.select({dim}, {w.random.randrange(max(size, 1))})",
                     f"{x}.movedim({dim}, 0)", f"{x}.flatten(0)", f"{x}.unflatten({dim}, (1, -1))"]
         if t.numel():
             step = [w.choose(0, 1, 1, 2) for _ in range(w.choose(1, 2))]

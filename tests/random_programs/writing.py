@@ -112,7 +112,7 @@ class Writer:
         def fits(t: Any) -> bool:
             return is_apart(t) and t.ndim <= target.ndim and all(
                 a in (1, b) for a, b in zip(reversed(t.shape), reversed(target.shape), strict=False)) and (
-                    target.is_complex() or not t.is_complex())
+                    target.is_complex() == t.is_complex())  # PyTorch's gradient of real parts so copied fails
 
         return self.floating(fits)
 

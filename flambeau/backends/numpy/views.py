@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -143,16 +142,11 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
     return lying(x, tuple(full), tuple(strides))
 
 
-_SMALL = 4096
-
-
 def _broadcast_to(x: Any, size: tuple[int, ...]) -> Any:
     if x.__class__ is not np.ndarray:
-        if prod(size) <= _SMALL:  # a scalar, as the gradient of a sum begins: written out sooner than stretched
-            filled = np.empty(size, x.dtype)
-            filled.fill(x)
-            return filled
         x = np.asarray(x)
+        if 1 not in size:  # a scalar, as the gradient of a sum begins
+            return np.ndarray(size, x.dtype, x, 0, (0,) * len(size))
     return x if x.shape == tuple(size) else _expand(x, tuple(size))
 
 

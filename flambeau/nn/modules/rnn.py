@@ -63,6 +63,18 @@ class RNNBase(Module):
                 self._all_weights.append([name + suffix for name in shapes])
         self.reset_parameters()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch, which may read this, keeps the weights in a row as well
+        names = [name for of_layer in self._all_weights for name in of_layer]
+        return {**super().__getstate__(), "_flat_weights_names": names,
+                "_flat_weights": [getattr(self, name, None) for name in names]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for name in ("_flat_weights_names", "_flat_weights"):
+            self.__dict__.pop(name, None)
+        self.__dict__.setdefault("proj_size", 0)  # as in files of before 1.8
+
     def _check_arguments(self, dropout: Any) -> None:
         is_number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
         if not is_number or not 0 <= dropout <= 1:

@@ -17,8 +17,8 @@ function openDocument(raw) {
 }
 
 function readStep(raw, at, kinds) {
-  const nodes = raw.nodes.map(([kind, edges], index) => ({
-    index, kind: kinds[kind], ins: edges, outs: [], home: null, key: "", events: [[], [], [], []], order: index,
+  const nodes = raw.nodes.map(([kind, edges, value], index) => ({
+    index, kind: kinds[kind], value: value || null, ins: edges, outs: [], home: null, key: "", events: [[], [], [], []], order: index,
   }));
   for (const node of nodes) node.home = nodes;
   const turns = new Map();
@@ -31,8 +31,8 @@ function readStep(raw, at, kinds) {
     node.turn = turn;
     node.key = `${alike} #${turn}`;
   }
-  const events = raw.events.map(([code, node, stats, bytes], index) => {
-    const event = { index, code, node: nodes[node], stats: stats || null, bytes: bytes || 0 };
+  const events = raw.events.map(([code, node, stats, more], index) => {
+    const event = { index, code, node: nodes[node], stats: stats || null, bytes: 0, grad: null, captured: false, ...more };
     event.node.events[code].push(event);
     return event;
   });

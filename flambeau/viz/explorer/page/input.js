@@ -170,7 +170,3 @@ function listenToSearch(app) {
     if (event.key === "ArrowDown") { byId("list").focus(); event.preventDefault(); }
   });
 }
-
-const explorer = new App(JSON.parse(byId("document").textContent));
-window.flambeau = explorer; // for the console, and for whoever drives the page
-explorer.start();

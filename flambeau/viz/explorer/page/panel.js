@@ -37,11 +37,11 @@ class Panel {
       !kind.leaf && kind.formula && this.section("Formula", el("p", { class: "formula" }, kind.formula)),
       kind.pullbacks.some(Boolean) && this.section("Backward, of the adjoint g", el("p", { class: "formula" },
         kind.pullbacks.map((rule, k) => rule && (kind.pullbacks.length > 1 ? `input ${k + 1}: ${rule}` : rule)).filter(Boolean).join("\n"))),
-      kind.file !== undefined && this.section("Made by", el("p", { class: "place" }, `${kind.file}, line ${kind.line}${kind.module ? "" : ""}`),
+      kind.file !== undefined && this.section("Made by", el("p", { class: "place" }, `${kind.file}, line ${kind.line}`),
         kind.code && el("pre", {}, kind.code)),
       kind.module && this.section("Module", el("p", { class: "mono" }, kind.module), kind.moduleClass && el("p", { class: "quiet" }, kind.moduleClass)),
       this.section(kind.outputs.length > 1 ? "Outputs" : "Output", this.shapes(kind)),
-      this.stats("Value", forward && forward.stats, "var(--forward)", this.silence(node, FORWARD, "computed"), kind.leaf),
+      this.stats("Value", kind.leaf ? node.value : forward && forward.stats, "var(--forward)", this.silence(node, FORWARD, "computed"), kind.leaf),
       this.stats(kind.leaf ? "Gradient that arrived" : "Adjoint (gradient of the loss by this value)", (backward || grown || {}).stats,
                  "var(--backward)", this.silence(node, kind.leaf ? ACCUMULATE : BACKWARD, "reached by the backward pass")),
       kind.leaf && grown && grown.grad && this.stats(".grad, accumulated", grown.grad, "var(--accent)", ""),
@@ -77,7 +77,7 @@ class Panel {
     const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, numberText(value, 3)));
     return this.section(title, warning,
       el("dl", { class: "figures" }, figure("min", stats.min), figure("mean", stats.mean), figure("max", stats.max), figure("std", stats.std)),
-      stats.min !== null && histogram(stats, colour),
+      stats.bins && stats.min !== null && histogram(stats, colour),
       stats.zeros ? el("p", { class: "quiet" }, `${countText(stats.zeros, "zero")} of ${stats.count.toLocaleString("en")} elements`) : null,
       stats.values && this.values(stats));
   }
@@ -148,7 +148,7 @@ class Panel {
     const bytes = members.reduce((sum, node) => sum + node.kind.bytes, 0);
     return [
       this.heading(group.title, "view", `${source ? "source line" : "module"} · ${countText(members.length, "node")}`,
-        group.moduleClass && el("span", { class: "chip" }, group.moduleClass)),
+        this.app.document.modules[group.detail] && el("span", { class: "chip" }, this.app.document.modules[group.detail])),
       this.section(source ? "Line" : "Path", el("p", { class: "mono" }, group.detail)),
       el("p", { style: "margin-top:14px" }, el("button", { type: "button", onclick: () => app.toggle(group.id) }, closed ? "Expand  (Enter)" : "Collapse  (Enter)")),
       this.section("Memory held", this.memory(bytes, app.step.bytes)),

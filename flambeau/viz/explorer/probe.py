@@ -1,0 +1,113 @@
+"""What a graph that nobody watched can still tell: values from what it saved, adjoints from a pass of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...autograd.node import OpNode
+from ...autograd.observing import observers
+from ...tensor.tensor import Tensor
+from ..graph import Graph
+from ..holdings import holdings
+from ..recording import watching
+from ..statistics import statistics
+from .document import Step, forward_events, recorded_steps
+
+_FREED = ("backward() has freed this graph: what it saved is gone. Run the program under flambeau.viz.watching() to "
+          "see values and adjoints.")
+_HOOKED = ("The graph has hooks, so no backward pass was run to find the adjoints. Run the program under "
+           "flambeau.viz.watching() to see them.")
+_SAVED = ("Nobody watched this graph: values are those that it saved for backward, adjoints come from a backward pass "
+          "that left every .grad alone.")
+
+
+def probed(loss: Any, model: Any = None) -> tuple[list[Step], str]:
+    """The steps to show for a tensor, several, or a `Graph`; and a title."""
+    graph = loss if isinstance(loss, Graph) else Graph.of(loss, model)
+    made: dict[int, list[dict[str, Any]]] = {}
+    for observer in observers():
+        if isinstance(observer, watching):
+            for event in observer.events:
+                if event["kind"] == "forward":
+                    made.setdefault(event["seq"], []).append(event)
+            for step in reversed(recorded_steps(observer)):
+                if step.graph["nodes"] and _same(step.graph, graph):
+                    return [step], ""
+    watched = any(node.seq in made for node in graph)
+    if not watched:
+        made = _saved_values(graph)
+    described = graph.to_dict()
+    events = forward_events(described, made)
+    if any(node.freed for node in graph):
+        note = _FREED
+    elif _hooked(graph):
+        note = _HOOKED
+    else:
+        events += _adjoints(graph, _roots(loss))
+        note = "" if watched else _SAVED
+    values = {node.seq: statistics(node.variable._array) for node in graph if node.variable is not None}
+    return [Step("graph", described, events, values, note, not watched)], ""
+
+
+def _same(described: Mapping[str, Any], graph: Graph) -> bool:
+    return [node["seq"] for node in described["nodes"]] == [node.seq for node in graph]
+
+
+def _roots(loss: Any) -> list[Tensor]:
+    if isinstance(loss, Graph):
+        return []
+    return [x for x in (loss if isinstance(loss, (list, tuple)) else [loss]) if x.grad_fn is not None]
+
+
+def _hooked(graph: Graph) -> bool:
+    for each in graph:
+        extra = getattr(each.node, "extra", None)
+        if extra is not None and (extra.tensor_hooks or extra.pre_hooks or extra.post_hooks or extra.retained):
+            return True
+        variable = each.variable
+        if variable is not None and (variable._backward_hooks or getattr(variable, "_post_accumulate_grad_hooks", None)):
+            return True
+    return False
+
+
+def _adjoints(graph: Graph, roots: list[Tensor]) -> list[Any]:
+    """The events of a backward pass from the roots, each with a cotangent of ones; `.grad` is left alone."""
+    from ...autograd.interface import grad
+    from ...tensor.constants import ones_like
+
+    leaves = [node.variable for node in graph if node.variable is not None]
+    if not roots or not leaves:
+        return []
+    with watching(graphs=False) as watch:
+        grad(roots, leaves, [ones_like(root) for root in roots], retain_graph=True, allow_unused=True)
+    from .document import _backward_event
+
+    return [_backward_event(event) for event in watch.events if event["kind"] in ("backward", "accumulate")]
+
+
+def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:
+    """Statistics of the values that nodes saved of their results, and of their inputs: seq -> like an event."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for each in graph:
+        node = each.node
+        if not isinstance(node, OpNode) or node.saved is None:
+            continue
+        kept = {held.name: held.array for held in holdings(node)}
+        names = node._kept_names()
+        arrays = [kept.get(name) for name in names]
+        drawn = node.drawn_edges()
+        for target, position, output in each.edges:
+            place = position if drawn is None else drawn[position]
+            if output == 0 and place in node.plan.tensors and not graph.nodes[target].is_leaf:
+                array = arrays[node.plan.tensors.index(place)]
+                if array is not None:
+                    found.setdefault(graph.nodes[target].seq, [{"outputs": [statistics(array)]}])
+        if 0 in node.plan.outs:
+            array = arrays[len(arrays) - len(node.plan.outs) + node.plan.outs.index(0)]
+            if array is not None:
+                found[each.seq] = [{"outputs": [statistics(array)]}]
+    return found
+
+
+__all__ = ["probed"]
