@@ -1,4 +1,4 @@
-"""The `flambeau` command: `demo`, `run script.py args...`, `version`.
+"""The `flambeau` command: `demo`, `run script.py args...`, `graph script.py args...`, `version`.
 
 The command's own imports are those of the standard library; each subcommand brings
 its own.
@@ -39,6 +39,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument("script", help="the script's file")
     run.add_argument("args", nargs=argparse.REMAINDER, help="what the script finds in sys.argv[1:]")
 
+    graph = commands.add_parser(
+        "graph", help="run a script and explore the graphs that it made, in a browser",
+        description="Run an unchanged PyTorch script as `run` does, then write one HTML page of every graph that "
+                    "backward() went through, or that is alive at the end; each is a step to scrub through.")
+    graph.add_argument("--out", type=Path, metavar="FILE", help="the page to write (default: SCRIPT-graph.html)")
+    graph.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
+    graph.add_argument("script", help="the script's file")
+    graph.add_argument("args", nargs=argparse.REMAINDER,
+                       help="what the script finds in sys.argv[1:]; --out and --no-open at their end are this command's")
+
     commands.add_parser("version", help="print the version")
 
     options = parser.parse_args(argv)
@@ -47,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.command == "run":
         return run_script(options.script, options.args)
+    if options.command == "graph":
+        return graph_script(options.script, options.args, options.out, not options.no_open)
     try:
         from .demo import show
     except ModuleNotFoundError as missing:
@@ -90,6 +102,37 @@ def run_script(script: str, args: Sequence[str]) -> int:
         report(error, script)
         return 1
     return 0
+
+
+def graph_script(script: str, args: Sequence[str], out: Path | None, open_browser: bool) -> int:
+    """Run a script as `flambeau run` does and write the explorer's page of its graphs.
+
+    `--out FILE` and `--no-open` may also stand behind the script's own arguments; after `--`, all are the script's.
+
+    Returns:
+        The script's exit status; 1 if it made no graph.
+    """
+    own = list(args)
+    if "--" in own:
+        own.remove("--")
+    else:
+        while own:
+            if own[-1] == "--no-open":
+                own.pop()
+                open_browser = False
+            elif len(own) > 1 and own[-2] == "--out":
+                out = Path(own[-1])
+                del own[-2:]
+            elif own[-1].startswith("--out="):
+                out = Path(own.pop().removeprefix("--out="))
+            else:
+                break
+    if not Path(script).is_file():
+        print(f"flambeau graph: there is no file {script!r}", file=sys.stderr)
+        return 2
+    from .viz.explorer.script import explore_script
+
+    return explore_script(lambda: run_script(script, own), script, out, open_browser)
 
 
 def report(error: BaseException, script: str) -> None:

@@ -38,6 +38,7 @@ LAYERS: list[list[str]] = [
 # (importer, imported) pairs that point upward on purpose, inside a function, and why.
 ALLOWED: dict[tuple[str, str], str] = {
     ("tensor.showing", "viz"): "x.graph() and its kin show what the tensor is made of",
+    ("tensor.showing", "viz.explorer"): "x.explore()",
     ("tensor.showing", "viz.graph"): "x.graph()",
 }
 

@@ -486,7 +486,8 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                         found = (multiply(g, second._array), multiply(g, first._array))
                     else:
                         found = times(node, g)
-                elif step is spread and (type(node.edge0) is AccumulateGrad or node.edge0.run is not None):
+                elif step is spread and node.edge0 is not None and (
+                        type(node.edge0) is AccumulateGrad or node.edge0.run is not None):
                     found = spread_out(node, g)  # nobody looks at it
                 else:
                     found = step(node, g)

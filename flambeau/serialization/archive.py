@@ -185,7 +185,7 @@ class ArchiveReader:
         entry = self._entry(name)
         if not into.nbytes:
             return into
-        room = memoryview(into.view(np.uint8))
+        room = into.view(np.uint8).data
         if entry.compress_type:
             room[:] = self._zip.read(entry)
             return into

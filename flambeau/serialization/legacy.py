@@ -1,4 +1,4 @@
-"""The formats before zip archives: a row of pickles with the storages' bytes behind them, and, before 0.1.10, a tar file."""
+"""The formats before zip archives: pickles with the storages' bytes behind them, and, before 0.1.10, a tar file."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _read(file: Any, storage: UntypedStorage, dtype: dtypes.dtype) -> None:
     count, = struct.unpack("<q", header)
     if count * dtype.itemsize != storage.nbytes():
         raise RuntimeError(f"storage has wrong byte size: expected {storage.nbytes()} got {count * dtype.itemsize}")
-    missing = storage.nbytes() - fill(file, memoryview(storage._memory))
+    missing = storage.nbytes() - fill(file, memoryview(storage._memory.data))
     if missing:
         raise RuntimeError(f"unexpected EOF, expected {missing} more bytes. The file might be corrupted.")
     if sys.byteorder == "big":

@@ -8,7 +8,8 @@ import pickle
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from .locations import restorer
 from .pickling import unpickler
 
 _UNSAFE = (
-    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. "
-    "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code "
-    "execution. Do it only if you got the file from a trusted source.")
+    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to "
+    "`True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in "
+    "arbitrary code execution. Do it only if you got the file from a trusted source.")
 _DOCS = ("\n\nCheck the documentation of torch.load to learn more about types accepted by default with weights_only "
          "https://pytorch.org/docs/stable/generated/torch.load.html.")
 _YES = ("1", "y", "yes", "true")
@@ -69,48 +70,38 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     if path is not None and path.endswith(".safetensors"):
         raise RuntimeError("Attempting to load a safetensors file, which flambeau does not read: load it with the "
                            "package safetensors, as NumPy arrays.")
-    file = f if path is None else open(path, "rb")
-    try:
-        _check_seekable(file)
-        if not _is_zip(file):
-            if mapped:
-                raise RuntimeError("mmap can only be used with files saved with "
-                                   f"`torch.save({f'{f}, ' if isinstance(f, str) else ''}"
-                                   "_use_new_zipfile_serialization=True), please torch.save your checkpoint with this "
-                                   "option in order to use mmap.")
-            return load_legacy(file, map_location, module, _UNSAFE if safely else None, **pickle_load_args)
-        archive = ArchiveReader(file)
-        if archive.has("constants.pkl"):
-            _refuse_script(safely)
-        whole = None
-        if mapped:
-            if path is None:
+    with _opened(f) as file:
+        try:
+            if not _is_zip(file):
+                if mapped:
+                    raise RuntimeError("mmap can only be used with files saved with "
+                                       f"`torch.save({f'{f}, ' if isinstance(f, str) else ''}"
+                                       "_use_new_zipfile_serialization=True), please torch.save your checkpoint with "
+                                       "this option in order to use mmap.")
+                return load_legacy(file, map_location, module, _UNSAFE if safely else None, **pickle_load_args)
+            archive = ArchiveReader(file)
+            if archive.has("constants.pkl"):
+                _refuse_script(safely)
+            if mapped and path is None:
                 raise ValueError("f must be a file path in order to use the mmap argument")
-            whole = _map(path)
-        return _load_archive(archive, map_location, module, whole, pickle_load_args)
-    except pickle.UnpicklingError as error:
-        if not safely:
-            raise
-        raise pickle.UnpicklingError(_advice(str(error))) from None
-    finally:
-        if path is not None:
-            file.close()
+            whole = _map(path) if mapped and path is not None else None
+            return _load_archive(archive, map_location, module, whole, pickle_load_args)
+        except pickle.UnpicklingError as error:
+            if not safely:
+                raise
+            raise pickle.UnpicklingError(_advice(str(error))) from None
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names that a file asks for and `load` with `weights_only=True` does not trust."""
-    file = open(f, "rb") if isinstance(f, (str, os.PathLike)) else f
-    try:
-        _check_seekable(file)
+    with _opened(f) as file:
         if not _is_zip(file):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
         archive = ArchiveReader(file)
         if archive.has("constants.pkl"):
-            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
+            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript "
+                             "checkpoint")
         return list(weights_unpickler.globals_in(archive.record("data.pkl")) - safe_globals.all_names())
-    finally:
-        if file is not f:
-            file.close()
 
 
 # ----- what was asked for ----------------------------------------------------------------
@@ -120,15 +111,15 @@ def _whether_safely(weights_only: bool | None, pickle_module: Any) -> bool:
     force = os.getenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in _YES
     force_not = os.getenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in _YES
     if force and force_not:
-        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be "
-                           "set, but both were set.")
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should "
+                           "be set, but both were set.")
     if force:
         return True
     if weights_only is not None:
         return weights_only
     if force_not:
-        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument "
-                      "was not explicitly passed to `torch.load`, forcing weights_only=False.", UserWarning,
+        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` "
+                      "argument was not explicitly passed to `torch.load`, forcing weights_only=False.", UserWarning,
                       stacklevel=outside())
         return False
     return pickle_module is None
@@ -139,12 +130,22 @@ def _advice(message: str) -> str:
     if re.search(r"GLOBAL (\S+) was not an allowed global by default.", message):
         return ("Weights only load failed. This file can still be loaded, to do so you have two options, "
                 "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. "
-                f"\n\t(1) {_UNSAFE}\n\t(2) Alternatively, to load with `weights_only=True` please check the recommended "
-                f"steps in the following error message.\n\tWeightsUnpickler error: {message}{_DOCS}")
+                f"\n\t(1) {_UNSAFE}\n\t(2) Alternatively, to load with `weights_only=True` please check the "
+                f"recommended steps in the following error message.\n\tWeightsUnpickler error: {message}{_DOCS}")
     plea = "" if re.search(r"whose module (\S+) is blocked", message) else (
-        "Please file an issue with the following so that we can make `weights_only=True` compatible with your use case: "
-        "WeightsUnpickler error: ")
+        "Please file an issue with the following so that we can make `weights_only=True` compatible with your use "
+        "case: WeightsUnpickler error: ")
     return f"Weights only load failed. {_UNSAFE}\n{plea}\n\n{message}{_DOCS}"
+
+
+@contextmanager
+def _opened(f: Any) -> Iterator[Any]:
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            yield file
+    else:
+        _check_seekable(f)
+        yield f
 
 
 def _check_seekable(file: Any) -> None:
@@ -224,7 +225,8 @@ def _storage(archive: ArchiveReader, name: str, dtype: dtypes.dtype, nbytes: int
         return UntypedStorage.of(np.zeros(nbytes // dtype.itemsize, dtype.numpy))
     there = archive.size(name)
     if there < nbytes:
-        raise RuntimeError(f"PytorchStreamReader failed reading file {name}: {nbytes} bytes are named, {there} are there")
+        raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it has {there} bytes, and {nbytes} are "
+                           "asked for")
     if whole is not None and nbytes:
         start = archive.offset(name)
         if not start % dtype.itemsize:

@@ -24,18 +24,21 @@ _HOME = __name__.partition(".")[0]
 _MODULES = {
     "autograd.modes": "autograd.grad_mode", "nn.modules.attention": "nn.modules.activation",
     "nn.modules.parameters": "nn.modules.container", "nn.modules.rnn_cells": "nn.modules.rnn",
-    "nn.parallel": "nn.parallel.data_parallel", "serialization.names": "serialization", "tensor.parameter": "nn.parameter",
-    "tensor.random": "_C", "tensor.rebuilding": "_utils", "tensor.returns": "return_types", "tensor.storage": "storage",
+    "nn.parallel": "nn.parallel.data_parallel", "serialization.names": "serialization",
+    "tensor.parameter": "nn.parameter", "tensor.random": "_C", "tensor.rebuilding": "_utils",
+    "tensor.returns": "return_types",
 }
 #: where to look for what a module of PyTorch holds, if not in the module of that name
 _INSTEAD = {
     "_C": "tensor.random", "_C._nn": "nn.functional", "_tensor": "tensor.rebuilding", "_utils": "tensor.rebuilding",
-    "autograd.grad_mode": "autograd.modes", "nn.parallel.data_parallel": "nn.parallel", "return_types": "tensor.returns",
+    "autograd.grad_mode": "autograd.modes", "nn.parallel.data_parallel": "nn.parallel",
+    "return_types": "tensor.returns",
     "tensor": "tensor.rebuilding",  # which was `_tensor` before 1.8
 }
 #: public modules whose functions are written under the public name
 _PUBLIC = ("nn.functional", "nn.init", "special", "linalg", "autograd")
 
+_TYPES = frozenset(TYPES.values())
 _BY_NAME = {storage_name(d): d for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
 
 
@@ -78,20 +81,16 @@ def spelled(obj: Any) -> tuple[str, str] | None:
         return None
     home, _, module = (obj.__module__ or "").partition(".")
     if home != _HOME:
-        return ("torch", obj.__name__) if TYPES.get(obj.__name__) is obj else None
+        return ("torch", obj.__name__) if obj in _TYPES else None
     name = obj.__qualname__
-    if isinstance(obj, FunctionType) and getattr(sys.modules.get(obj.__module__), name, None) is obj:
+    if isinstance(obj, FunctionType):
         public = _public_place(obj)
-    elif isinstance(obj, FunctionType):  # made by another function: only a public place can name it
-        public = _public_place(obj)
-        if public is None:
-            return None
-    else:
-        public = None
-    if public is not None:
-        return public
-    if name == "_rebuild_from_type_v2":
-        return "torch._tensor", name
+        if public is not None:
+            return public
+        if _member(sys.modules.get(obj.__module__), name) is not obj:
+            return None  # made by another function: nothing names it
+        if name == "_rebuild_from_type_v2":
+            return "torch._tensor", name
     module = _MODULES.get(module, module)
     return f"torch.{module}" if module else "torch", name
 

@@ -67,7 +67,7 @@ class Storages:
 
     def __init__(self, key: Callable[[int], str]) -> None:
         self._key = key
-        self._keys: dict[int, str] = {}
+        self._keys: dict[tuple[int, int], str] = {}
         self._dtypes: dict[int, dtypes.dtype] = {}
         self.found: dict[str, tuple[UntypedStorage, dtypes.dtype]] = {}  # in the order of their keys' numbers
 
@@ -78,7 +78,8 @@ class Storages:
             RuntimeError: the same memory as another dtype is in the file already (PyTorch's text).
         """
         if obj.__class__ is TypedStorage:
-            storage, dtype, kind = obj._untyped_storage, obj.dtype, names.storage_type(obj.dtype)
+            storage, dtype = obj._untyped_storage, obj.dtype
+            kind: Any = names.storage_type(dtype)
         elif isinstance(obj, UntypedStorage):
             storage, dtype, kind = obj, dtypes.uint8, type(obj)
         else:
@@ -86,7 +87,7 @@ class Storages:
         pointer = storage.data_ptr()
         if pointer and self._dtypes.setdefault(pointer, dtype) is not dtype:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
-        identity = pointer or -id(owner(storage._memory))
+        identity = pointer or -id(owner(storage._memory)), storage.nbytes()
         key = self._keys.get(identity)
         if key is None:
             key = self._keys[identity] = self._key(len(self._keys))
@@ -96,8 +97,8 @@ class Storages:
 
 def pickler(module: Any, file: Any, protocol: int, persistent_id: Callable[[Any], Any]) -> Any:
     """A pickler of the module's that names storages, and, if it is written in Python, spells as PyTorch does."""
-    kind = pickle._Pickler if module is pickle else module.Pickler  # type: ignore[attr-defined]
-    bases: tuple[Any, ...] = (_Spelling, kind) if issubclass(kind, pickle._Pickler) else (kind,)  # type: ignore[attr-defined]
+    kind = pickle._Pickler if module is pickle else module.Pickler
+    bases: tuple[Any, ...] = (_Spelling, kind) if issubclass(kind, pickle._Pickler) else (kind,)
     return type("Pickler", bases, {"persistent_id": staticmethod(persistent_id)})(file, protocol=protocol)
 
 
@@ -119,4 +120,4 @@ def unpickler(module: Any, file: Any, persistent_load: Callable[[Any], Any], **a
 
 def bytes_of(storage: UntypedStorage) -> memoryview:
     """A storage's bytes."""
-    return memoryview(np.ascontiguousarray(storage._memory))
+    return np.ascontiguousarray(storage._memory).data

@@ -12,7 +12,7 @@ from ..devices import device
 from ..shapes import Size
 from ..tensor import Parameter, Tensor, rebuilding
 from ..tensor.legacy import TYPES
-from ..tensor.storage import TypedStorage, UntypedStorage
+from ..tensor.storage import TypedStorage, UntypedStorage, storage_name
 from . import names
 
 #: modules that no list makes safe
@@ -20,8 +20,9 @@ BLOCKED = ("sys", "os", "posix", "nt")
 
 #: names that PyTorch trusts and flambeau does not have
 _ABSENT = frozenset(f"torch.{name}" for name in (
-    "quint8", "qint8", "qint32", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "complex32",
-    "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2",
+    "quint8", "qint8", "qint32", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16",
+    "complex32", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu",
+    "float4_e2m1fn_x2",
     *(f"uint{bits}" for bits in range(1, 8)), *(f"int{bits}" for bits in range(1, 8)),
     "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric",
     "per_channel_affine_float_qparams", "QUInt8Storage", "QInt8Storage", "QInt32Storage", "QUInt4x2Storage",
@@ -103,9 +104,7 @@ def trusted() -> dict[str, Any]:
     found.update((f"torch.{name}", kind) for name, kind in TYPES.items())
     for d in dtypes.ALL:
         if d not in dtypes.WIDE_UNSIGNED:
-            kind = names.storage_type(d)
-            name = names.storage_name(d)
-            found[f"torch.{name}"] = found[f"torch.cuda.{name}"] = kind
+            found[f"torch.{storage_name(d)}"] = found[f"torch.cuda.{storage_name(d)}"] = names.storage_type(d)
     found.update((f"torch._utils.{name}", call) for name, call in rebuilding.REBUILDERS.items())
     return found
 

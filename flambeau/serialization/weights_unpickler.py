@@ -11,7 +11,7 @@ import pickle
 import warnings
 from collections import Counter, OrderedDict
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, ClassVar
 
 from ..callers import outside
 from ..tensor import Parameter, Tensor
@@ -38,15 +38,15 @@ def read_global(readline: Any) -> tuple[str, str]:
     return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
 
-class Unpickler(pickle._Unpickler):  # type: ignore[name-defined, misc]
+class Unpickler(pickle._Unpickler):
     """Unpickles what is safe.
 
     Raises:
         pickle.UnpicklingError: something is not (PyTorch's texts).
     """
 
-    dispatch: Any = _Operations((getattr(pickle, name)[0], pickle._Unpickler.dispatch[getattr(pickle, name)[0]])  # type: ignore[attr-defined]
-                                for name in _KNOWN)
+    dispatch: ClassVar[Any] = _Operations((code, pickle._Unpickler.dispatch[code])
+                                          for code in (getattr(pickle, name)[0] for name in _KNOWN))
     stack: list[Any]
     memo: dict[int, Any]
     append: Any
@@ -64,7 +64,7 @@ class Unpickler(pickle._Unpickler):  # type: ignore[name-defined, misc]
             warnings.warn(f"Detected pickle protocol {self.proto} in the checkpoint, which was not the default pickle "
                           "protocol used by `torch.load` (2). The weights_only Unpickler might not support all "
                           "instructions implemented by this protocol, please file an issue for adding support if you "
-                          "encounter this.", stacklevel=outside())
+                          "encounter this.", stacklevel=outside("pickle"))
 
     def load_get(self) -> None:
         """BINGET, LONG_BINGET: a value from the memo, whose number is the next byte."""
@@ -198,7 +198,7 @@ def globals_in(pickled: bytes) -> set[str]:
     for opcode, argument, _ in pickletools.genops(io.BytesIO(pickled)):
         number = ord(opcode.code)
         if opcode.name == "GLOBAL":
-            module, name = argument.split(" ", 1)
+            module, name = str(argument).split(" ", 1)
             module, name = read_global(iter([f"{module}\n".encode(), f"{name}\n".encode()]).__next__)
             found.add(f"{module}.{name}")
         elif number not in Unpickler.dispatch:

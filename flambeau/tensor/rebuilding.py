@@ -174,7 +174,7 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: Any, state: Any) -> A
     made = func(*args)
     if type(made) is not new_type:
         made = made.as_subclass(new_type)
-    if getattr(new_type, "__setstate__", Tensor.__setstate__) is not Tensor.__setstate__:
+    if getattr(new_type, "__setstate__", __setstate__) is not __setstate__:
         made.__setstate__(state)
         return made
     return _give(made, state)

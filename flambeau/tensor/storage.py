@@ -181,7 +181,12 @@ class TypedStorage:
         from .. import config
 
         lines = "\n".join(f" {number}" for number in self.tolist())
-        return f"{lines}\n[{config.module_name}.storage.TypedStorage(dtype={self.dtype}, device=cpu) of size {len(self)}]"
+        what = f"{config.module_name}.storage.TypedStorage(dtype={self.dtype}, device=cpu) of size {len(self)}"
+        return f"{lines}\n[{what}]"
+
+
+# Users know these classes, and files name them, by the public module.
+UntypedStorage.__module__ = TypedStorage.__module__ = f"{__name__.partition('.')[0]}.storage"
 
 
 def storage_name(dtype: dtypes.dtype) -> str:

@@ -4,6 +4,7 @@
 """
 
 from .dot import backward_picture, make_dot
+from .explorer import explore
 from .graph import Graph, GraphNode
 from .picture import Picture
 from .programs import Program, record
@@ -25,7 +26,7 @@ from .training import (
 )
 
 __all__ = ["Descent", "Graph", "GraphNode", "Picture", "Program", "Trace", "activations", "adjoint_trace",
-           "animate_descent", "backward_picture", "descend", "evaluation_trace", "gradient_sizes",
+           "animate_descent", "backward_picture", "descend", "evaluation_trace", "explore", "gradient_sizes",
            "make_dot", "plot_descent", "plot_gradient_flow", "plot_histogram_over_steps",
            "plot_histograms", "plot_losses", "record", "render", "save_animation", "tangent_trace",
            "watching"]

@@ -61,10 +61,9 @@ function flambeauBoxes(id, root, HEAD, MARGIN) {
     return path;
   }
 
-  function words(lines, x, y, parent, anchor) {
+  function words(lines, x, y, parent, kind) {
     lines.forEach(function (line, i) {
-      make("text", {x: x, y: y + 12.2 * (i - (lines.length - 1) / 2), "text-anchor": anchor || "middle"}, parent)
-        .textContent = line;
+      make("text", {x: x, y: y + 12.2 * (i - (lines.length - 1) / 2), "class": kind || "label"}, parent).textContent = line;
     });
   }
 
@@ -91,7 +90,7 @@ function flambeauBoxes(id, root, HEAD, MARGIN) {
       group.setAttribute("role", "button");
       group.setAttribute("aria-expanded", String(!!item.open));
       if (item.open) {
-        words(["▾ " + item.title], x + 8, y + HEAD / 2 + 2, group, "start");
+        words(["▾ " + item.title], x + 8, y + HEAD / 2 + 2, group, "title");
         var inside = make("g", {transform: "translate(" + (x + (w - item.inner.size[0]) / 2) + " " + (y + HEAD) + ")"},
           group);
         draw(item.inner, inside);

@@ -224,12 +224,13 @@ class Collapsed:
                 heads, tails = self._chain(user, above, elided), self._chain(nodes[target], below, elided)
                 if depth < len(heads) and depth < len(tails):
                     links[above[depth - 1] if depth else None][Link(self.key(tails[depth]), self.key(heads[depth]))] = None
-                for inside in range(depth + 1, len(heads)):
+                # an end that is not shown lies in the innermost box around both: what is shown there has a port, too
+                for inside in range(min(depth + 1, len(tails)), len(heads)):
                     group = above[inside - 1]
                     port = f"in{target}"
                     ports[group][port, self.name(nodes[target])] = None
                     links[group][Link(port, self.key(heads[inside]))] = None
-                for inside in range(depth + 1, len(tails)):
+                for inside in range(min(depth + 1, len(heads)), len(tails)):
                     group = below[inside - 1]
                     port = f"out{target}"
                     ports[group][port, self.name(user)] = None

@@ -52,7 +52,8 @@ def descend(objective: Callable[[Any], Any], start: Any, *, step_size: float = 0
     >>> [round(float(x), 3) for x in path.positions]
     [0.0, 1.5, 2.25, 2.625]
     """
-    x = (start.detach().clone() if hasattr(start, "detach") else tensor(np.asarray(start, np.float32))).requires_grad_()
+    x: Any = start.detach().clone() if hasattr(start, "detach") else tensor(np.asarray(start, np.float32))
+    x.requires_grad_()
     rule = None if optimizer is None else optimizer([x])
     positions, heights = [array_of(x).copy()], []
     for step in range(steps + 1):
@@ -196,7 +197,8 @@ def _heights(objective: Callable[[Any], Any], points: np.ndarray[Any, Any]) -> n
 
 
 def _draw_curve(ax: Axes, objective: Callable[[Any], Any], span: Any) -> None:
-    x = np.linspace(*span, _CURVE_POINTS)
+    low, high = span
+    x = np.linspace(low, high, _CURVE_POINTS)
     ax.plot(x, _heights(objective, x), color=MUTED, linewidth=2, label="objective", zorder=1)
 
 

@@ -26,6 +26,17 @@ if TYPE_CHECKING:
 POINTS = 72  # to an inch
 MARGIN = 8.0  # points around a drawing
 HEAD = 18.0  # points that an open box keeps for its title
+_RULES = (
+    "text{font:10px monospace;fill:black;text-anchor:middle;dominant-baseline:central}",
+    ".node>rect{stroke:black;stroke-width:.8}",
+    ".node>ellipse{stroke:black;stroke-width:.8}",
+    ".edge>path{stroke:black;stroke-width:.8;fill:none}",
+    ".box>rect{stroke-width:1.4;rx:5px}",
+    ".box:focus>rect{stroke-width:2.4}",
+    ".box{cursor:pointer;outline:none}",
+    ".box>text.title{text-anchor:start;font-weight:bold}",
+    ".port>rect{stroke:none;fill:none}",
+)
 _next_drawing = count(1).__next__
 
 Point = tuple[float, float]
@@ -142,11 +153,7 @@ def _has_boxes(scene: Scene) -> bool:
 
 def _document(scene: Scene, round_: bool, name: str, script: str = "") -> str:
     width, height = _r(scene["w"]), _r(scene["h"])
-    style = ("text{font:10pt monospace;fill:black;text-anchor:middle;dominant-baseline:central}"
-             ".node>rect,.node>ellipse{stroke:black;stroke-width:.8}.edge>path{stroke:black;stroke-width:.8;fill:none}"
-             ".box>rect{stroke-width:1.4;rx:5px}.box,.boxtitle{cursor:pointer}.port>rect{stroke:none;fill:none}"
-             ".box:focus>rect{stroke-width:3}")
-    style = re.sub(r"(?=\.node|\.edge|\.box|\.port|text\{)", f"#{name} ", style)
+    style = "".join(f"#{name} {rule}" for rule in _RULES)
     return (f'<svg xmlns="http://www.w3.org/2000/svg" id="{name}" width="{width}pt" height="{height}pt" '
             f'viewBox="0 0 {width} {height}" role="img"><style>{style}</style>'
             f'<defs><marker id="{name}-head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" '
@@ -190,7 +197,7 @@ def _text(line: str) -> str:
     """A line of a label; mathematics with subscripts as raised text spans."""
     if line.startswith("$") and line.endswith("$"):
         line = html.escape(line[1:-1])
-        return re.sub(r"_\{(.*?)\}", r'<tspan dy="3" font-size="7pt">\1</tspan><tspan dy="-3">&#8203;</tspan>', line)
+        return re.sub(r"_\{(.*?)\}", r'<tspan dy="3" font-size="7px">\1</tspan><tspan dy="-3">&#8203;</tspan>', line)
     return html.escape(line).replace("  ", " \u00a0")
 
 

@@ -8,7 +8,9 @@ and x · x is x². `evaluate` turns it back into numbers, over the array namespa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
+
+import numpy as np
 
 from ..autograd.node import layer
 
@@ -130,6 +132,16 @@ class Number(Expression):
         self.value = value
 
 
+class Filled(Number):
+    """A tensor that is one number throughout, of another's shape: written, and reckoned with, as the number."""
+
+    __slots__ = ("like",)
+
+    def __init__(self, value: Any, like: Any) -> None:
+        super().__init__(value)
+        self.like = like
+
+
 class Symbol(Expression):
     """A variable, or a value that is written as a whole.
 
@@ -198,18 +210,18 @@ def same(a: Any, b: Any) -> bool:
     return a is b or (not isinstance(a, (list, tuple)) and bool(a == b))
 
 
-def is_number(x: Any, value: Any = None) -> bool:
+def is_number(x: Any, value: Any = None) -> TypeGuard[Number]:
     """Whether an expression is a number, or this number."""
     return isinstance(x, Number) and not isinstance(x.value, bool) and (value is None or bool(x.value == value))
 
 
-def _operation(x: Expression, operator: str) -> bool:
+def _operation(x: Any, operator: str) -> TypeGuard[Operation]:
     return isinstance(x, Operation) and x.operator == operator
 
 
-def add(a: Any, b: Any) -> Expression:
+def add(left: Any, right: Any) -> Expression:
     """a + b."""
-    a, b = as_expression(a), as_expression(b)
+    a, b = as_expression(left), as_expression(right)
     if is_number(a) and is_number(b):
         return Number(a.value + b.value)
     if is_number(a, 0):
@@ -225,9 +237,9 @@ def add(a: Any, b: Any) -> Expression:
     return Operation("+", a, b)
 
 
-def subtract(a: Any, b: Any) -> Expression:
+def subtract(left: Any, right: Any) -> Expression:
     """a - b."""
-    a, b = as_expression(a), as_expression(b)
+    a, b = as_expression(left), as_expression(right)
     if is_number(a) and is_number(b):
         return Number(a.value - b.value)
     if is_number(b, 0):
@@ -239,19 +251,19 @@ def subtract(a: Any, b: Any) -> Expression:
     return Operation("-", a, b)
 
 
-def negate(x: Any) -> Expression:
+def negate(value: Any) -> Expression:
     """-x."""
-    x = as_expression(x)
+    x = as_expression(value)
     if is_number(x):
         return Number(-x.value)
     if _operation(x, "neg"):
-        return x.left  # type: ignore[attr-defined,no-any-return]
+        return x.left
     return Operation("neg", x)
 
 
-def multiply(a: Any, b: Any) -> Expression:
+def multiply(left: Any, right: Any) -> Expression:
     """a · b."""
-    a, b = as_expression(a), as_expression(b)
+    a, b = as_expression(left), as_expression(right)
     if is_number(a) and is_number(b):
         return Number(a.value * b.value)
     for one, other in ((a, b), (b, a)):
@@ -288,9 +300,9 @@ def _as_power(x: Expression) -> tuple[Expression, Any]:
     return x, None if is_number(x) else 1
 
 
-def divide(a: Any, b: Any) -> Expression:
+def divide(left: Any, right: Any) -> Expression:
     """a / b."""
-    a, b = as_expression(a), as_expression(b)
+    a, b = as_expression(left), as_expression(right)
     if is_number(b, 1):
         return a
     if is_number(a, 0):
@@ -308,9 +320,9 @@ def divide(a: Any, b: Any) -> Expression:
     return Operation("/", a, b)
 
 
-def power(a: Any, b: Any) -> Expression:
+def power(left: Any, right: Any) -> Expression:
     """a to the power b."""
-    a, b = as_expression(a), as_expression(b)
+    a, b = as_expression(left), as_expression(right)
     if isinstance(b, Number) and isinstance(b.value, float) and b.value.is_integer():
         b = Number(int(b.value))
     if is_number(b, 1):
@@ -320,18 +332,18 @@ def power(a: Any, b: Any) -> Expression:
     return Operation("**", a, b)
 
 
-def where(condition: Any, a: Any, b: Any) -> Expression:
-    """a where the condition holds, else b."""
-    condition, a, b = as_expression(condition), as_expression(a), as_expression(b)
-    if isinstance(condition, Number):
-        return a if condition.value else b
-    return a if same(a, b) else Call("where", (condition, a, b))
+def where(condition: Any, chosen: Any, other: Any) -> Expression:
+    """One where the condition holds, else the other."""
+    c, a, b = as_expression(condition), as_expression(chosen), as_expression(other)
+    if isinstance(c, Number):
+        return a if c.value else b
+    return a if same(a, b) else Call("where", (c, a, b))
 
 
 _RUN: dict[str, Any] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "**": lambda a, b: layer.arrays.pow(a, b),
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "**": lambda a, b: layer.arrays.pow(a, b) if hasattr(a, "ndim") else layer.arrays.number_pow(a, b),
 }
 
 
@@ -346,30 +358,40 @@ def evaluate(x: Any, values: Mapping[str, Any] | None = None) -> Any:
 
     >>> from flambeau.viz.expressions import Symbol, evaluate
     >>> x = Symbol("x")
-    >>> evaluate(x * x + 1, {"x": 3.})
+    >>> float(evaluate(x * x + 1, {"x": 3.}))
     10.0
     """
     if isinstance(x, Number):
-        return x.value
+        return _whole(x, values)
     if isinstance(x, Symbol):
         value = x.value if values is None else values.get(x.text, x.value)
         if value is None:
             raise Unknowable(f"the value of {x.text}")
-        return value
+        return np.asarray(value)
     if isinstance(x, Operation):
         left = evaluate(x.left, values)
         if x.operator == "neg":
             return -left
         return _RUN[x.operator](left, evaluate(x.right, values))
     if isinstance(x, Call):
-        given = [evaluate(argument, values) for argument in x.arguments]
+        given = [np.asarray(found) if isinstance(argument, Number) else found
+                 for argument in x.arguments for found in (evaluate(argument, values),)]
         run = getattr(layer.arrays, x.name)
         return run(*given, **{name: evaluate(value, values) for name, value in x.parameters.items()})
     if isinstance(x, Item):
         return evaluate(x.whole, values)[x.index]
-    if isinstance(x, (list, tuple)):
-        return type(x)(evaluate(item, values) for item in x)
-    return x
+    return [evaluate(item, values) for item in x] if type(x) is list else (
+        tuple(evaluate(item, values) for item in x) if type(x) is tuple else x)
+
+
+def _whole(x: Number, values: Mapping[str, Any] | None) -> Any:
+    """A number, repeated over the shape that it has."""
+    if isinstance(x, Filled):
+        try:
+            return np.full(np.shape(evaluate(x.like, values)), x.value, float)
+        except Unknowable:
+            pass
+    return x.value
 
 
 def substituted(x: Any, symbols: Mapping[str, Symbol]) -> Any:

@@ -23,12 +23,14 @@ from ..ops.declare import ELEMENTWISE, LINEAR, REGISTRY, VIEW, Op
 from .expressions import (
     Call,
     Expression,
+    Filled,
     Number,
     Symbol,
     Unknowable,
     add,
     as_expression,
     divide,
+    is_number,
     multiply,
     negate,
     parts,
@@ -72,10 +74,10 @@ class Formulas:
         return where(condition, a, b)
 
     def zeros_like(self, x: Any) -> Expression:
-        return Number(0)
+        return Filled(0, x)
 
     def ones_like(self, x: Any) -> Expression:
-        return Number(1)
+        return Filled(1, x)
 
     def full_like(self, x: Any, value: Any) -> Expression:
         return as_expression(value)
@@ -119,7 +121,7 @@ class Formulas:
     def is_complex(self, x: Any) -> bool:
         """Whether an expression's numbers are complex; what has no numbers is taken for real."""
         try:
-            return as_expression(x)._number().dtype.kind == "c"
+            return bool(as_expression(x)._number().dtype.kind == "c")
         except (Unknowable, AttributeError):
             return False
 
@@ -146,6 +148,10 @@ class Formulas:
 
 
 def _called(name: str, arguments: tuple[Any, ...], parameters: dict[str, Any]) -> Expression:
+    declared = REGISTRY.get(name)
+    if declared is not None and declared.kind in (LINEAR, VIEW) and len(declared.inputs) == 1 and arguments and (
+            is_number(arguments[0], 0)):
+        return Number(0)
     return Call(name, arguments, parameters)
 
 
@@ -179,7 +185,7 @@ def _values(op: Op, inputs: Sequence[Any], outs: Sequence[Any], params: Mapping[
 def _describe(values: dict[str, Any], name: str, x: Any) -> None:
     from ..dtypes import float32, of
 
-    array = getattr(x, "value", None)
+    array: Any = getattr(x, "value", None)
     if hasattr(array, "shape"):
         values[name + "_shape"], values[name + "_dtype"] = tuple(array.shape), of(array.dtype)
         values[name + "_strides"] = array.strides
@@ -281,7 +287,7 @@ def partial(op: Op, place: int, inputs: Sequence[Any], out: Any,
     >>> from flambeau.viz.formulas import partial
     >>> x, y, v = Symbol("x"), Symbol("y"), Symbol("v")
     >>> print(partial(REGISTRY["div"], 1, [x, y], v), partial(REGISTRY["tanh"], 0, [x], v), sep="   ")
-    -(x / y²)   1 - v²
+    -x / y²   1 - v²
     """
     if op.kind != ELEMENTWISE or op.n_outputs != 1:
         return None

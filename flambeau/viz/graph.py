@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import dtypes
 from ..autograd.node import OpNode
+from ..autograd.saved import Packed
 from ..tensor.tensor import Tensor
+from .expressions import as_expression
 from .holdings import holdings, is_freed
 from .origins import kind_of, label_of, origin_of
 
@@ -92,9 +94,7 @@ class GraphNode:
     def formula(self) -> str:
         """What the operator computes, in the names of its declaration: `input × other`."""
         if self._formula is None:
-            from .formulas import node_formula
-
-            self._formula = self.label or "" if self.is_leaf else node_formula(self.node)
+            self._formula = self.label or "" if self.is_leaf else _formula_of(self.node)
         return self._formula
 
     @property
@@ -157,7 +157,8 @@ class Graph:
         for number, node in enumerate(order):
             self.nodes.append(_described(number, node, places, known))
         _count_memory(self.nodes)
-        _fill_in_shapes(self.nodes, {(places[node], place): output for (node, place), output in (outputs or {}).items()})
+        shown = (outputs or {}).items()
+        _fill_in_shapes(self.nodes, {(places[node], place): output for (node, place), output in shown})
         _fill_in_origins(self.nodes)
 
     @classmethod
@@ -325,10 +326,10 @@ def _described(number: int, node: Any, places: Mapping[Any, int], labels: Mappin
         outputs = list(origin.outputs)
     elif node.outputs is not None:
         outputs = [(None, None) if meta is None else (tuple(meta[0]), dtypes.of(meta[1]).name) for meta in node.outputs]
-    return GraphNode(
-        number, node, type(node).__name__, _operator(node), None if origin is None else origin.module,
-        None if place is None else (place.file, place.line, place.code), outputs, [], 0, edges, variable is not None,
-        variable, None if variable is None else labels.get(id(variable)) or label_of(variable), is_freed(node), node.seq)
+    label = None if variable is None else labels.get(id(variable)) or label_of(variable)
+    return GraphNode(number, node, type(node).__name__, _operator(node), None if origin is None else origin.module,
+                     None if place is None else (place.file, place.line, place.code), outputs, [], 0, edges,
+                     variable is not None, variable, label, is_freed(node), node.seq)
 
 
 def _operator(node: Any) -> str:
@@ -430,6 +431,24 @@ def _fill_in_origins(nodes: Sequence[GraphNode]) -> None:
             before = nodes[node.edges[0][0]]
             if before.name == "CopySlices":
                 node.source, node.module = before.source, before.module
+
+
+def _formula_of(node: Any) -> str:
+    """A node's operator as a formula, with the numbers that it was given."""
+    from .formulas import node_formula
+
+    written = getattr(node, "fn", None)
+    if written is not None:
+        return f"{_formula_of(written)}, written into a part"
+    if not isinstance(node, OpNode):
+        return node_formula(node)
+    operands: list[Any] = list(node.op.input_names(len(node.edges)))
+    saved = node.saved or ()
+    for place, kept in zip(node.plan.tensors, saved, strict=False):
+        array = getattr(kept, "_array", kept)
+        if node.edges[place] is None and getattr(array, "shape", ()) == () and not isinstance(kept, Packed):
+            operands[place] = as_expression(dtypes.widen(array).item() if hasattr(array, "dtype") else array)
+    return node_formula(node, operands)
 
 
 def _pullbacks(node: Any, places: Sequence[int]) -> list[str | None]:

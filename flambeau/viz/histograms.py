@@ -163,7 +163,8 @@ def plot_histogram_over_steps(history: Sequence[Any], steps: Sequence[float] | N
 
 def _finite(x: Any) -> np.ndarray[Any, Any]:
     values = np.asarray(array_of(x), float).ravel()
-    return values[np.isfinite(values)]
+    finite: np.ndarray[Any, Any] = values[np.isfinite(values)]
+    return finite
 
 
 def _span(rows: list[np.ndarray[Any, Any]]) -> tuple[float, float]:

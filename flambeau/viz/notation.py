@@ -82,7 +82,7 @@ def number_latex(value: Any, inside: bool = False) -> str:
 
 
 def written(x: Any, most: int = 6) -> tuple[str, str]:
-    """An array's numbers as text and as LaTeX; only its size if there are more than `most`.
+    r"""An array's numbers as text and as LaTeX; only its size if there are more than `most`.
 
     >>> import numpy as np
     >>> from flambeau.viz.notation import written
@@ -223,8 +223,8 @@ def _operation(x: Operation, tex: bool) -> tuple[str, int]:
         base = _at_least(left, ATOM, tex)
         if tex:
             return f"{base}^{{{_written(right, tex)[0]}}}", RAISED
-        if is_number(right) and isinstance(right.value, int):  # type: ignore[attr-defined]
-            return base + str(right.value).translate(SUPERSCRIPTS), RAISED  # type: ignore[attr-defined]
+        if is_number(right) and isinstance(right.value, int):
+            return base + str(right.value).translate(SUPERSCRIPTS), RAISED
         return f"{base}^{_at_least(right, ATOM, tex)}", RAISED
     sign = _COMPARISONS[x.operator][tex]
     return f"{_at_least(left, ADDED, tex)} {sign} {_at_least(right, ADDED, tex)}", COMPARED

@@ -171,7 +171,7 @@ class _Recorder(Interceptor):
 
     def __init__(self) -> None:
         self.values: dict[tuple[int, int], np.ndarray] = {}  # (id of a node, number of its output) -> value
-        self.applied: dict[int, tuple[Op, list[Any], dict[str, Any], list[np.ndarray]]] = {}
+        self.applied: dict[int, tuple[Op, list[Any], dict[str, Any], list[Any]]] = {}
         self.kept: list[Any] = []  # nodes, so that an id stays one node's
         self.pending: list[Any] = []
 
@@ -402,7 +402,7 @@ def _read(node: Any, recorder: _Recorder) -> None:
         if isinstance(entry, tuple) and isinstance(entry[0], np.ndarray):
             recorder.values.setdefault((id(node), number), np.array(entry[0]))
     params = {name: Symbol("c") for name in op.params if name not in op.defaults} | params_of(node)
-    recorder.applied[id(node)] = op, sources, params, [None] * op.n_outputs  # type: ignore[list-item]
+    recorder.applied[id(node)] = op, sources, params, [None] * op.n_outputs
     recorder.kept.append(node)
 
 
@@ -411,7 +411,7 @@ def _run_again(node: Any, recorder: _Recorder) -> None:
     from ..tensor.apply import apply
 
     op, sources, params, outs = recorder.applied[id(node)]
-    known = [recorder.values.get(source) if isinstance(source, tuple) else
+    known: list[Any] = [recorder.values.get(source) if isinstance(source, tuple) else
              source._array if isinstance(source, Tensor) else source for source in sources]
     if all(isinstance(x, np.ndarray) for x in known) and not any(isinstance(p, Symbol) for p in params.values()):
         with no_grad():
@@ -419,7 +419,7 @@ def _run_again(node: Any, recorder: _Recorder) -> None:
         for number, out in enumerate(found if op.n_outputs > 1 else [found]):
             recorder.values.setdefault((id(node), number), np.array(out._array))
     for number in range(op.n_outputs):
-        outs[number] = recorder.values.get((id(node), number))  # type: ignore[call-overload]
+        outs[number] = recorder.values.get((id(node), number))
 
 
 # ----- order -----

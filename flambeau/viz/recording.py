@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from ..autograd.node import revealed
 from ..autograd.observing import Observer
 from ..modes import grad_mode
@@ -32,7 +33,7 @@ _PACKAGE = __name__.partition(".")[0]
 _MODULE_CALL = "Calling.__call__"  # what runs every module's forward
 
 
-class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
+class watching(Observer, Interceptor):
     """A block whose operators, backward passes and optimizer steps are written down.
 
     Args:
@@ -55,7 +56,8 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
             * "free": a node forgot what it saved. "pass", "bytes".
             * "step": an optimizer stepped. "optimizer", "parameters" {name: statistics}.
 
-        graphs: one dictionary for each backward pass: "pass", "step" and "graph".
+        graphs: one dictionary for each backward pass: "pass", "step", "graph", and "values": the leaves' statistics by
+            "seq".
 
     >>> import flambeau as torch
     >>> from flambeau.viz import watching
@@ -140,22 +142,24 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
         node = next((x.grad_fn for x in outs if x._node is not None or x._view_version == -1), None)
         if node is None or (not in_place and was_noted(node)):
             return
-        also: list[Any] = [node]
-        if in_place:
-            base = first if first._base is None else first._base
-            if base._node is not None:
-                also += [base.grad_fn, getattr(base._node, "fn", None)]
-                node = base.grad_fn if first._base is not None else node
-        self._made(node, op.name + "_" * in_place, outs, [x for x in also if x is not None], in_place)
+        made = [(node, outs)]
+        if in_place and first._base is not None and first._base._node is not None:  # the base has a new history, too
+            base = first._base
+            node = base.grad_fn
+            made += [(node, [base]), (getattr(node, "fn", None), outs)]
+            outs = [base]
+        self._made(node, op.name.lstrip("_") + "_" * in_place, outs, made, in_place)
 
     def tell_custom(self, node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
-        self._made(node, node._forward_cls.__name__, outs, [node], bool(node.dirty_tensors))
+        self._made(node, node._forward_cls.__name__, outs, [(node, outs)], bool(node.dirty_tensors))
 
-    def _made(self, node: Any, operator: str, outs: Sequence[Any], nodes: Sequence[Any], in_place: bool) -> None:
+    def _made(self, node: Any, operator: str, outs: Sequence[Any], made: Sequence[tuple[Any, Sequence[Any]]],
+              in_place: bool) -> None:
         place, module = self._whereabouts()
-        shown = tuple((x._array.shape, x.dtype.name) for x in outs if isinstance(x, Tensor))
-        for each in nodes:
-            note_origin(each, Origin(place, module, shown))
+        for each, results in made:
+            if each is not None:
+                shown = tuple((x._array.shape, x.dtype.name) for x in results if isinstance(x, Tensor))
+                note_origin(each, Origin(place, module, shown))
         outputs = [self._shown(x._array) if isinstance(x, Tensor) else None for x in outs]
         self._note("forward", node, name=type(node).__name__, operator=operator, module=module,
                    source=None if place is None else [place.file, place.line, place.code], outputs=outputs,
@@ -168,8 +172,7 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
         array = np.asarray(getattr(value, "_array", value))
         if self.values:
             return statistics(array)
-        return {name: found for name, found in statistics(array[:0] if array.ndim else array).items()
-                if name == "dtype"} | {"shape": list(array.shape)}
+        return {"shape": list(array.shape), "dtype": dtypes.of(array.dtype).name}
 
     def _note(self, kind: str, node: Any, **more: Any) -> dict[str, Any]:
         event = {"kind": kind, "step": self.step, "seq": None if node is None else node.seq, **more}
@@ -184,7 +187,8 @@ class watching(Observer, Interceptor):  # noqa: N801  # a block, as `no_grad` is
         self._open.append(number)
         if self.keeps_graphs:
             graph = Graph([revealed(node) for node, _ in roots])
-            self.graphs.append({"pass": number, "step": self.step, "graph": graph.to_dict()})
+            values = {node.seq: self._shown(node.variable._array) for node in graph if node.variable is not None}
+            self.graphs.append({"pass": number, "step": self.step, "graph": graph.to_dict(), "values": values})
 
     def ends(self) -> None:
         self._open.pop()

@@ -40,7 +40,8 @@ def statistics(array: np.ndarray[Any, Any]) -> dict[str, Any]:
         flat = real.reshape(-1).astype(np.float64)
         finite = flat[np.isfinite(flat)]
         nan = int(np.isnan(flat).sum())
-        found |= {"nan": nan, "inf": int(flat.size - finite.size) - nan, "zeros": int(flat.size - np.count_nonzero(flat))}
+        zeros = int(flat.size - np.count_nonzero(flat))
+        found |= {"nan": nan, "inf": int(flat.size - finite.size) - nan, "zeros": zeros}
         if finite.size:
             low, high = float(finite.min()), float(finite.max())
             found |= {"min": low, "max": high, "mean": _finite(finite.mean()), "std": _finite(finite.std()),

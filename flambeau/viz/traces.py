@@ -128,6 +128,7 @@ def _program(function: Any, point: tuple[Any, ...]) -> Program:
 def evaluation(program: Program) -> Trace:
     """The evaluation trace of a program that ran."""
     names = _Names(program)
+    rows: list[tuple[str, ...]]
     rows = [(names.cell(index), Cell(f"x{_sub(place)}", f"x_{{{place}}}"), _BLANK, _number(program.values[index]))
             for place, index in enumerate(program.inputs, 1)]
     formulas: dict[int, Expression] = {}
@@ -152,6 +153,7 @@ def tangent(program: Program, wrt: int, direction: Any = None) -> Trace:
     tangents = program.tangents(start)
     program.symbols = {key: symbol for key, symbol in program.symbols.items() if key[1] != DOT}
     names = _Names(program, DOT, tangents)
+    rows: list[tuple[str, ...]]
     rows = [(names.cell(index), Cell(f"x{DOT}{_sub(place)}", rf"\dot{{x}}_{{{place}}}"), _BLANK,
              _number(tangents[index])) for place, index in enumerate(program.inputs, 1)]
     formulas: dict[int, Expression] = {}
@@ -169,10 +171,11 @@ def adjoint(program: Program) -> Trace:
     adjoints = program.adjoints
     names = _Names(program, BAR, adjoints)
     chain: dict[int, Expression] = dict.fromkeys(program.values, Number(0))
-    formulas = dict(chain)
+    formulas: dict[int, Expression] = dict(chain)
     for application in program.applications:
         for place, index in application.variables:
-            term, exact = Number(0), _pulled_formula(names, application, place, index)
+            exact = _pulled_formula(names, application, place, index)
+            term: Expression = Number(0)
             for user in application.outputs.values():
                 term = add(term, multiply(names.of(user), _ratio(f"v{_sub(user)}", f"v{_sub(index)}",
                                                                  f"v_{{{user}}}", f"v_{{{index}}}")))
@@ -244,7 +247,7 @@ def _pushed_formula(names: _Names, application: Application, number: int, index:
     tangents: list[Any] = [names.of(x.index) if isinstance(x, Variable) else None for x in application.operands]
     if op is not None:
         operands = [program.operand(x) for x in application.operands]
-        if op.kind == ELEMENTWISE and op.n_outputs == 1:  # by the rules, as in the adjoint trace, even where a shorter jvp is stated
+        if op.kind == ELEMENTWISE and op.n_outputs == 1:  # as in the adjoint trace, even where a jvp is stated
             parts = [_pulled(program, application, [t], place) for place, t in enumerate(tangents) if t is not None]
             if op.holomorphic and all(part is not None for part in parts):
                 return _total(parts)

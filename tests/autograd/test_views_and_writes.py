@@ -64,6 +64,14 @@ def test_a_view_made_without_recording_has_no_edge_to_its_base():
         torch.autograd.backward(view, torch.ones(2))
 
 
+def test_backward_ends_at_a_view_made_without_recording():
+    x = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        view = x[:2]
+    view.sum().backward()
+    assert x.grad is None
+
+
 # ----- writes that are refused -------------------------------------------------------------
 
 

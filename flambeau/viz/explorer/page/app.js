@@ -75,7 +75,7 @@ class App {
     const { drawn, edges, change } = drawnNodes(this.step, this.before, ghosts);
     if (!ghosts) for (const entry of drawn) entry.isNew = false;
     this.change = change;
-    if (this.closed[this.by] === null) this.closed[this.by] = closedAtFirst(groupTree(drawn, this.by), 70);
+    if (this.closed[this.by] === null) this.closed[this.by] = closedAtFirst(groupTree(drawn, this.by), 40);
     const asked = this.asked = (this.asked || 0) + 1;
     const slow = setTimeout(() => { byId("busy").hidden = false; }, 120);
     const scene = await buildScene(drawn, edges, this.by, this.closed[this.by], this.lay);
@@ -235,13 +235,21 @@ class App {
     byId("step-back").onclick = () => this.stepBy(-1);
     byId("step-on").onclick = () => this.stepBy(1);
     byId("ghosts").onchange = () => this.rebuild();
-    const wide = 1000, each = wide / steps.length;
+    const wide = 1000, each = wide / steps.length, half = 50 / steps.length; // a thumb of 14 px stands under each bar
     picture.setAttribute("viewBox", `0 0 ${wide} 25`);
+    slider.style.cssText = `left:calc(8px + (100% - 16px) * ${half / 100} - 7px);width:calc((100% - 16px) * ${1 - half / 50} + 14px)`;
     steps.forEach((step, k) => {
       const { added, gone } = changes(step, steps[k - 1] || null), tall = Math.max(1, step.nodes.length / most * 22);
       const colour = added.size || gone.length ? "var(--op)" : "var(--edge)";
       picture.append(svg("rect", { x: k * each + each * 0.1, y: 24 - tall, width: each * 0.8, height: tall, fill: colour, opacity: 0.45, "data-step": k }));
     });
+    const losses = steps.map((step) => step.loss), known = losses.filter((loss) => typeof loss === "number");
+    if (known.length > 1) {
+      const low = Math.min(...known), span = Math.max(...known) - low || 1;
+      const points = losses.flatMap((loss, k) => (typeof loss === "number" ? [`${(k + 0.5) * each},${22 - (loss - low) / span * 19}`] : []));
+      picture.append(svg("polyline", { points: points.join(" "), fill: "none", stroke: "var(--accent)", "stroke-width": 1.6, "vector-effect": "non-scaling-stroke",
+                                       "stroke-linejoin": "round" }));
+    }
     if (total > steps.length) byId("step-name").title = `${steps.length} of ${total} steps are kept`;
   }
 
@@ -258,7 +266,7 @@ class App {
     byId("step-name").textContent = `${this.step.name} of ${this.document.total}`;
     byId("step-back").disabled = this.step.at === 0;
     byId("step-on").disabled = this.step.at === steps.length - 1;
-    for (const bar of byId("step-bars").children) bar.setAttribute("opacity", Number(bar.dataset.step) === this.step.at ? 1 : 0.45);
+    for (const bar of byId("step-bars").querySelectorAll("rect")) bar.setAttribute("opacity", Number(bar.dataset.step) === this.step.at ? 1 : 0.45);
     const { added, gone } = this.change, parts = [];
     if (!this.before) parts.push(el("span", { class: "quiet" }, "first step"));
     else if (!added.size && !gone.length) parts.push("same as before");
@@ -280,8 +288,11 @@ class App {
     if (this.terms.length) {
       for (const kind of this.document.kinds) found.set(kind, matchesQuery(kind, this.terms));
       this.matches = new Set(this.step.nodes.filter((node) => found.get(node.kind)));
+      this.strong = new Set(this.step.nodes.filter((node) => found.get(node.kind) > 1));
+      if (!this.strong.size) this.strong = this.matches;
     } else this.matches = null;
     this.list.fill();
+    this.list.list.scrollTop = 0;
     this.repaint();
   }
 
@@ -373,7 +384,7 @@ class App {
       this.due = 0;
       const began = performance.now(), { moment } = this;
       this.drawing.draw({
-        selected: this.selected, hovered: this.hovered, matches: this.matches, tween: this.tween,
+        selected: this.selected, hovered: this.hovered, matches: this.matches, strong: this.strong, tween: this.tween,
         stateOf: moment === null ? null : (node) => this.player.stateOf(node, moment),
         current: moment ? this.step.events[moment - 1] : null,
       });

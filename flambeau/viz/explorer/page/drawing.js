@@ -267,11 +267,16 @@ class Drawing {
     const inset = box.type === "closed" ? 14 : box.family === "leaf" ? 18 : 15;
     if (scale < READABLE) {
       const size = Math.min(20, 8.5 / scale), width = textWidth(box.title, FONT_TITLE) * size / 13;
-      if (width > box.w * 1.02) return;
+      let title = box.title;
+      if (width > box.w - 10) {
+        const letters = Math.floor(title.length * (box.w - 10) / width) - 1;
+        if (letters < 3) return;
+        title = `${title.slice(0, letters)}…`;
+      }
       pen.font = FONT_TITLE.replace("13px", `${size.toFixed(1)}px`);
       pen.fillStyle = pending ? palette.faint : palette.ink;
       pen.textAlign = "center";
-      pen.fillText(box.title, box.x, box.y + size * 0.36);
+      pen.fillText(title, box.x, box.y + size * 0.36);
       return;
     }
     pen.font = FONT_TITLE;
@@ -316,7 +321,7 @@ class Drawing {
     };
     if (look.matches && scale >= PLAIN) {
       for (const box of boxes) {
-        if (box.type !== "open" && box.members.some((n) => look.matches.has(n))) ring(box, palette.muted, 1.2, 2);
+        if (box.type !== "open" && box.members.some((n) => look.strong.has(n))) ring(box, palette.muted, 1.2, 2);
       }
     }
     if (look.hovered && look.hovered.type !== "open") ring(look.hovered, palette.muted, 1, 2);

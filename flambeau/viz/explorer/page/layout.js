@@ -1,14 +1,15 @@
 // A layered layout: boxes in rows by how far they are from the inputs, edges downward.
 //
 // problem: { widths, heights, order, tails, heads } (typed arrays; order[i] is the box's place in time),
-//          and optionally fold: whether a tall drawing is broken into columns.
+//          and optionally fold: whether a tall drawing is broken into columns; pins: for each box 1 to keep it
+//          in the first row (where edges come in), 2 in the last (where they go out), else 0.
 // answer:  { x, y (centres), layer, width, height, routes }; routes[e] is a flat list x, y, x, y ... of
 //          the points between the two ends of edge e, null where the edge goes straight.
 //
 // The function stands by itself: its text is also the program of the worker that lays out large graphs.
 function layeredLayout(problem) {
   const GAP_X = 26, GAP_Y = 46, DUMMY = 12, LONGEST = 24;
-  const { widths, heights, order } = problem;
+  const { widths, heights, order, pins } = problem;
   const count = widths.length;
   const answer = { x: new Float64Array(count), y: new Float64Array(count), layer: new Int32Array(count),
                    width: 0, height: 0, routes: new Array(problem.tails.length).fill(null) };
@@ -46,11 +47,16 @@ function layeredLayout(problem) {
       for (let k = count - 1; k >= 0; k--) {
         const v = inTime[k];
         const ins = above.start[v + 1] - above.start[v], outs = below.start[v + 1] - below.start[v];
-        if (!outs || ins > outs) continue;
+        if (!outs || ins > outs || (pins && pins[v])) continue;
         let lowest = Infinity;
         for (let j = below.start[v]; j < below.start[v + 1]; j++) lowest = Math.min(lowest, layer[below.list[j]]);
         layer[v] = Math.max(layer[v], lowest - 1);
       }
+    }
+    if (pins) {
+      let last = 0;
+      for (let v = 0; v < count; v++) if (!pins[v]) last = Math.max(last, ++layer[v]);
+      for (let v = 0; v < count; v++) if (pins[v]) layer[v] = pins[v] === 1 ? 0 : last + 1;
     }
     // Boxes without any edge fill rows of their own rather than one endless line.
     let alone = 0;
@@ -248,6 +254,7 @@ function layeredLayout(problem) {
   let y = 0;
   for (let l = 0; l < depth; l++) {
     if (l && columnOf[l] !== columnOf[l - 1]) y = 0;
+    else if (l && pins && (rowHeight[l] === 0 || rowHeight[l - 1] === 0)) y -= GAP_Y - 14; // a row of pins
     rowY[l] = y + rowHeight[l] / 2;
     answer.height = Math.max(answer.height, y + rowHeight[l]);
     y += rowHeight[l] + GAP_Y;

@@ -25,12 +25,14 @@ function searchable(kind) {
 
 function matchesQuery(kind, terms) {
   const fields = searchable(kind);
-  return terms.every(([field, word]) => {
+  const found = terms.every(([field, word]) => {
     if (field === "line") return /^\d+$/.test(word) ? fields.line.endsWith(`:${word}`) : fields.line.includes(word);
     if (field === "op") return word === kind.operator.toLowerCase() || fields.op.split(" ").some((name) => name.startsWith(word));
     if (field === "shape") return fields.shape.includes(word.replace(/[()]/g, "").replaceAll(" ", ""));
     return fields[field].includes(field ? word : word.startsWith("(") ? word.replaceAll(" ", "") : word);
   });
+  // 2: the node's own name is meant, not only the line that it stands in
+  return !found ? 0 : terms.every(([field, word]) => field || `${fields.op} ${kind.title.toLowerCase()}`.includes(word)) ? 2 : 1;
 }
 
 class NodeList {
@@ -51,7 +53,8 @@ class NodeList {
 
   fill() {
     const { step, matches } = this.app, by = byId("sort").value;
-    let nodes = matches ? step.nodes.filter((node) => matches.has(node)) : step.nodes.slice();
+    let nodes = step.nodes.slice();
+    if (matches) nodes = [...nodes.filter((node) => this.app.strong.has(node)), ...nodes.filter((node) => matches.has(node) && !this.app.strong.has(node))];
     if (by === "bytes") nodes.sort((a, b) => b.kind.bytes - a.kind.bytes || a.index - b.index);
     if (by === "title") nodes.sort((a, b) => a.kind.title.localeCompare(b.kind.title) || a.index - b.index);
     this.entries = nodes;

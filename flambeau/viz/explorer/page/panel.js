@@ -89,9 +89,9 @@ class Panel {
     const most = Math.max(Math.abs(stats.min), Math.abs(stats.max)) || 1;
     const cells = rows.flatMap((row) => [...row, ...Array(widest - row.length).fill(null)]).map((value) => {
       const part = typeof value === "number" ? Math.round(Math.min(1, Math.abs(value) / most) * 42) : 0;
-      return el("span", { class: "mono", style: `background:color-mix(in srgb, var(--${value < 0 ? "op" : "leaf"}) ${part}%, transparent)` }, numberText(value, 3));
+      return el("span", { class: "mono", style: `background:color-mix(in srgb, var(--${value < 0 ? "op" : "leaf"}) ${part}%, transparent)` }, numberText(value, widest > 6 ? 2 : 3));
     });
-    return el("div", { class: "values", style: `grid-template-columns:repeat(${widest}, auto)`, role: "group",
+    return el("div", { class: "values", style: `grid-template-columns:repeat(${widest}, minmax(0, ${widest > 4 ? "1fr" : "64px"}))`, role: "group",
                        "aria-label": `the values, shape ${shapeText(stats.shape)}` }, ...cells);
   }
 

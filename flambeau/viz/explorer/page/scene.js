@@ -80,7 +80,9 @@ async function buildScene(drawn, edges, by, closed, lay) {
 
   function nodeBox(at) {
     const { node, ghost, isNew } = drawn[at], { kind } = node;
-    const title = clipped(kind.title, 28), bytes = kind.bytes ? bytesText(kind.bytes) : "";
+    // within its module's box a parameter needs only the last part of its name
+    const short = kind.leaf && by === "module" && kind.module ? kind.title.split(".").pop() : kind.title;
+    const title = clipped(short, 28), bytes = kind.bytes ? bytesText(kind.bytes) : "";
     const w = Math.max(104, textWidth(title, FONT_TITLE) + (bytes ? textWidth(bytes, FONT_TINY) + 12 : 0) + 30,
                        textWidth(kind.shape, FONT_SMALL) + 30);
     return { type: "node", id: node.key, node, order: drawn[at].order, title, bytes, sub: clipped(kind.shape, 30),
@@ -132,9 +134,18 @@ async function buildScene(drawn, edges, by, closed, lay) {
     if (line) { line.weight++; line.ghost = line.ghost && ghost; } else lines.set(key, { from, to, weight: 1, ghost });
   }
   const drawnLines = [...lines.values()], within = new Map();
+  // Where a line crosses the border of an open group, the group has a port: a point at its top or bottom.
+  const port = (group, child, side) => {
+    const ports = group.ports || (group.ports = new Map()), key = `${side} ${child.id}`;
+    return ports.get(key) || ports.set(key, { child, side, x: 0, route: null }).get(key);
+  };
   for (const line of drawnLines) {
     let a = line.from, b = line.to;
-    while (a.up !== b.up) { if (a.depth >= b.depth) a = a.up; else b = b.up; }
+    line.outs = []; line.ins = [];
+    while (a.up !== b.up) {
+      if (a.depth >= b.depth) { line.outs.push([a.up, port(a.up, a, 2)]); a = a.up; }
+      else { line.ins.push([b.up, port(b.up, b, 1)]); b = b.up; }
+    }
     const here = within.get(a.up) || within.set(a.up, []).get(a.up);
     here.push({ line, a, b });
   }
@@ -148,11 +159,18 @@ async function buildScene(drawn, edges, by, closed, lay) {
       const key = index.get(entry.a) * 1e6 + index.get(entry.b);
       entry.pair = pairs.get(key) ?? pairs.set(key, pairs.size).get(key);
     }
-    const keys = [...pairs.keys()];
+    const keys = [...pairs.keys()], ports = box.ports ? [...box.ports.values()] : [], n = boxes.length;
+    const whole = (values, extra) => Float64Array.from([...values, ...ports.map(extra)]);
+    const tails = keys.map((key) => Math.floor(key / 1e6)), heads = keys.map((key) => key % 1e6);
+    ports.forEach((p, k) => {
+      tails.push(p.side === 1 ? n + k : index.get(p.child));
+      heads.push(p.side === 1 ? index.get(p.child) : n + k);
+    });
     const answer = await lay({
-      widths: Float64Array.from(boxes, (b) => b.w), heights: Float64Array.from(boxes, (b) => b.h),
-      order: Float64Array.from(boxes, (b) => b.order), fold: true,
-      tails: Int32Array.from(keys, (key) => Math.floor(key / 1e6)), heads: Int32Array.from(keys, (key) => key % 1e6),
+      widths: whole(boxes.map((b) => b.w), () => 6), heights: whole(boxes.map((b) => b.h), () => 0),
+      order: whole(boxes.map((b) => b.order), (p) => (p.side === 1 ? -1 : 1e12)), fold: !ports.length || n > 400,
+      pins: ports.length ? Int8Array.from([...boxes.map(() => 0), ...ports.map((p) => p.side)]) : null,
+      tails: Int32Array.from(tails), heads: Int32Array.from(heads),
     });
     const bar = box.id ? BAR : 0, pad = box.id ? PAD : 0;
     box.w = answer.width + 2 * pad;
@@ -161,6 +179,11 @@ async function buildScene(drawn, edges, by, closed, lay) {
       const needed = textWidth(box.title, FONT_BAR) + 64;
       if (box.w < needed) { answer.width += 0; box.slack = (needed - box.w) / 2; box.w = needed; }
     }
+    ports.forEach((p, k) => {
+      p.x = answer.x[n + k] + pad + (box.slack || 0);
+      const route = answer.routes[keys.length + k];
+      p.route = (route || []).map((value, j) => value + (j % 2 ? pad + bar : pad + (box.slack || 0)));
+    });
     boxes.forEach((b, k) => {
       b.x = answer.x[k] + pad + (box.slack || 0);
       b.y = answer.y[k] + pad + bar;
@@ -184,10 +207,11 @@ async function buildScene(drawn, edges, by, closed, lay) {
   })(top, 0, 0);
   top.originX = top.originY = 0;
   for (const line of drawnLines) {
-    if (line.route) {
-      const { originX, originY } = line.home;
-      line.route = line.route.map((value, k) => value + (k % 2 ? originY : originX));
-    }
+    const moved = (group, route) => route.map((value, k) => value + (k % 2 ? group.originY : group.originX));
+    const out = line.outs.flatMap(([group, p]) => [...moved(group, p.route), group.originX + p.x, group.originY + group.h]);
+    const into = line.ins.reverse().flatMap(([group, p]) => [group.originX + p.x, group.originY, ...moved(group, p.route)]);
+    line.route = [...out, ...(line.route ? moved(line.home, line.route) : []), ...into];
+    if (line.straight && line.route.length) line.straight = line.home.inside.length > 200;
     tracePath(line);
   }
   const places = new Map(items.map((box) => [box.id, box]));
