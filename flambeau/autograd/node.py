@@ -460,10 +460,14 @@ class OpNode(Node):
                 return tuple(map(read, places))
             return read(places[0])
         for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
-            if what == "param" and which == wanted:
+            if what == "param" and which == wanted and type(value) is not list:
                 return value
             if what == "shape" and which == 0 and wanted == "self_sym_sizes":
                 return tuple(value)
+        if wanted == "alpha" and self.plan.op.node in _SCALED:
+            return 1
+        if wanted in self._names_unkept():
+            return None
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute}'")
 
     def _place(self, place: int) -> tuple[Any, list[int] | None, int | None]:
@@ -530,17 +534,33 @@ class OpNode(Node):
     def __dir__(self) -> list[str]:
         names = ["_saved_" + name for name in dict.fromkeys(self._kept_names())]
         names += ["_raw" + name for name in names]
-        for what, which in self.plan.consts:
-            if what == "param":
+        for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
+            if what == "param" and type(value) is not list:  # a list is what an operator leaves to its rule
                 names.append("_saved_" + which)
             elif what == "shape" and which == 0:
                 names.append("_saved_self_sym_sizes")
+        names += ["_saved_" + name for name in self._names_unkept()]
+        if self.plan.op.node in _SCALED and "_saved_alpha" not in names:
+            names.append("_saved_alpha")
         return sorted([*object.__dir__(self), *names])
+
+    def _names_unkept(self) -> list[str]:
+        """What rules that did not run up to here would have asked for: PyTorch shows it as None."""
+        op = self.plan.op
+        if op.variadic or op.joint_rule is not None:
+            return []
+        kept = set(self._kept_names())
+        wanted = {name for rule in op.rules.values() if rule for name in rule.names}
+        return [name for name in ("self" if name == "input" else name for name in op.inputs
+                                  if name in wanted) if name not in kept]
 
     @property
     def saved_tensors(self) -> Iterator[Any]:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute 'saved_tensors'")
 
+
+#: nodes that show the factor of their second operand, though it be 1
+_SCALED = frozenset(("AddBackward0", "SubBackward0"))
 
 #: nodes that PyTorch writes by hand, in a namespace
 _NAMESPACED = frozenset(("CopyBackwards",))

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 
 import flambeau as torch
 from flambeau import nn
-from flambeau.viz import backward_picture, render
+from flambeau.viz import backward_picture, plot_losses, render
 
 TITLE = "A classifier of handwritten digits"
 
@@ -94,21 +94,19 @@ def show(out: Path, console: Console) -> list[Path]:
 
 def plot(run: Training, path: Path) -> Path:
     """The loss and the accuracy over the epochs, and the digits that were misread."""
-    figure = Figure(figsize=(11, 4), dpi=100, layout="constrained")
+    figure = Figure(figsize=(10, 3.8), dpi=90, layout="constrained")
     FigureCanvasAgg(figure)
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.7, 1))
     curves, gallery = parts
-    epochs = range(1, len(run.losses) + 1)
-    axes = curves.subplots()
-    axes.semilogy(epochs, run.losses, color="tab:red")
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("training loss", color="tab:red")
+    axes = plot_losses({"training loss": run.losses}, xlabel="epoch", legend=False, ax=curves.subplots(),
+                       title=f"handwritten digits: {run.accuracies[-1]:.2%} of the test digits read right")
     other = axes.twinx()
-    other.plot(epochs, run.accuracies, color="tab:blue")
-    other.axhline(WANTED, color="tab:blue", linewidth=0.7, linestyle=":")
+    other.plot(range(1, len(run.accuracies) + 1), run.accuracies, color="#ea580c", linewidth=1.8)
+    other.axhline(WANTED, color="#ea580c", linewidth=0.7, linestyle=":")
     other.set_ylim(0.85, 1)
-    other.set_ylabel("test accuracy", color="tab:blue")
-    axes.set_title(f"handwritten digits: {run.accuracies[-1]:.2%} of the test digits read right")
+    other.set_ylabel("test accuracy", color="#ea580c")
+    other.spines["top"].set_visible(False)
+    axes.yaxis.label.set_color("#2563eb")
     gallery.suptitle("misread (as → is)", fontsize=10)
     for axes, mistake in zip(gallery.subplots(3, 3).flat, [*run.mistakes[:9], *[None] * 9], strict=False):
         axes.axis("off")

@@ -104,6 +104,7 @@ def leaky_relu(xp, input, *, negative_slope=0.01):
 
 leaky_relu.vjp(input=lambda xp, g, input, negative_slope: xp._leaky_relu_backward(
     g, input, negative_slope=negative_slope))
+leaky_relu.overwriting("LeakyReluBackward1")
 
 
 @elementwise(expose=_F_IN_PLACE, refuses=lacks("elu_cpu", *_LIKE_LEAKY))
@@ -128,6 +129,7 @@ def _elu_vjp(xp, g, input, alpha, scale, input_scale):
 
 
 elu.vjp(input=_elu_vjp)
+elu.overwriting("EluBackward1")
 
 
 @elementwise(expose=("torch", "nn.functional", "inplace_function"), refuses=lacks("elu_cpu", *_LIKE_LEAKY))
@@ -144,6 +146,7 @@ def celu(xp, input, *, alpha=1.0):
 
 
 celu.vjp(input=lambda xp, g, input, alpha: xp.where(input <= 0, g * xp.exp(input / alpha), g))
+celu.overwriting("CeluBackward1")
 
 
 @elementwise(expose=_F, refuses=lacks("GeluKernelImpl", *_LIKE_LEAKY))
@@ -349,6 +352,7 @@ def threshold(xp, input, *, threshold, value):
 
 
 threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))
+threshold.overwriting("ThresholdBackward1")
 
 
 @elementwise(key="_prelu_kernel", name="prelu", node="PreluKernelBackward0", expose=(), numbers=(),
@@ -383,6 +387,7 @@ def _rrelu_vjp(xp, g, input, noise, lower, upper, training):
 
 
 rrelu_with_noise.vjp(input=_rrelu_vjp)
+rrelu_with_noise.overwriting("RreluWithNoiseBackward1")
 
 
 @op(expose=_F, refuses=lacks("glu_cpu", *_LIKE_LEAKY))

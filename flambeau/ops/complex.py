@@ -32,6 +32,7 @@ def conj_physical(xp, input):
 
 conj_physical.vjp(input=lambda xp, g: xp.conj(g))
 conj_physical.jvp(lambda xp, t_input: xp.conj(t_input))
+conj_physical.overwriting("ConjPhysicalBackward1")
 
 
 @composite(expose=("torch", "method"))

@@ -245,6 +245,8 @@ class Op:
         #: set by the tensor layer: the public function
         self.call: Callable[..., Any] | None = None
         self.in_place: Callable[..., Any] | None = None
+        #: what is recorded of the in-place form, beside a tensor and beside a number, where it is another node
+        self.written: tuple[Op, Op] | None = None
         if key in REGISTRY:
             raise DeclarationError(f"{key} is declared twice")
         REGISTRY[key] = self
@@ -271,6 +273,25 @@ class Op:
         """State the tangent. Asks for `t_<input>` (a tangent, or None) besides what a vjp may ask for."""
         self.tangent_rule = self._rule(function, f"{self.name}.jvp", tangents=True)
         return self
+
+    def overwriting(self, node: str, number: str | None = None, **rules: Callable[..., Any]) -> Op:
+        """State the node of the in-place form where it has another name, and its rules where they are others.
+
+        Args:
+            node: its name.
+            number: its name where the second input is a number.
+        """
+        self.written = (self._alike(node, rules), self._alike(number or node, rules))
+        return self
+
+    def _alike(self, node: str, rules: dict[str, Callable[..., Any]]) -> Op:
+        made: Op = object.__new__(Op)
+        made.__dict__.update(self.__dict__)
+        made.node, made.differentiable, made.plans, made.written = node, True, {}, None
+        made.rules = dict(self.rules)
+        for name, function in rules.items():
+            made.rules[name] = made._rule(function, f"{self.name}_.vjp[{name}]")
+        return made
 
     def batching(self, function: Callable[..., Any]) -> Op:
         """State what the operator does to a batch: `function(xp, batch, *inputs, **parameters)`.

@@ -147,6 +147,7 @@ def polygamma_of_order(xp, input, *, n):
 
 
 polygamma_of_order.vjp(input=lambda xp, g, input, n: g * xp._polygamma(input, n=n + 1))
+polygamma_of_order.overwriting("PolygammaBackward1")
 
 
 @elementwise(promote="float", expose=("torch", "method", "inplace"), refuses=_real("arange_cpu"))

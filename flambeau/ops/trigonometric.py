@@ -166,6 +166,7 @@ def asinh(xp, input):
 
 
 asinh.vjp(input=lambda xp, g, input: g * xp.rsqrt(input * input + 1))
+asinh.overwriting("AsinhBackward1")
 
 
 @elementwise(promote="float", aliases=("arccosh",))
@@ -186,6 +187,7 @@ def _acosh_vjp(xp, g, input):
 
 
 acosh.vjp(input=_acosh_vjp)
+acosh.overwriting("AcoshBackward1")
 
 
 @elementwise(promote="float", aliases=("arctanh",))
@@ -200,6 +202,7 @@ def atanh(xp, input):
 
 
 atanh.vjp(input=lambda g, input: g / (1 - input * input))
+atanh.overwriting("AtanhBackward1")
 
 
 @elementwise(numbers=(), refuses=lacks("hypot_cpu", "bool", "integer", "complex"))

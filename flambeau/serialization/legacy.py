@@ -47,7 +47,7 @@ def save_legacy(obj: object, file: Any, module: Any, protocol: int) -> None:
             if obj in seen:
                 return None
             seen.add(obj)
-            return ("module", obj, *_source(obj))
+            return ("module", obj, *((None, None) if _is_ours(obj) else _source(obj)))
         named = storages.name(obj)
         if named is None:
             return None
@@ -78,9 +78,14 @@ def _source(cls: type) -> tuple[str | None, str | None]:
         return None, None
 
 
+def _is_ours(cls: type) -> bool:
+    """Whether a class is flambeau's own, whose source is never what PyTorch's was."""
+    return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def _check_source(cls: Any, file: str, then: str) -> None:
-    """Warn if a user's class is not what it was; flambeau's own never are what PyTorch's were."""
-    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    """Warn if a user's class is not what it was."""
+    if _is_ours(cls):
         return
     _, now = _source(cls)
     if now is not None and now != then:

@@ -36,7 +36,7 @@ _INSTEAD = {
     "tensor": "tensor.rebuilding",  # which was `_tensor` before 1.8
 }
 #: public modules whose functions are written under the public name
-_PUBLIC = ("nn.functional", "nn.init", "special", "linalg", "autograd")
+_PUBLIC = ("nn.functional", "nn.init", "linalg", "special", "autograd")
 
 _TYPES = frozenset(TYPES.values())
 _BY_NAME = {storage_name(d): d for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
@@ -99,8 +99,16 @@ def _public_place(function: FunctionType) -> tuple[str, str] | None:
     name = function.__name__
     for place in _PUBLIC:
         module = sys.modules.get(f"{_HOME}.{place}")
-        if module is not None and _member(module, name) is function:
-            return f"torch.{place}", name
+        for public in (name, name.removeprefix(f"{place}_")):
+            if module is not None and _member(module, public) is function:
+                return f"torch.{place}", public
+    prefix, _, rest = name.partition("_")
+    if prefix in _PUBLIC and rest:  # `det` is `linalg.det`, and bears its name
+        return f"torch.{prefix}", rest
+    neural = sys.modules.get(f"{_HOME}.nn.functional")
+    for public, value in vars(neural).items() if neural is not None else ():  # some bear another name than their public
+        if value is function:
+            return "torch.nn.functional", public
     if _member(functions, name) is function:
         return "torch", name
     if _member(Tensor, name) is function:

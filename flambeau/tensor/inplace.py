@@ -281,6 +281,8 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
 
         return in_a_span(op, op.name + "_", inputs, params,
                          lambda: _run_over(op, inputs, params, compute, tracked, timed=True))
+    if op.written is not None:
+        op = op.written[len(inputs) > 1 and not isinstance(inputs[1], Tensor)]
     target = inputs[0]
     a = target._array
     wants = tracked and op.differentiable

@@ -6,6 +6,8 @@
 from .dot import backward_picture, make_dot
 from .explorer import explore
 from .graph import Graph, GraphNode
+from .leaks import leaks
+from .memory import MemoryReport
 from .picture import Picture
 from .programs import Program, record
 from .recording import watching
@@ -25,8 +27,8 @@ from .training import (
     save_animation,
 )
 
-__all__ = ["Descent", "Graph", "GraphNode", "Picture", "Program", "Trace", "activations", "adjoint_trace",
-           "animate_descent", "backward_picture", "descend", "evaluation_trace", "explore", "gradient_sizes",
+__all__ = ["Descent", "Graph", "GraphNode", "MemoryReport", "Picture", "Program", "Trace", "activations", "adjoint_trace",
+           "animate_descent", "backward_picture", "descend", "evaluation_trace", "explore", "gradient_sizes", "leaks",
            "make_dot", "plot_descent", "plot_gradient_flow", "plot_histogram_over_steps",
            "plot_histograms", "plot_losses", "record", "render", "save_animation", "tangent_trace",
            "watching"]

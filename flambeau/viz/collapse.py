@@ -223,7 +223,8 @@ class Collapsed:
                 depth = len(_common([above, below]))
                 heads, tails = self._chain(user, above, elided), self._chain(nodes[target], below, elided)
                 if depth < len(heads) and depth < len(tails):
-                    links[above[depth - 1] if depth else None][Link(self.key(tails[depth]), self.key(heads[depth]))] = None
+                    link = Link(self.key(tails[depth]), self.key(heads[depth]))
+                    links[above[depth - 1] if depth else None][link] = None
                 # an end that is not shown lies in the innermost box around both: what is shown there has a port, too
                 for inside in range(min(depth + 1, len(tails)), len(heads)):
                     group = above[inside - 1]
@@ -367,8 +368,8 @@ def _by_source(items: Sequence[Item]) -> list[Item]:
             found += stretch
         else:
             file, line, code = source
-            found.append(Group(f"{file.replace(chr(92), '/').rpartition('/')[2]}:{line} {_short(code)}".rstrip(), "source",
-                               stretch))
+            name = file.replace("\\", "/").rpartition("/")[2]
+            found.append(Group(f"{name}:{line} {_short(code)}".rstrip(), "source", stretch))
     return found
 
 

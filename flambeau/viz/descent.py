@@ -77,7 +77,7 @@ def descend(objective: Callable[[Any], Any], start: Any, *, step_size: float = 0
 
 
 def plot_descent(objective: Callable[[Any], Any], *descents: Descent, span: Any = None, minimum: Any = None,
-                 title: str | None = None, ax: Axes | None = None) -> Axes:
+                 legend: bool = True, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw a function and the ways down it: a curve for one variable, contours for two.
 
     Args:
@@ -85,6 +85,7 @@ def plot_descent(objective: Callable[[Any], Any], *descents: Descent, span: Any 
         descents: what `descend` gave.
         span: `(low, high)` of x, or `((xlow, xhigh), (ylow, yhigh))`; that of the paths and a margin if None.
         minimum: the true minimum, if it is to be shown.
+        legend: whether to say what the lines are.
         title: above the plot.
         ax: where to draw; a new figure if None.
 
@@ -116,7 +117,7 @@ def plot_descent(objective: Callable[[Any], Any], *descents: Descent, span: Any 
     elif minimum is not None:
         ax.plot(*np.ravel(array_of(minimum)), "*", color="#facc15", markersize=15, markeredgecolor=INK,
                 label="true minimum", linestyle="none", zorder=5)
-    if descents or minimum is not None:
+    if legend and (descents or minimum is not None):
         ax.legend(fontsize=8.5, frameon=True, framealpha=0.9, edgecolor="none", labelcolor=INK)
     return titled(ax, title, "x" if flat else "x₁", "f(x)" if flat else "x₂")
 

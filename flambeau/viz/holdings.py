@@ -88,11 +88,12 @@ def amount(size: float) -> str:
     """
     if size < 1000:
         return f"{size:.0f} byte" + "s" * (size != 1)
-    for unit in ("kB", "MB", "GB"):
+    units = ["kB", "MB", "GB"]
+    size /= 1000
+    while size >= 999.95 and len(units) > 1:
         size /= 1000
-        if size < 999.95:
-            break
-    return f"{size:.1f} {unit}"
+        units.pop(0)
+    return f"{size:.1f} {units[0]}"
 
 
 def _kept(node: Any) -> Iterator[tuple[str, Any]]:

@@ -31,8 +31,8 @@ def smoothed(values: Any, weight: float) -> np.ndarray[Any, Any]:
     return np.array(found)
 
 
-def plot_losses(runs: Any, *, smooth: float = 0.0, log: bool = True, xlabel: str = "step", ylabel: str = "loss",
-                title: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_losses(runs: Any, *, smooth: float = 0.0, log: bool = True, legend: bool = True,
+                xlabel: str = "step", ylabel: str = "loss", title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw losses over the steps of one or several runs.
 
     Args:
@@ -41,6 +41,7 @@ def plot_losses(runs: Any, *, smooth: float = 0.0, log: bool = True, xlabel: str
         smooth: the weight of the past in the moving average, in [0, 1): 0.9 averages about ten steps. The
             losses themselves stay visible behind it.
         log: whether the loss axis is logarithmic; it is not where a loss is 0 or less.
+        legend: whether to name the runs.
         xlabel, ylabel, title: what to write.
         ax: where to draw; a new figure if None.
 
@@ -72,7 +73,7 @@ def plot_losses(runs: Any, *, smooth: float = 0.0, log: bool = True, xlabel: str
     if log and all((values[np.isfinite(values)] > 0).all() for values in curves.values()):
         ax.set_yscale("log")
         ax.grid(True, which="minor", axis="y", color="#f1f5f9", linewidth=0.5)
-    if any(curves):
+    if legend and any(curves):
         ax.legend(fontsize=9, frameon=False, labelcolor=INK)
     ax.margins(x=0.02)
     return titled(ax, title, xlabel, ylabel)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
@@ -16,9 +17,11 @@ from .holdings import amount
 from .tables import Table
 
 if TYPE_CHECKING:
-    from .graph import Graph, GraphNode
+    from .graph import Graph, GraphNode, Saved
 
 _SHOWN = 20  # rows of a table
+
+_ITEMSIZES = {dtype.name: dtype.itemsize for dtype in dtypes.ALL}
 
 #: operators whose rule is content with their result, so that they may write over their input
 _FROM_RESULT = frozenset(("relu", "sigmoid", "tanh", "exp", "sqrt", "leaky_relu", "elu", "celu", "selu", "hardtanh"))
@@ -87,7 +90,8 @@ class MemoryReport:
         for node in self.graph:
             if node.source is not None and not node.is_leaf:
                 by_place.setdefault(node.source, []).append(node)
-        found = [Line(f"{_base(file)}:{number}", code, sum(node.bytes for node in nodes), nodes, advice(self.graph, nodes))
+        found = [Line(f"{_base(file)}:{number}", code, sum(node.bytes for node in nodes), nodes,
+                      advice(self.graph, nodes))
                  for (file, number, code), nodes in by_place.items()]
         return sorted((line for line in found if line.bytes), key=lambda line: -line.bytes)
 
@@ -98,8 +102,8 @@ class MemoryReport:
         unknown = sum(node.bytes for node in self.graph if node.source is None)
         if unknown:
             rows.append(("made while nobody watched", "", "", "", "", amount(unknown)))
-        return Table(self._title(len(self.lines), "lines"), ("line", "code", "nodes", "keeps", "what to change", "bytes"),
-                     rows)
+        heads = ("line", "code", "nodes", "keeps", "what to change", "bytes")
+        return Table(self._title(len(self.lines), "lines"), heads, rows)
 
     def by_node(self) -> Table:
         """The nodes as a table."""
@@ -157,11 +161,9 @@ def advice(graph: Graph, nodes: Sequence[GraphNode]) -> str:
     if all(node.operator in _FROM_RESULT and _may_overwrite(graph, node) for node in keeping):
         name = keeping[0].operator
         return f"in place: {name}_()"
-    if total * 5 >= graph.bytes and modules:
-        return f"checkpoint({_outermost(modules)}, ...)"
-    if total * 5 >= graph.bytes and len(keeping) > 1:
-        return "utils.checkpoint around it"
-    return ""
+    if total * 5 < graph.bytes or len(keeping) < 2:
+        return ""
+    return f"checkpoint({_outermost(modules)}, ...)" if modules else "utils.checkpoint around it"
 
 
 def _may_overwrite(graph: Graph, node: GraphNode) -> bool:
@@ -180,15 +182,10 @@ def _outermost(modules: set[str]) -> str:
     return ".".join(common) or ".".join(paths[0])
 
 
-def _size(kept: Any) -> int:
-    """The bytes of the values themselves."""
-    if kept.shape is None or kept.dtype not in dtypes.C_NAMES:
-        return int(kept.bytes)
-    number = 1
-    for length in kept.shape:
-        number *= length
-    itemsize: int = getattr(dtypes, kept.dtype + "_" * (kept.dtype == "bool")).itemsize
-    return min(number * itemsize, int(kept.bytes))
+def _size(kept: Saved) -> int:
+    """The bytes of the values themselves, without what else lies in the same memory."""
+    itemsize = _ITEMSIZES.get(kept.dtype)
+    return kept.bytes if kept.shape is None or itemsize is None else min(prod(kept.shape) * itemsize, kept.bytes)
 
 
 def _what(nodes: Sequence[GraphNode]) -> str:

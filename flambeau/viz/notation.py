@@ -39,8 +39,8 @@ _NAMED = {name: (name, rf"\{name}") for name in ("sin", "cos", "tan", "sinh", "c
 #: functions under another name than their operator's
 _RENAMED = {"sigmoid": ("σ", r"\sigma"), "digamma": ("ψ", r"\psi"), "maximum": ("max", r"\max"),
             "minimum": ("min", r"\min")}
-_COMPARISONS = {"<": ("<", "<"), "<=": ("≤", r"\le"), ">": (">", ">"), ">=": ("≥", r"\ge"), "==": ("=", "="),
-                "!=": ("≠", r"\ne")}
+_COMPARISONS = {"<": ("<", "<"), "<=": ("≤", r"\leq"), ">": (">", ">"), ">=": ("≥", r"\geq"), "==": ("=", "="),
+                "!=": ("≠", r"\neq")}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _CONSTANTS = ((math.pi, "π", r"\pi"), (math.sqrt(math.pi), "√π", r"\sqrt{\pi}"), (math.sqrt(2), "√2", r"\sqrt{2}"),
               (math.sqrt(2 * math.pi), "√(2π)", r"\sqrt{2\pi}"), (math.sqrt(2 / math.pi), "√(2/π)", r"\sqrt{2/\pi}"),
@@ -241,10 +241,10 @@ def _call(x: Call, tex: bool) -> tuple[str, int]:
     if name == "where":
         return _cases(as_expression(arguments[0]), arguments[1], arguments[2], tex)
     if name in ("logical_and", "logical_or") and len(arguments) == 2:
-        word = {"logical_and": r"\land" if tex else "and", "logical_or": r"\lor" if tex else "or"}[name]
+        word = {"logical_and": r"\wedge" if tex else "and", "logical_or": r"\vee" if tex else "or"}[name]
         return f"{_joined(arguments[0], name, tex)} {word} {_joined(arguments[1], name, tex)}", COMPARED
     if name == "logical_not":
-        word = r"\lnot " if tex else "not "
+        word = r"\neg " if tex else "not "
         return word + bracketed(_written(arguments[0], tex)[0], tex), COMPARED
     if name == "abs":
         inner = _written(arguments[0], tex)[0]
@@ -309,7 +309,7 @@ def _cases(condition: Expression, a: Any, b: Any, tex: bool) -> tuple[str, int]:
         condition, a, b = _opposite(condition), b, a
     said = _written(condition, tex)[0]
     if is_number(b, 0):
-        bracket = rf"\left[{said}\right]" if tex else f"[{said}]"
+        bracket = f"[{said}]"
         if is_number(a, 1):
             return bracket, ATOM
         sign = r"\times" if tex else "×"

