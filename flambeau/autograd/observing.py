@@ -5,7 +5,7 @@ They cost nothing while there are none: who is on counts in `modes.special`, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -55,10 +55,19 @@ def observers() -> tuple[Observer, ...]:
     return _observers.get()
 
 
+def unobserved(work: Callable[[], Any]) -> Any:
+    """What `work()` gives, with nobody told of what it does."""
+    token = _observers.set(())
+    try:
+        return work()
+    finally:
+        _observers.reset(token)
+
+
 def stepped(optimizer: Any) -> None:
     """Tell that an optimizer changed its parameters."""
     for observer in _observers.get():
         observer.steps(optimizer)
 
 
-__all__ = ["Observer", "observers", "stepped"]
+__all__ = ["Observer", "observers", "stepped", "unobserved"]

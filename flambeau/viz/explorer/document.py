@@ -103,7 +103,7 @@ def recorded_steps(watch: watching) -> list[Step]:
             name += f", pass {turn}"
         events = forward_events(graph, made)
         for event in passes.get(entry["pass"], ()):
-            events.append(_backward_event(event))
+            events.append(backward_event(event))
         unseen = sum(not node["is_leaf"] and node["seq"] not in made for node in graph["nodes"])
         note = (f"{unseen} of the nodes were made before the recording began: their values are not known."
                 if unseen else "")
@@ -124,7 +124,8 @@ def forward_events(graph: Mapping[str, Any], made: Mapping[int, Sequence[Mapping
     return events
 
 
-def _backward_event(event: Mapping[str, Any]) -> tuple[int, int, Any, dict[str, Any]]:
+def backward_event(event: Mapping[str, Any]) -> tuple[int, int, Any, dict[str, Any]]:
+    """An event of the backward pass: code, seq, statistics, more."""
     if event["kind"] == "backward":
         return BACKWARD, event["seq"], next((g for g in event["cotangents"] if g is not None), None), {}
     if event["kind"] == "free":
@@ -284,4 +285,4 @@ def _title(step: Step) -> str:
     return source[2] if source and source[2] else f"the graph of {root['operator']}"
 
 
-__all__ = ["Step", "document_of", "forward_events", "recorded_document", "recorded_steps"]
+__all__ = ["Step", "backward_event", "document_of", "forward_events", "recorded_document", "recorded_steps"]

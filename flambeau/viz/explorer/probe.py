@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...autograd.node import OpNode
-from ...autograd.observing import observers
+from ...autograd.observing import observers, unobserved
 from ...tensor.tensor import Tensor
 from ..graph import Graph
 from ..holdings import holdings
 from ..recording import watching
 from ..statistics import statistics
-from .document import Step, forward_events, recorded_steps
+from .document import BACKWARD, Step, backward_event, forward_events, recorded_steps
 
 _FREED = ("backward() has freed this graph: what it saved is gone. Run the program under flambeau.viz.watching() to "
           "see values and adjoints.")
@@ -44,7 +44,9 @@ def probed(loss: Any, model: Any = None) -> tuple[list[Step], str]:
     elif _hooked(graph):
         note = _HOOKED
     else:
-        events += _adjoints(graph, _roots(loss))
+        adjoints = unobserved(lambda: _adjoints(graph, _roots(loss)))
+        _fill_in_shapes(described, adjoints)
+        events += adjoints
         note = "" if watched else _SAVED
     values = {node.seq: statistics(node.variable._array) for node in graph if node.variable is not None}
     return [Step("graph", described, events, values, note, not watched)], ""
@@ -81,9 +83,18 @@ def _adjoints(graph: Graph, roots: list[Tensor]) -> list[Any]:
         return []
     with watching(graphs=False) as watch:
         grad(roots, leaves, [ones_like(root) for root in roots], retain_graph=True, allow_unused=True)
-    from .document import _backward_event
+    return [backward_event(event) for event in watch.events if event["kind"] in ("backward", "accumulate")]
 
-    return [_backward_event(event) for event in watch.events if event["kind"] in ("backward", "accumulate")]
+
+def _fill_in_shapes(described: Mapping[str, Any], adjoints: list[Any]) -> None:
+    """An adjoint has the shape and the dtype of its value, where that is not known otherwise."""
+    shown = {seq: found for code, seq, found, _ in adjoints if code == BACKWARD and found is not None}
+    for node in described["nodes"]:
+        outputs = node["outputs"]
+        if len(outputs) == 1 and node["seq"] in shown:
+            for what in ("shape", "dtype"):
+                if outputs[0][what] is None:
+                    outputs[0][what] = shown[node["seq"]][what]
 
 
 def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:

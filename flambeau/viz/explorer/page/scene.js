@@ -148,6 +148,7 @@ async function buildScene(drawn, edges, by, closed, lay) {
     }
     const here = within.get(a.up) || within.set(a.up, []).get(a.up);
     here.push({ line, a, b });
+    if (a.node && a.node.kind.leaf) a.order = Math.min(a.order, b.order - 0.5); // a group may begin before its parameters
   }
 
   // Layouts from the inside out; then places from the outside in.
