@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     graph.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     graph.add_argument("script", help="the script's file")
     graph.add_argument("args", nargs=argparse.REMAINDER,
-                       help="what the script finds in sys.argv[1:]; --out and --no-open at their end are this command's")
+                       help="what the script finds in sys.argv[1:]; --out and --no-open at the end are this command's")
 
     commands.add_parser("version", help="print the version")
 

@@ -20,12 +20,14 @@ class Transform:
     Attributes:
         kind: "grad" (reverse mode), "jvp", "vmap" or "functionalize".
         inputs: the identities of what the function's inputs are views of: it may write to them.
+        start: the nodes of the graph that are born in it have higher numbers.
     """
 
-    __slots__ = ("inputs", "kind")
+    __slots__ = ("inputs", "kind", "start")
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, start: int = 0) -> None:
         self.kind = kind
+        self.start = start
         self.inputs: set[int] = set()
 
 

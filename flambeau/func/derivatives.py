@@ -8,15 +8,14 @@ mode opens a level of its own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.interface import grad as gradients
 from ..autograd.modes import enable_grad, grad_mode
-from ..autograd.node import AccumulateGrad
+from ..autograd.node import AccumulateGrad, next_number
 from ..autograd.saved import refusal, refuse_hooks
-from ..modes import Transform, forward_mode, special, transforming, transforms
+from ..modes import Transform, forward_mode, transforming, transforms
 from ..tensor import Tensor
 from ..tensor import functions as fn
 from ..tensor.batching import BatchedTensor, expanded, running
@@ -27,34 +26,39 @@ from ..trees import tree_flatten, tree_leaves, tree_map
 Argnums = int | tuple[int, ...]
 
 
-@contextmanager
-def transform(kind: str, args: Any = ()) -> Iterator[Transform]:
-    """A block that runs a function of `args` under a transform ("grad", "jvp" or "vmap").
+class transform:
+    """A block that runs a function of `args` under a transform ("grad", "jvp", "vmap" or "functionalize").
 
-    Tensors made in it know how deep they were made; writes to others, and what only makes sense outside, are refused.
+    Tensors made in it can be told from others; writes to others, and what only makes sense outside, are refused.
     """
-    made = Transform(kind)
-    for x in tree_leaves(args):
-        if isinstance(x, Tensor):
-            made.inputs.update((id(x), id(x._base)))
-    before = refusal()
-    if kind == "grad":
-        try:
-            refuse_hooks(_NO_HOOKS)
-        except RuntimeError:
-            refuse_hooks(before, fail_if_on=False)
-            raise
-    token = transforming.set((*transforming.get(), made))
-    transforms[0] += 1
-    special[0] += 1
-    try:
-        yield made
-    finally:
-        special[0] -= 1
+
+    __slots__ = ("_before", "_token", "frame")
+
+    def __init__(self, kind: str, *args: Any) -> None:
+        frame = self.frame = Transform(kind, next_number())
+        for tree in args:
+            for x in tree_leaves(tree):
+                if isinstance(x, Tensor):
+                    frame.inputs.add(id(x))
+                    frame.inputs.add(id(x._base))
+
+    def __enter__(self) -> Transform:
+        if self.frame.kind == "grad":
+            before = self._before = refusal()
+            try:
+                refuse_hooks(_NO_HOOKS)
+            except RuntimeError:
+                refuse_hooks(before, fail_if_on=False)
+                raise
+        self._token = transforming.set((*transforming.get(), self.frame))
+        transforms[0] += 1
+        return self.frame
+
+    def __exit__(self, *exception: object) -> None:
         transforms[0] -= 1
-        transforming.reset(token)
-        if kind == "grad":
-            refuse_hooks(before, fail_if_on=False)
+        transforming.reset(self._token)
+        if self.frame.kind == "grad":
+            refuse_hooks(self._before, fail_if_on=False)
 
 
 _NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with "
@@ -85,6 +89,9 @@ def checked_argnums(argnums: Argnums, count: int) -> None:
 
 def lent(args: Any) -> Any:
     """The arguments as a function under a transform gets them: it may write to them, but leaves no history on them."""
+    if not args:
+        return args
+
     def one(x: Any) -> Any:
         if not isinstance(x, Tensor) or x._requires_grad:
             return x
@@ -224,7 +231,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         tensors_only(leaves)
         recording = grad_mode.get()
         aux = None
-        with enable_grad(), transform("grad", (args, kwargs)) as frame:
+        with enable_grad(), transform("grad", args, kwargs) as frame:
             inner = [fresh(x, frame) for x in leaves]
             output = func(*replaced(argnums, lent(args), spec.build(inner)), **lent(kwargs))
             if has_aux:

@@ -38,7 +38,6 @@ _INSTEAD = {
 #: public modules whose functions are written under the public name
 _PUBLIC = ("nn.functional", "nn.init", "linalg", "special", "autograd")
 
-_TYPES = frozenset(TYPES.values())
 _BY_NAME = {storage_name(d): d for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
 
 
@@ -81,7 +80,8 @@ def spelled(obj: Any) -> tuple[str, str] | None:
         return None
     home, _, module = (obj.__module__ or "").partition(".")
     if home != _HOME:
-        return ("torch", obj.__name__) if obj in _TYPES else None
+        name = obj.__name__
+        return ("torch", name) if TYPES.get(name) is obj else None
     name = obj.__qualname__
     if isinstance(obj, FunctionType):
         public = _public_place(obj)
@@ -103,8 +103,8 @@ def _public_place(function: FunctionType) -> tuple[str, str] | None:
             if module is not None and _member(module, public) is function:
                 return f"torch.{place}", public
     prefix, _, rest = name.partition("_")
-    if prefix in _PUBLIC and rest:  # `det` is `linalg.det`, and bears its name
-        return f"torch.{prefix}", rest
+    if prefix in _PUBLIC and _member(import_module(f"{_HOME}.{prefix}"), rest) is function:
+        return f"torch.{prefix}", rest  # `det` is `linalg.det`, and bears its name
     neural = sys.modules.get(f"{_HOME}.nn.functional")
     for public, value in vars(neural).items() if neural is not None else ():  # some bear another name than their public
         if value is function:

@@ -15,7 +15,7 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
-from ..modes import special
+from ..modes import special, transforming, transforms
 from ..ops.declare import Op
 from .apply import ROW_MAJOR, apply, gradient_edge, kernel_of, row_major
 from .fast import F32, F64, asarray, ndarray, new
@@ -81,6 +81,8 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             result._node = None
             if _inferring():
                 result._inference, result._counter = True, INFERENCE
+            if transforms[0]:
+                result._depth = len(transforming.get())
             return result
         node = OpNode()
         edge = input._node

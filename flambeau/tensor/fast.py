@@ -17,7 +17,7 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import quietly
-from ..modes import special
+from ..modes import special, transforming, transforms
 from ..ops.declare import Op
 from .apply import gradient_edge, kernel_of
 from .tensor import INFERENCE, Tensor
@@ -129,6 +129,8 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
             result._node = None
             if _inferring():
                 result._inference, result._counter = True, INFERENCE
+            if transforms[0]:
+                result._depth = len(transforming.get())
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -188,6 +190,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             result._node = None
             if _inferring():
                 result._inference, result._counter = True, INFERENCE
+            if transforms[0]:
+                result._depth = len(transforming.get())
             return result
         if not records_short:
             return fall_back(input, other)
@@ -278,6 +282,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             result._node = None
             if _inferring():
                 result._inference, result._counter = True, INFERENCE
+            if transforms[0]:
+                result._depth = len(transforming.get())
             return result
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = None

@@ -26,7 +26,7 @@ from .apply import _operands, gradient_edge, kernel_of, origin_of, promoted_type
 from .followers import tell
 from .interception import answered, told
 from .packing import pack_inputs
-from .tensor import Tensor, wrap
+from .tensor import Tensor, depth_of, wrap
 from .views import CopySlices, Geometry, keep_retaining
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
@@ -131,9 +131,9 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     Raises:
         RuntimeError: the result's shape or dtype does not fit, or autograd forbids the write.
     """
+    if transforms[0]:
+        refuse_captured(op, inputs[0])
     if special[0]:
-        if transforms[0]:
-            refuse_captured(op, inputs[0])
         if _some_batched(inputs):
             from .batching import write_batched
 
@@ -189,9 +189,9 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     Raises:
         RuntimeError: autograd forbids the write.
     """
+    if transforms[0]:
+        refuse_captured(op, inputs[0])
     if special[0]:
-        if transforms[0]:
-            refuse_captured(op, inputs[0])
         if _some_batched(inputs):
             from .batching import write_batched
 
@@ -209,7 +209,8 @@ def refuse_captured(op: Op, target: Tensor) -> None:
     """
     written = (target,) if target._base is None else (target, target._base)
     for depth, frame in enumerate(transforming.get(), 1):
-        if frame.kind in ("grad", "jvp") and any(x._depth < depth and id(x) not in frame.inputs for x in written):
+        if frame.kind in ("grad", "jvp") and any(
+                depth_of(x) < depth and id(x) not in frame.inputs for x in written):
             name = op.name.strip("_").replace("fill_number", "fill") + "_"
             of_two = op.kind == ELEMENTWISE and len(op.inputs) == 2
             overload = ".Scalar" if name == "fill_" else ".Tensor" if of_two else ""

@@ -46,8 +46,7 @@ from .tensor import Tensor
 
 _FAMILIES = (activation, arithmetic, attributes, comparison, complex, constants, contraction, copying, creation,
              decompositions, indexing, joining, memory, neural, norms, ordering, products, random,
-             rebuilding, reducing,
-             scanning, scattering, selection, shaping, showing, storage, striding)
+             rebuilding, reducing, scanning, scattering, selection, shaping, showing, storage, striding)
 
 
 def _install() -> None:

@@ -278,15 +278,18 @@ def transformed_str(tensor: Any, frames: Sequence[Any]) -> str:
         places = {level.depth: place for level, place in zip(levels, shown, strict=True)}
         for k in reversed(range(len(levels))):
             value = value.movedim(k, k + shown[k])
+    from .tensor import depth_of
+
+    made_at = depth_of(tensor)
     around: list[str] = []
     for depth, frame in enumerate(frames, 1):
         if frame.kind == "vmap":
             if depth in places:
                 around.append(f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=")
-        elif depth <= tensor._depth and frame.kind in ("grad", "jvp"):
+        elif depth <= made_at and frame.kind in ("grad", "jvp"):
             around.append(f"GradTrackingTensor(lvl={depth}, value=")
     around += [f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=" for depth in places if depth > len(frames)]
-    differentiated = any(frame.kind in ("grad", "jvp") for frame in frames[: tensor._depth])
+    differentiated = any(frame.kind in ("grad", "jvp") for frame in frames[:made_at])
     text = tensor_str(value.detach() if differentiated else value)
     for opening in around:
         inner = "\n".join("    " + line for line in text.split("\n"))

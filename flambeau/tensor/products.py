@@ -15,7 +15,7 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import FREED, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..backends.errstate import quietly
-from ..modes import special
+from ..modes import special, transforming, transforms
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
 from .apply import _fix, apply, as_view, gradient_edge
@@ -141,6 +141,8 @@ def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     if not mask or not _grad_enabled():
         if _inferring():
             result._inference, result._counter = True, INFERENCE
+        if transforms[0]:
+            result._depth = len(transforming.get())
         return result
     node = OpNode()
     node.edge0 = _edge(input) if mask & 1 else None
@@ -455,6 +457,8 @@ def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any,
     if not mask:
         if _inferring():
             result._inference, result._counter = True, INFERENCE
+        if transforms[0]:
+            result._depth = len(transforming.get())
         return result
     turned = _turned(weight, w)
     node = OpNode()

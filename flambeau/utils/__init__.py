@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("_pytree", "checkpoint", "serialization")
+_MODULES = ("_pytree", "checkpoint", "hooks", "serialization")
 
 
 def __getattr__(name: str) -> Any:
@@ -14,4 +14,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-__all__ = ["checkpoint", "serialization"]
+__all__ = ["checkpoint", "hooks", "serialization"]

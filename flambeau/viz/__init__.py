@@ -27,8 +27,7 @@ from .training import (
     save_animation,
 )
 
-__all__ = ["Descent", "Graph", "GraphNode", "MemoryReport", "Picture", "Program", "Trace", "activations", "adjoint_trace",
-           "animate_descent", "backward_picture", "descend", "evaluation_trace", "explore", "gradient_sizes", "leaks",
-           "make_dot", "plot_descent", "plot_gradient_flow", "plot_histogram_over_steps",
-           "plot_histograms", "plot_losses", "record", "render", "save_animation", "tangent_trace",
-           "watching"]
+__all__ = ["Descent", "Graph", "GraphNode", "MemoryReport", "Picture", "Program", "Trace", "activations",
+           "adjoint_trace", "animate_descent", "backward_picture", "descend", "evaluation_trace", "explore",
+           "gradient_sizes", "leaks", "make_dot", "plot_descent", "plot_gradient_flow", "plot_histogram_over_steps",
+           "plot_histograms", "plot_losses", "record", "render", "save_animation", "tangent_trace", "watching"]

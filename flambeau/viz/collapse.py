@@ -8,12 +8,12 @@ repetition and says how many there are. Leaves lie with those that use them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .groups import Group, Item
 from .picture import Arrow, Box, Picture
 
 if TYPE_CHECKING:
@@ -23,44 +23,6 @@ LEAF, OUTPUT, NODE = "lightblue", "darkolivegreen1", ""
 BOXES = {"module": "lavender", "source": "lemonchiffon", "repeat": "mistyrose", "part": "whitesmoke"}
 _LONGEST_PERIOD = 1024
 _WAYS = (None, "module", "source", "repeat")
-
-
-@dataclass(eq=False)
-class Group:
-    """A box.
-
-    Attributes:
-        title: what it is: a module's path and class, a line's place and text, "4 nodes".
-        kind: "module", "source", "repeat" or "part" (a stretch of nodes that nothing else holds together).
-        items: what is in it, newest first; of repeated structure, the newest repetition.
-        count: how often it comes in a row.
-        elided: the nodes of the repetitions that are not among the items.
-        leaves: those leaves that only nodes in it use.
-    """
-
-    title: str
-    kind: str
-    items: list[Item]
-    count: int = 1
-    elided: list[GraphNode] = field(default_factory=list)
-    leaves: list[GraphNode] = field(default_factory=list)
-
-    def nodes(self) -> Iterator[GraphNode]:
-        """All nodes in it but leaves, those in inner boxes included."""
-        for item in self.items:
-            if isinstance(item, Group):
-                yield from item.nodes()
-            else:
-                yield item
-        yield from self.elided
-
-    @property
-    def bytes(self) -> int:
-        """The memory that its nodes keep for backward."""
-        return sum(node.bytes for node in self.nodes())
-
-
-Item: TypeAlias = "Group | GraphNode"
 
 
 class Link(NamedTuple):
@@ -122,8 +84,7 @@ class Collapsed:
         if self.by is None:
             if len(self.graph) <= limit:
                 return list(nodes)
-            items = _by_module(nodes) if any(node.module for node in nodes) else list(nodes)
-            return self._readable(items)
+            return self._readable(_by_module(nodes) if any(node.module for node in nodes) else list(nodes))
         if self.by == "module":
             return self._bounded(_opened(_by_module(nodes), self.limit))
         if self.by == "source":
@@ -175,14 +136,14 @@ class Collapsed:
                 continue
             path = _common([self._paths[user] for user in users[leaf.id]] or [()])
             self._lay(leaf, path[:min([path.index(group) for group in hidden if group in path], default=len(path))])
-        for group, leaves in inner.items():
-            around = self._around(group)
-            if len(leaves) < group.count - 1:  # not one for each repetition: what the oldest of them begins with
+        for repeated, leaves in inner.items():
+            around = self._around(repeated)
+            if len(leaves) < repeated.count - 1:  # not one for each repetition: what the oldest of them begins with
                 for leaf in leaves:
                     self._lay(leaf, around)
                 continue
-            group.elided += leaves
-            self._paths.update((leaf.id, (*around, group)) for leaf in leaves)
+            repeated.elided += leaves
+            self._paths.update((leaf.id, (*around, repeated)) for leaf in leaves)
 
     def _lay(self, leaf: GraphNode, path: tuple[Group, ...]) -> None:
         self._paths[leaf.id] = path
@@ -227,18 +188,16 @@ class Collapsed:
                     links[above[depth - 1] if depth else None][link] = None
                 # an end that is not shown lies in the innermost box around both: what is shown there has a port, too
                 for inside in range(min(depth + 1, len(tails)), len(heads)):
-                    group = above[inside - 1]
-                    port = f"in{target}"
-                    ports[group][port, self.name(nodes[target])] = None
-                    links[group][Link(port, self.key(heads[inside]))] = None
+                    around, port = above[inside - 1], f"in{target}"
+                    ports[around][port, self.name(nodes[target])] = None
+                    links[around][Link(port, self.key(heads[inside]))] = None
                 for inside in range(min(depth + 1, len(heads)), len(tails)):
-                    group = below[inside - 1]
-                    port = f"out{target}"
-                    ports[group][port, self.name(user)] = None
-                    links[group][Link(self.key(tails[inside]), port)] = None
-        for group, level in levels.items():
-            level.links.extend(links[group])
-            level.ports.extend({port: (port, said) for port, said in ports[group]}.values())
+                    around, port = below[inside - 1], f"out{target}"
+                    ports[around][port, self.name(user)] = None
+                    links[around][Link(self.key(tails[inside]), port)] = None
+        for place, level in levels.items():
+            level.links.extend(links[place])
+            level.ports.extend({port: (port, said) for port, said in ports[place]}.values())
         return levels
 
     def _chain(self, node: GraphNode, path: tuple[Group, ...], elided: set[int]) -> list[Item]:

@@ -117,7 +117,7 @@ def plot_descent(objective: Callable[[Any], Any], *descents: Descent, span: Any 
     elif minimum is not None:
         ax.plot(*np.ravel(array_of(minimum)), "*", color="#facc15", markersize=15, markeredgecolor=INK,
                 label="true minimum", linestyle="none", zorder=5)
-    if legend and (descents or minimum is not None):
+    if legend and (descents or minimum is not None) and ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=8.5, frameon=True, framealpha=0.9, edgecolor="none", labelcolor=INK)
     return titled(ax, title, "x" if flat else "x₁", "f(x)" if flat else "x₂")
 
@@ -173,11 +173,27 @@ def save_animation(animation: FuncAnimation, path: str | Path, *, dpi: int = 80)
     path = Path(path)
     if path.suffix == ".gif":
         animation.save(path, writer="pillow", dpi=dpi)
+        _lighten(path)
     elif path.suffix in (".html", ".htm"):
         path.write_text(animation.to_jshtml(), encoding="utf-8")
     else:
         raise ValueError(f"the ending of {str(path)!r} should be .gif or .html")
     return path
+
+
+def _lighten(path: Path) -> None:
+    """Give all frames of a GIF one palette, undithered: what stands still is then stored once."""
+    from PIL import Image, ImageSequence
+
+    with Image.open(path) as gif:
+        duration = gif.info.get("duration", 100)
+        frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(gif)]
+    ends = Image.new("RGB", (frames[0].width, 2 * frames[0].height))  # between them they show every colour
+    ends.paste(frames[0], (0, 0))
+    ends.paste(frames[-1], (0, frames[0].height))
+    palette = ends.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    first, *others = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    first.save(path, save_all=True, append_images=others, duration=duration, loop=0, optimize=True)
 
 
 # ----- pieces -----

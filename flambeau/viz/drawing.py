@@ -15,13 +15,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .groups import Group, Item
 from .holdings import amount
 from .layered import CIRCLE, Layout, label_lines, lay_out, routes_of
 from .picture import Picture
 from .x11 import colour_of
 
 if TYPE_CHECKING:
-    from .collapse import Collapsed, Group, Item
+    from .collapse import Collapsed
 
 POINTS = 72  # to an inch
 MARGIN = 8.0  # points around a drawing
@@ -121,7 +122,7 @@ def _scene_of_level(boxes: Collapsed, group: Group | None) -> Scene:
                 shown["port"] = True
             continue
         shown["tip"] = tip(item)
-        if hasattr(item, "items"):
+        if isinstance(item, Group):
             shown["inner"] = _scene_of_level(boxes, item)
             shown["title"] = boxes.name(item)
     return scene
@@ -129,7 +130,7 @@ def _scene_of_level(boxes: Collapsed, group: Group | None) -> Scene:
 
 def tip(item: Item) -> str:
     """What is said of an item when it is pointed at."""
-    if hasattr(item, "items"):
+    if isinstance(item, Group):
         held = f", {amount(item.bytes)} kept" if item.bytes else ""
         more = f"; the newest of {item.count} repetitions is inside" if item.count > 1 else ""
         return f"{len(list(item.nodes()))} nodes{held}{more}"

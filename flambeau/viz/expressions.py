@@ -343,7 +343,8 @@ def where(condition: Any, chosen: Any, other: Any) -> Expression:
 _RUN: dict[str, Any] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "**": lambda a, b: layer.arrays.pow(a, b) if hasattr(a, "ndim") else layer.arrays.number_pow(a, b),
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
+    "**": lambda a, b: layer.arrays.pow(a, b) if hasattr(a, "ndim") else layer.arrays.number_pow(a, b),
 }
 
 

@@ -97,10 +97,11 @@ class Leaks(list[Leak]):
         lines = [f"{graphs} graph{'s' * (graphs != 1)} alive" if self else "no graph is alive", *map(str, self)]
         if self.cycles:
             number = sum(self.cycles.values())
-            lines += [f"{number} node{'s' * (number != 1)} ({', '.join(self.cycles)}) waited for the garbage collector, "
-                      f"which has freed {'them' if number != 1 else 'it'} now",
-                      "    → a Function holds its own output on ctx, or a hook its tensor: save_for_backward(), or a weak "
-                      "reference"]
+            freed = "it" if number == 1 else "them"
+            said = f"{number} node{'s' * (number != 1)} ({', '.join(self.cycles)})"
+            lines.append(f"{said} waited for the garbage collector, which has freed {freed} now")
+            lines.append("    → a Function holds its own output on ctx, or a hook its tensor: save_for_backward(), "
+                         "or a weak reference")
         return "\n".join(lines)
 
 
@@ -126,7 +127,7 @@ def leaks(keep: Any = ()) -> Leaks:
     >>> del loss
     >>> found = [leak for leak in leaks() if leak.holders[0].path.startswith("losses")]
     >>> found[0].holders[0].path, found[0].nodes, found[0].advice
-    ('losses[0 … 2]', 9, 'keep numbers, not tensors with a graph: loss.item(), or loss.detach()')
+    ('losses[0 … 2]', 6, 'keep numbers, not tensors with a graph: loss.item(), or loss.detach()')
     """
     before = _names(gc.get_objects())
     gc.collect()
@@ -134,7 +135,7 @@ def leaks(keep: Any = ()) -> Leaks:
     wanted = _reached([x._node for x in (keep if isinstance(keep, (list, tuple)) else [keep]) if x._node is not None])
     nodes = [thing for thing in alive if isinstance(thing, Node) and not thing.is_leaf]
     led_to = {id(edge) for node in nodes for edge in node.edges}
-    led_to.update(id(node.fn) for node in nodes if isinstance(getattr(node, "fn", None), Node))
+    led_to.update(id(getattr(node, "fn", None)) for node in nodes)
     heads = sorted((node for node in nodes if id(node) not in led_to and node not in wanted), key=lambda node: node.seq)
     tensors: dict[int, list[Any]] = {id(node): [] for node in heads}
     for thing in alive:
@@ -210,10 +211,12 @@ class _Search:
                         if isinstance(module, ModuleType)}
         self.namespaces: set[int] = set()  # of frames: their variables are named as locals
         for frame in _running(alive):
-            if frame.f_locals is not frame.f_globals:
+            if frame.f_locals is frame.f_globals:  # a script's, though it be in no module
+                self.modules.setdefault(id(frame.f_globals), str(frame.f_globals.get("__name__")))
+            else:
                 self.namespaces.add(id(frame.f_locals))
-            if frame.f_globals.get("__name__") != __name__ and frame.f_locals is not frame.f_globals:
-                code = frame.f_code
+            code = frame.f_code
+            if code.co_filename != __file__ and frame.f_locals is not frame.f_globals:
                 where = f"a local of {code.co_qualname}(), {_base(code.co_filename)}:{frame.f_lineno}"
                 for name, value in frame.f_locals.items():
                     self.locals.setdefault(id(value), []).append((name, where))

@@ -11,6 +11,7 @@ node, for as long as it lives.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +30,7 @@ from .holdings import bytes_held
 from .origins import Origin, Place, label_of, note_kind, note_label, note_origin, was_noted
 from .statistics import statistics
 
-_PACKAGE = __name__.partition(".")[0]
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MODULE_CALL = "Calling.__call__"  # what runs every module's forward
 
 
@@ -116,7 +117,7 @@ class watching(Observer, Interceptor):
         calls = []
         while frame is not None:
             code = frame.f_code
-            if frame.f_globals.get("__name__", "").partition(".")[0] != _PACKAGE:
+            if not code.co_filename.startswith(_PACKAGE):
                 if place is None:
                     place = Place(code.co_filename, frame.f_lineno, code.co_name)
             elif code.co_qualname == _MODULE_CALL:
@@ -220,7 +221,7 @@ class watching(Observer, Interceptor):
         self._arriving = None
 
     def steps(self, optimizer: Any) -> None:
-        named = {}
+        named: dict[str, Any] = {}
         for group in optimizer.param_groups:
             for number, parameter in enumerate(group["params"]):
                 named[label_of(parameter) or f"parameter {number + len(named)}"] = self._shown(parameter)

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from .groups import Group, Item
 from .holdings import amount
 
 if TYPE_CHECKING:
-    from .collapse import Collapsed, Group, Item
+    from .collapse import Collapsed
     from .graph import Graph, GraphNode
 
 NODE, LEAF, BOX = "●", "○", "▣"
@@ -46,12 +47,12 @@ def text_of_boxes(boxes: Collapsed) -> str:
         needs[link.head].append(link.tail)
 
     def newest(item: Item) -> int:
-        return item.id if not hasattr(item, "items") else next(item.nodes()).id
+        return item.id if not isinstance(item, Group) else next(item.nodes()).id
 
     rows = []
     for item in sorted(level.items, key=newest):
         key = boxes.key(item)
-        if hasattr(item, "items"):
+        if isinstance(item, Group):
             rows.append(_Row(key, BOX, _box_line(boxes, item), needs[key]))
         else:
             rows.append(_Row(key, LEAF if item.is_leaf else NODE, _line(item), needs[key]))
@@ -117,82 +118,56 @@ def _base(file: str) -> str:
 
 
 def _drawn(rows: Sequence[_Row]) -> list[str]:
-    """The rows with the lines between them on the left."""
+    """The rows with the lines between them on the left: one column for each thing that is still to come."""
     lanes: list[str | None] = []  # what each column's line leads to
     lines: list[str] = []
     for row in rows:
-        here = [column for column, key in enumerate(lanes) if key == row.key]
-        if not here:
-            here = [_free(lanes, 0)]
-            lanes[here[0]] = row.key
-        column = here[0]
-        forks = list(row.needs)
-        if len(here) > 1 and len(forks) > 1:
-            lines.append(_joined(lanes, "├", column, here[1:], []).rstrip())
-            for other in here[1:]:
-                lanes[other] = None
-            here = here[:1]
+        column = lanes.index(row.key) if row.key in lanes else _free(lanes, 0, ())
+        lanes[column] = row.key
         before = list(lanes)
-        for other in here:
-            lanes[other] = None
-        new: list[int] = []
-        old: list[int] = []
-        if forks:
-            known = [key for key in forks if key in lanes]
-            fresh = [key for key in forks if key not in lanes]
-            if fresh:
-                lanes[column] = fresh[0]
-            for key in fresh[1:]:
-                free = _free(lanes, column + 1, before)
-                lanes[free] = key
-                new.append(free)
-            old = [lanes.index(key) for key in known]
-        lines.append(f"{_row(before, row.symbol, column, here[1:], new, old)}{row.text}")
+        joined = [lanes.index(key) for key in row.needs if key in lanes]
+        fresh = [key for key in row.needs if key not in lanes]
+        lanes[column] = fresh[0] if fresh else None
+        begun = []
+        for key in fresh[1:]:
+            begun.append(_free(lanes, column + 1, before))
+            lanes[begun[-1]] = key
+        lines.append(_row(before, row.symbol, column, begun, joined) + row.text)
         while lanes and lanes[-1] is None:
             lanes.pop()
         if len(lanes) > _MOST_COLUMNS:
-            return ["the graph is too entangled to draw as text:", *[f"{row.symbol} {row.text}" for row in rows]]
+            return ["too entangled to be drawn with lines:", *[f"{row.symbol} {row.text}" for row in rows]]
     return lines
 
 
-def _free(lanes: list[str | None], start: int, before: Sequence[str | None] = ()) -> int:
+def _free(lanes: list[str | None], start: int, before: Sequence[str | None]) -> int:
     """The first column from `start` on that nothing passes, now or in the row `before`."""
-    for column in range(start, len(lanes)):
-        if lanes[column] is None and (column >= len(before) or before[column] is None):
-            return column
-    while len(lanes) <= max(start, len(before) - 1):
-        lanes.append(None)
-        if len(lanes) > start and (len(lanes) > len(before) or before[len(lanes) - 1] is None):
-            return len(lanes) - 1
-    lanes.append(None)
-    return len(lanes) - 1
+    column = start
+    while (column < len(lanes) and lanes[column] is not None) or (column < len(before) and before[column] is not None):
+        column += 1
+    lanes.extend([None] * (column + 1 - len(lanes)))
+    return column
 
 
-def _joined(lanes: Sequence[str | None], symbol: str, column: int, ends: Sequence[int], new: Sequence[int]) -> str:
-    return _row(lanes, symbol, column, ends, new, [])
-
-
-def _row(lanes: Sequence[str | None], symbol: str, column: int, ends: Sequence[int], new: Sequence[int],
-         old: Sequence[int]) -> str:
-    """One row: lines that pass, the symbol, and lines from it to columns that end, begin or go on there."""
-    width = max([len(lanes), column + 1, *[end + 1 for end in (*ends, *new, *old)]])
-    cells = [["│" if place < len(lanes) and lanes[place] is not None else " ", " "] for place in range(width)]
-    reach = [*ends, *new, *old]
-    left, right = min([column, *reach]), max([column, *reach])
-    for place in range(left, right + 1):
-        if place < right:
-            cells[place][1] = "─"
+def _row(lanes: Sequence[str | None], symbol: str, column: int, begun: Sequence[int], joined: Sequence[int]) -> str:
+    """One row: lines that pass, the symbol, and lines from it to columns that begin or go on there."""
+    reach = [column, *begun, *joined]
+    left, right = min(reach), max(reach)
+    cells = []
+    for place in range(max(len(lanes), right + 1)):
+        passing = place < len(lanes) and lanes[place] is not None
         if place == column:
-            cells[place][0] = symbol
-        elif place in ends:
-            cells[place][0] = "╯" if place == right else "┴"
-        elif place in new:
-            cells[place][0] = "╮" if place == right else "┬"
-        elif place in old:
-            cells[place][0] = "┤" if place == right else "├" if place == left else "┼"
+            cell = symbol
+        elif place in begun:
+            cell = "╮" if place == right else "┬"
+        elif place in joined:
+            cell = "┤" if place == right else "├" if place == left else "┼"
+        elif left < place < right:
+            cell = "┼" if passing else "─"
         else:
-            cells[place][0] = "┼" if cells[place][0] == "│" else "─"
-    return "".join(first + second for first, second in cells)
+            cell = "│" if passing else " "
+        cells.append(cell + ("─" if left <= place < right else " "))
+    return "".join(cells)
 
 
 __all__ = ["shape_text", "text_of", "text_of_boxes"]

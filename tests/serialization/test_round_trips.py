@@ -110,6 +110,28 @@ def test_hooks_are_left_out_with_a_warning():
     assert back._hooks is None
 
 
+def test_hooks_that_need_not_be_saved():
+    x = torch.ones(1, requires_grad=True)
+    x.register_hook(torch.utils.hooks.unserializable_hook(lambda grad: None))
+    assert torch.equal(there_and_back(x), x)
+
+
+def test_storages():
+    x = torch.arange(4)
+    storage = x.untyped_storage()
+    storage[:8][0] = 9  # a part of a storage is the same memory
+    assert x[0] == 9
+    a, b = pickle.loads(pickle.dumps([storage, storage[8:16]]))
+    a[8] = 5
+    assert b[0] == 5
+    a, b = copy.deepcopy([x, storage])
+    b[0] = 1
+    assert a[0] == 1
+    part, whole = there_and_back([storage[8:16], x])
+    assert part.nbytes() == 8
+    assert torch.equal(whole, x)
+
+
 def test_the_same_memory_as_two_dtypes_is_refused():
     x = torch.ones(2)
     with pytest.raises(RuntimeError, match="Cannot save multiple tensors or storages that view the same data as diff"):

@@ -26,7 +26,7 @@ FULL_STATISTICS = 60_000  # beyond so many, histograms are kept for some of the 
 _FIGURES = ("min", "max", "mean", "std")
 _FAMILIES = {"elementwise": "elementwise", "linear": "linear", "view": "view", "op": "op", "composite": "op"}
 
-Event = list[Any]
+Event = tuple[int, int, Any, dict[str, Any]]  # code, seq of the node, statistics or None, more
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Step:
 
     name: str
     graph: dict[str, Any]
-    events: list[tuple[int, int, Any, dict[str, Any]]]
+    events: list[Event]
     values: Mapping[int, Any] = field(default_factory=dict)
     note: str = ""
     derived: bool = False
@@ -68,7 +68,8 @@ def document_of(steps: Sequence[Step], title: str = "", subtitle: str = "") -> d
             "total": total, "kinds": kinds.written, "modules": modules, "steps": written}
 
 
-def recorded_document(watch: watching, title: str = "", subtitle: str = "", also: Iterable[Step] = ()) -> dict[str, Any]:
+def recorded_document(watch: watching, title: str = "", subtitle: str = "",
+                      also: Iterable[Step] = ()) -> dict[str, Any]:
     """The document of a recording: each backward pass is a step.
 
     Args:
@@ -112,9 +113,9 @@ def recorded_steps(watch: watching) -> list[Step]:
 
 
 def forward_events(graph: Mapping[str, Any], made: Mapping[int, Sequence[Mapping[str, Any]]]
-                   ) -> list[tuple[int, int, Any, dict[str, Any]]]:
+                   ) -> list[Event]:
     """The forward pass of a graph: its nodes oldest first, with the statistics that were noted of them."""
-    events = []
+    events: list[Event] = []
     for node in reversed(graph["nodes"]):
         if node["is_leaf"]:
             continue
@@ -124,7 +125,7 @@ def forward_events(graph: Mapping[str, Any], made: Mapping[int, Sequence[Mapping
     return events
 
 
-def backward_event(event: Mapping[str, Any]) -> tuple[int, int, Any, dict[str, Any]]:
+def backward_event(event: Mapping[str, Any]) -> Event:
     """An event of the backward pass: code, seq, statistics, more."""
     if event["kind"] == "backward":
         return BACKWARD, event["seq"], next((g for g in event["cotangents"] if g is not None), None), {}
@@ -183,15 +184,16 @@ def in_order_of_use(newest_first: Sequence[dict[str, Any]]) -> list[dict[str, An
     for node in newest_first:
         for target, _, _ in node["edges"]:
             first[target] = place[node["id"]] - 0.5
-    return sorted(reversed(newest_first), key=lambda node: first.get(node["id"], place[node["id"]])
-                  if node["is_leaf"] else place[node["id"]])
+    oldest_first = newest_first[::-1]
+    return sorted(oldest_first, key=lambda node: first.get(node["id"], place[node["id"]]) if node["is_leaf"]
+                  else place[node["id"]])
 
 
 def _value(shown: Any, full: bool) -> list[Any]:
     return [] if shown is None else [_statistics(shown, full)]
 
 
-def _trimmed(event: Event) -> Event:
+def _trimmed(event: list[Any]) -> list[Any]:
     while event[-1] is None:
         event.pop()
     return event
@@ -206,7 +208,7 @@ def _scalar(step: Step) -> float | None:
     shown = [found for code, which, found, _ in step.events if code == FORWARD and which == seq and found is not None]
     if not shown or "mean" not in shown[-1] or math.prod(shown[-1]["shape"]) != 1 or shown[-1]["mean"] is None:
         return None
-    return _short(shown[-1]["mean"])
+    return float(_short(shown[-1]["mean"]))
 
 
 def _kind(node: Mapping[str, Any], homes: Mapping[str, str]) -> dict[str, Any]:

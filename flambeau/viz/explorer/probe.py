@@ -67,8 +67,7 @@ def _hooked(graph: Graph) -> bool:
         extra = getattr(each.node, "extra", None)
         if extra is not None and (extra.tensor_hooks or extra.pre_hooks or extra.post_hooks or extra.retained):
             return True
-        variable = each.variable
-        if variable is not None and (variable._backward_hooks or getattr(variable, "_post_accumulate_grad_hooks", None)):
+        if each.variable is not None and each.variable._backward_hooks:
             return True
     return False
 

@@ -15,6 +15,50 @@ function layeredLayout(problem) {
                    width: 0, height: 0, routes: new Array(problem.tails.length).fill(null) };
   if (!count) return answer;
 
+  // Parts that no edge joins are laid out by themselves and set on shelves, in the order of time.
+  function parts() {
+    const owner = Int32Array.from({ length: count }, (_, v) => v);
+    const root = (v) => { while (owner[v] !== v) v = owner[v] = owner[owner[v]]; return v; };
+    for (let e = 0; e < problem.tails.length; e++) owner[root(problem.tails[e])] = root(problem.heads[e]);
+    const found = new Map();
+    for (let v = 0; v < count; v++) {
+      const r = root(v);
+      (found.get(r) || found.set(r, { boxes: [], edges: [] }).get(r)).boxes.push(v);
+    }
+    for (let e = 0; e < problem.tails.length; e++) found.get(root(problem.tails[e])).edges.push(e);
+    return [...found.values()];
+  }
+  function shelved(pieces) {
+    const inside = new Int32Array(count);
+    let area = 0, widest = 0;
+    for (const piece of pieces) {
+      piece.boxes.forEach((v, k) => { inside[v] = k; });
+      const of = (values) => Float64Array.from(piece.boxes, (v) => values[v]);
+      piece.laid = layeredLayout({ widths: of(widths), heights: of(heights), order: of(order), fold: problem.fold,
+        tails: piece.edges.map((e) => inside[problem.tails[e]]), heads: piece.edges.map((e) => inside[problem.heads[e]]) });
+      piece.first = Math.min(...of(order));
+      area += (piece.laid.width + GAP_X) * (piece.laid.height + GAP_Y);
+      widest = Math.max(widest, piece.laid.width);
+    }
+    pieces.sort((a, b) => a.first - b.first);
+    const room = Math.max(widest, Math.sqrt(area * 1.5));
+    let left = 0, top = 0, shelf = 0;
+    for (const { boxes, edges, laid } of pieces) {
+      if (left && left + laid.width > room) { left = 0; top += shelf + GAP_Y; shelf = 0; }
+      boxes.forEach((v, k) => { answer.x[v] = laid.x[k] + left; answer.y[v] = laid.y[k] + top; answer.layer[v] = laid.layer[k]; });
+      edges.forEach((e, k) => { answer.routes[e] = laid.routes[k] && laid.routes[k].map((p, j) => p + (j % 2 ? top : left)); });
+      answer.width = Math.max(answer.width, left + laid.width);
+      answer.height = Math.max(answer.height, top + laid.height);
+      left += laid.width + GAP_X;
+      shelf = Math.max(shelf, laid.height);
+    }
+    return answer;
+  }
+  if (!pins) {
+    const pieces = parts();
+    if (pieces.length > 1) return shelved(pieces);
+  }
+
   // An edge against time closes a circle (a line in a loop, a ghost of an earlier step): it is drawn, but
   // does not count for the layers.
   const tails = [], heads = [], names = [];
@@ -57,14 +101,6 @@ function layeredLayout(problem) {
       let last = 0;
       for (let v = 0; v < count; v++) if (!pins[v]) last = Math.max(last, ++layer[v]);
       for (let v = 0; v < count; v++) if (pins[v]) layer[v] = pins[v] === 1 ? 0 : last + 1;
-    }
-    // Boxes without any edge fill rows of their own rather than one endless line.
-    let alone = 0;
-    const perRow = Math.max(8, Math.ceil(Math.sqrt(count)));
-    for (const v of inTime) {
-      if (above.start[v + 1] === above.start[v] && below.start[v + 1] === below.start[v]) {
-        layer[v] = Math.floor(alone++ / perRow);
-      }
     }
     const used = [...new Set(layer)].sort((a, b) => a - b), rank = new Map(used.map((l, i) => [l, i]));
     for (let v = 0; v < count; v++) layer[v] = rank.get(layer[v]);

@@ -2,6 +2,7 @@
 // Each group is laid out by itself, then stands as one box in the group around it.
 
 const BAR = 26, PAD = 16; // an open group's title bar, and the room around what is in it
+const MOST_PORTS = 48; // of a group; beyond, lines cross its border where they like
 const WORKER_FROM = 1500; // boxes in one group from which on a worker lays them out
 
 // The groups that a node is in, outermost first: [{ id, title, detail }].
@@ -22,7 +23,7 @@ function groupPath(kind, by) {
 function groupTree(drawn, by) {
   const root = { id: "", title: "", detail: "", parent: null, groups: [], members: [], size: 0, order: 0, depth: 0 };
   const known = new Map([["", root]]);
-  const home = drawn.map(({ node, order }, at) => {
+  drawn.forEach(({ node, order }, at) => {
     let group = root;
     root.size++;
     for (const step of groupPath(node.kind, by)) {
@@ -40,7 +41,15 @@ function groupTree(drawn, by) {
     group.members.push(at);
     return group;
   });
-  return { root, known, home };
+  if (by === "source") { // a line with one node needs no box around it
+    root.groups = root.groups.filter((group) => {
+      if (group.size > 1) return true;
+      root.members.push(...group.members);
+      known.delete(group.id);
+      return false;
+    });
+  }
+  return { root, known };
 }
 
 // Which groups to close at first, so that about `most` boxes are to be seen: the outermost open first.
@@ -160,7 +169,9 @@ async function buildScene(drawn, edges, by, closed, lay) {
       const key = index.get(entry.a) * 1e6 + index.get(entry.b);
       entry.pair = pairs.get(key) ?? pairs.set(key, pairs.size).get(key);
     }
-    const keys = [...pairs.keys()], ports = box.ports ? [...box.ports.values()] : [], n = boxes.length;
+    const keys = [...pairs.keys()], n = boxes.length;
+    // a line in a long loop: its turns are joined by what is outside only, and stand in a square, without ports
+    const ports = box.ports && box.ports.size <= MOST_PORTS ? [...box.ports.values()] : [];
     const whole = (values, extra) => Float64Array.from([...values, ...ports.map(extra)]);
     const tails = keys.map((key) => Math.floor(key / 1e6)), heads = keys.map((key) => key % 1e6);
     ports.forEach((p, k) => {
@@ -209,10 +220,11 @@ async function buildScene(drawn, edges, by, closed, lay) {
   top.originX = top.originY = 0;
   for (const line of drawnLines) {
     const moved = (group, route) => route.map((value, k) => value + (k % 2 ? group.originY : group.originX));
-    const out = line.outs.flatMap(([group, p]) => [...moved(group, p.route), group.originX + p.x, group.originY + group.h]);
-    const into = line.ins.reverse().flatMap(([group, p]) => [group.originX + p.x, group.originY, ...moved(group, p.route)]);
+    const led = ([, p]) => p.route !== null;
+    if (![...line.outs, ...line.ins].every(led)) line.straight = true;
+    const out = line.outs.filter(led).flatMap(([group, p]) => [...moved(group, p.route), group.originX + p.x, group.originY + group.h]);
+    const into = line.ins.reverse().filter(led).flatMap(([group, p]) => [group.originX + p.x, group.originY, ...moved(group, p.route)]);
     line.route = [...out, ...(line.route ? moved(line.home, line.route) : []), ...into];
-    if (line.straight && line.route.length) line.straight = line.home.inside.length > 200;
     tracePath(line);
   }
   const places = new Map(items.map((box) => [box.id, box]));

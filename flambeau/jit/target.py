@@ -1,0 +1,78 @@
+"""The machine that code is made for: this one, its widest vectors included.
+
+`FLAMBEAU_JIT_WIDTH` (128, 256 or 512) keeps to narrower vectors than the processor has.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any, NamedTuple
+
+_NARROWER = {256: ("avx512", "evex512", "avx10"), 128: ("avx", "fma", "f16c", "evex512", "vaes", "vpclmulqdq")}
+
+
+class Host(NamedTuple):
+    """A processor as LLVM names it, and the width of its vectors in bits."""
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bits: int
+    version: str  # of what compiles for it
+
+
+@cache
+def host() -> Host:
+    """This machine."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    triple = llvm.get_process_triple()
+    found = dict(llvm.get_host_cpu_features())
+    width = 512 if found.get("avx512f") and found.get("avx512vl") else 256 if found.get("avx2") else 128
+    asked = os.environ.get("FLAMBEAU_JIT_WIDTH", "")
+    if asked.isdigit() and int(asked) < width:
+        width = 256 if int(asked) >= 256 else 128
+        for name in found:
+            if name.startswith(_NARROWER[width]):
+                found[name] = False
+    if found.get("avx512f"):
+        found["prefer-256-bit"] = False
+    features = ",".join(("+" if on else "-") + name for name, on in sorted(found.items()))
+    version = f"{llvmlite.__version__}/{'.'.join(map(str, llvm.llvm_version_info))}"
+    return Host(triple, llvm.get_host_cpu_name(), features, width, version)
+
+
+@cache
+def _initialize() -> None:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def machine() -> Any:
+    """A new target machine: whoever is handed one owns it."""
+    import llvmlite.binding as llvm
+
+    _initialize()
+    this = host()
+    return llvm.Target.from_triple(this.triple).create_target_machine(
+        cpu=this.cpu, features=this.features, opt=3, reloc="pic", codemodel="default")
+
+
+def optimize(source: str, tm: Any) -> Any:
+    """LLVM's module of `source`, optimised: the loops come vectorised and unrolled already, and stay so."""
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(source)
+    module.triple = host().triple
+    module.data_layout = str(tm.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+    options.loop_interleaving = False
+    builder = llvm.create_pass_builder(tm, options)
+    builder.getModulePassManager().run(module, builder)
+    return module

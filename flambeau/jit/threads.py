@@ -1,0 +1,338 @@
+"""A pool of waiting threads that share a task's chunks with the thread that calls.
+
+The pool is itself compiled code: its threads wait outside the interpreter, so that handing work over takes neither
+its lock nor its time. A task is a function of a chunk's number; the caller starts on the chunks at once and every
+thread takes the next one left, so that a late or slow thread delays nothing. A thread that finds nothing to do looks
+again for some microseconds before it sleeps. While one caller has the pool, others do their chunks by themselves:
+every call finishes, whoever else calls, and its result does not depend on who computed which chunk.
+
+A task's chunks and a counter of tasks are one atomic word: a thread that wakes late cannot take a chunk of a task
+that has ended, nor end one that it knows nothing of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from typing import Any
+
+from ..kernels import threads as limits
+from . import compiled
+
+# The pool's fields, in bytes from its start. Fields that different threads write lie on different cache lines.
+_TICKET, _DONE, _TASK, _BUSY, _SLEEPING, _CALLS, _MUTEX, _CONDITION, _SIZE = 0, 64, 128, 192, 256, 320, 384, 512, 640
+
+#: how often a thread looks for work before it sleeps: some tens of microseconds
+_LOOKS = 2000
+
+_IR = """
+define void @work(ptr %pool, i64 %member) {{
+entry:
+  %done = getelementptr i8, ptr %pool, i64 {done}
+  %task = getelementptr i8, ptr %pool, i64 {task}
+  %pointers.at = getelementptr i8, ptr %task, i64 8
+  %plan.at = getelementptr i8, ptr %task, i64 16
+  %total.at = getelementptr i8, ptr %task, i64 24
+  %sleeping = getelementptr i8, ptr %pool, i64 {sleeping}
+  %stop = getelementptr i8, ptr %sleeping, i64 8
+  %limit = getelementptr i8, ptr %sleeping, i64 16
+  %calls = getelementptr i8, ptr %pool, i64 {calls}
+  %lock.at = getelementptr i8, ptr %calls, i64 0
+  %unlock.at = getelementptr i8, ptr %calls, i64 8
+  %wait.at = getelementptr i8, ptr %calls, i64 16
+  %lock = load ptr, ptr %lock.at
+  %unlock = load ptr, ptr %unlock.at
+  %wait = load ptr, ptr %wait.at
+  %mutex = getelementptr i8, ptr %pool, i64 {mutex}
+  %condition = getelementptr i8, ptr %pool, i64 {condition}
+  br label %look
+look:
+  %looks = phi i64 [ 0, %entry ], [ %looks.next, %nothing ], [ 0, %ran ], [ %looks, %lost ], [ 0, %woken ]
+  %ticket = load atomic i64, ptr %pool seq_cst, align 8
+  %left = and i64 %ticket, 4294967295
+  %some = icmp ne i64 %left, 0
+  %most = load atomic i64, ptr %limit monotonic, align 8
+  %asked = icmp slt i64 %member, %most
+  %mine = and i1 %some, %asked
+  br i1 %mine, label %take, label %nothing
+take:
+  %taken = sub i64 %ticket, 1
+  %swap = cmpxchg ptr %pool, i64 %ticket, i64 %taken acq_rel monotonic
+  %won = extractvalue {{ i64, i1 }} %swap, 1
+  br i1 %won, label %run, label %lost
+lost:
+  br label %look
+run:
+  %function = load ptr, ptr %task
+  %pointers = load ptr, ptr %pointers.at
+  %plan = load ptr, ptr %plan.at
+  %total = load i64, ptr %total.at
+  %chunk = sub i64 %total, %left
+  call void %function(ptr %pointers, ptr %plan, i64 %chunk)
+  %before = atomicrmw add ptr %done, i64 1 release
+  br label %ran
+ran:
+  br label %look
+nothing:
+  {pause}
+  %looks.next = add i64 %looks, 1
+  %enough = icmp sgt i64 %looks.next, {looks}
+  br i1 %enough, label %sleep, label %look
+sleep:
+  %r0 = call i32 %lock(ptr %mutex)
+  %s0 = atomicrmw add ptr %sleeping, i64 1 seq_cst
+  br label %asleep
+asleep:
+  %stopped = load atomic i64, ptr %stop seq_cst, align 8
+  %end = icmp ne i64 %stopped, 0
+  br i1 %end, label %leave, label %check
+check:
+  %ticket2 = load atomic i64, ptr %pool seq_cst, align 8
+  %left2 = and i64 %ticket2, 4294967295
+  %some2 = icmp ne i64 %left2, 0
+  %most2 = load atomic i64, ptr %limit monotonic, align 8
+  %asked2 = icmp slt i64 %member, %most2
+  %mine2 = and i1 %some2, %asked2
+  br i1 %mine2, label %woken, label %wait.more
+wait.more:
+  %r1 = call i32 %wait(ptr %condition, ptr %mutex{wait_arguments})
+  br label %asleep
+woken:
+  %s1 = atomicrmw sub ptr %sleeping, i64 1 seq_cst
+  %r2 = call i32 %unlock(ptr %mutex)
+  br label %look
+leave:
+  %s2 = atomicrmw sub ptr %sleeping, i64 1 seq_cst
+  %r3 = call i32 %unlock(ptr %mutex)
+  ret void
+}}
+
+define void @run(ptr %pool, ptr %function, ptr %pointers, ptr %plan, i64 %total) {{
+entry:
+  %none = icmp eq ptr %pool, null
+  br i1 %none, label %alone, label %ask
+ask:
+  %busy = getelementptr i8, ptr %pool, i64 {busy}
+  %grab = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
+  %free = extractvalue {{ i64, i1 }} %grab, 1
+  br i1 %free, label %publish, label %alone
+alone:
+  %any = icmp sgt i64 %total, 0
+  br i1 %any, label %each, label %finished
+each:
+  %i = phi i64 [ 0, %alone ], [ %i.next, %each ]
+  call void %function(ptr %pointers, ptr %plan, i64 %i)
+  %i.next = add i64 %i, 1
+  %again = icmp slt i64 %i.next, %total
+  br i1 %again, label %each, label %finished
+finished:
+  ret void
+publish:
+  %done = getelementptr i8, ptr %pool, i64 {done}
+  %task = getelementptr i8, ptr %pool, i64 {task}
+  %pointers.at = getelementptr i8, ptr %task, i64 8
+  %plan.at = getelementptr i8, ptr %task, i64 16
+  %total.at = getelementptr i8, ptr %task, i64 24
+  %sleeping = getelementptr i8, ptr %pool, i64 {sleeping}
+  %calls = getelementptr i8, ptr %pool, i64 {calls}
+  store ptr %function, ptr %task
+  store ptr %pointers, ptr %pointers.at
+  store ptr %plan, ptr %plan.at
+  store i64 %total, ptr %total.at
+  store atomic i64 0, ptr %done monotonic, align 8
+  %old = load atomic i64, ptr %pool monotonic, align 8
+  %past = lshr i64 %old, 32
+  %number = add i64 %past, 1
+  %high = shl i64 %number, 32
+  %new = or i64 %high, %total
+  %was = atomicrmw xchg ptr %pool, i64 %new seq_cst
+  %sleepers = load atomic i64, ptr %sleeping seq_cst, align 8
+  %asleep = icmp ne i64 %sleepers, 0
+  br i1 %asleep, label %wake, label %look
+wake:
+  %lock.at = getelementptr i8, ptr %calls, i64 0
+  %unlock.at = getelementptr i8, ptr %calls, i64 8
+  %wake.at = getelementptr i8, ptr %calls, i64 24
+  %lock = load ptr, ptr %lock.at
+  %unlock = load ptr, ptr %unlock.at
+  %wake.all = load ptr, ptr %wake.at
+  %mutex = getelementptr i8, ptr %pool, i64 {mutex}
+  %condition = getelementptr i8, ptr %pool, i64 {condition}
+  %r0 = call i32 %lock(ptr %mutex)
+  %r1 = call i32 %unlock(ptr %mutex)
+  %r2 = call i32 %wake.all(ptr %condition)
+  br label %look
+look:
+  %ticket = load atomic i64, ptr %pool monotonic, align 8
+  %left = and i64 %ticket, 4294967295
+  %some = icmp ne i64 %left, 0
+  br i1 %some, label %take, label %await
+take:
+  %taken = sub i64 %ticket, 1
+  %swap = cmpxchg ptr %pool, i64 %ticket, i64 %taken acq_rel monotonic
+  %won = extractvalue {{ i64, i1 }} %swap, 1
+  br i1 %won, label %do, label %look
+do:
+  %chunk = sub i64 %total, %left
+  call void %function(ptr %pointers, ptr %plan, i64 %chunk)
+  %before = atomicrmw add ptr %done, i64 1 release
+  br label %look
+await:
+  %spins = phi i64 [ 0, %look ], [ %spins.next, %turn ]
+  %count = load atomic i64, ptr %done acquire, align 8
+  %whole = icmp eq i64 %count, %total
+  br i1 %whole, label %release, label %still
+still:
+  {pause}
+  %spins.next = add i64 %spins, 1
+  %long = icmp sgt i64 %spins, {looks}
+  br i1 %long, label %yield, label %turn
+yield:
+  %yield.at = getelementptr i8, ptr %calls, i64 32
+  %give = load ptr, ptr %yield.at
+  %r3 = call i32 %give()
+  br label %turn
+turn:
+  br label %await
+release:
+  store atomic i64 0, ptr %busy release, align 8
+  ret void
+}}
+"""
+
+
+def _pause() -> str:
+    from . import target
+
+    triple = target.host().triple
+    if triple.startswith("x86_64"):
+        return 'call void asm sideeffect "pause", "~{memory}"()'
+    if triple.startswith(("aarch64", "arm64")):
+        return 'call void asm sideeffect "yield", "~{memory}"()'
+    return "fence seq_cst"
+
+
+def _generate() -> str:
+    return _IR.format(done=_DONE, task=_TASK, busy=_BUSY, sleeping=_SLEEPING, calls=_CALLS, mutex=_MUTEX,
+                      condition=_CONDITION, looks=_LOOKS, pause=_pause(),
+                      wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
+
+
+def library() -> compiled.Library:
+    """The pool's compiled functions: `run(pool, function, pointers, plan, total)` and `work(pool, member)`."""
+    return compiled.load(f"threads {sys.platform}", ("run", "work"), _generate)
+
+
+def _system_calls() -> list[int]:
+    """Addresses of the system's lock, unlock, wait, wake all and yield."""
+    if sys.platform == "win32":
+        system = ctypes.WinDLL("kernel32")
+        names = ("AcquireSRWLockExclusive", "ReleaseSRWLockExclusive", "SleepConditionVariableSRW",
+                 "WakeAllConditionVariable", "SwitchToThread")
+    else:
+        system = ctypes.CDLL(None)
+        names = ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_broadcast",
+                 "sched_yield")
+    return [ctypes.cast(getattr(system, name), ctypes.c_void_p).value or 0 for name in names]
+
+
+class Pool:
+    """Threads beside the calling one, started when first asked for.
+
+    Attributes:
+        address: where its fields lie, or 0 where there is but one thread: what `run` takes.
+    """
+
+    def __init__(self) -> None:
+        self._memory = ctypes.create_string_buffer(_SIZE + 64)
+        self._start = -(-ctypes.addressof(self._memory) // 64) * 64
+        self._threads: list[threading.Thread] = []
+        for i, call in enumerate(_system_calls()):
+            self._word(_CALLS + 8 * i).value = call
+        if sys.platform != "win32":
+            system = ctypes.CDLL(None)
+            system.pthread_mutex_init(ctypes.c_void_p(self._start + _MUTEX), None)
+            system.pthread_cond_init(ctypes.c_void_p(self._start + _CONDITION), None)
+        self.address = 0
+        self.size = 1
+
+    def _word(self, offset: int) -> Any:
+        return ctypes.c_int64.from_address(self._start + offset)
+
+    def resize(self, size: int) -> None:
+        """Let so many threads work, the calling one included."""
+        work = library().function("work", None, ctypes.c_void_p, ctypes.c_int64)
+        self._word(_SLEEPING + 16).value = size - 1
+        while len(self._threads) < size - 1:
+            thread = threading.Thread(target=work, args=(self._start, len(self._threads)), daemon=True,
+                                      name=f"flambeau kernel {len(self._threads) + 1}")
+            self._threads.append(thread)
+            thread.start()
+        self.size = size
+        self.address = self._start if size > 1 else 0
+
+    def stop(self) -> None:
+        """End the threads: the process is about to."""
+        if not self._threads:
+            return
+        call = library().function("run", None, *[ctypes.c_void_p] * 4, ctypes.c_int64)
+        self._word(_SLEEPING + 8).value = 1
+        # any sleeper is woken by a task, even one without chunks
+        call(self._start, None, None, None, 0)
+        for thread in self._threads:
+            thread.join(1.0)
+        self._threads.clear()
+        self.address = 0
+
+
+_pool: Pool | None = None
+_starting = threading.Lock()
+_default = 0
+
+
+def _wanted() -> int:
+    global _default
+    asked = limits._asked
+    if asked is None:
+        asked = _default = _default or limits.count()
+    return max(1, asked)
+
+
+def pool() -> int:
+    """The pool's address, or 0 where kernels run on the calling thread alone."""
+    current = _pool
+    if current is not None and (limits._asked or _default) == current.size:
+        return current.address
+    return _resized()
+
+
+def _resized() -> int:
+    global _pool
+    wanted = _wanted()
+    with _starting:
+        if _pool is None:
+            import atexit
+
+            _pool = Pool()
+            atexit.register(_stop)
+        if _pool.size != wanted:
+            _pool.resize(wanted)
+        return _pool.address
+
+
+def _stop() -> None:
+    if _pool is not None:
+        _pool.stop()
+
+
+def _forget() -> None:
+    """A forked process has none of its parent's threads."""
+    global _pool, _starting
+    _pool = None
+    _starting = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
