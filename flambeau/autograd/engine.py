@@ -99,6 +99,7 @@ class _Run:
     captured: dict[Edge, Any]
     reachable: set[Node] | None = None  # found when first asked for
     number = 0  # given when first asked for
+    quick = False  # whether nothing watches, and nodes may run the short way
     entered: Token[_Run | None] | None = None
     callbacks: list[Callable[[], Any]] | None = None  # to be called when all is done
 
@@ -249,11 +250,26 @@ class _Run:
         check(node, found)
         return found
 
+    def run_quickly(self, node: Node) -> Any:
+        """The rules of a node that nothing watches, on arrays; None where the long way must be gone."""
+        if self.targets is not None and (node in self.targets or (self.wanted is not None and node not in self.wanted)):
+            return None
+        g = self.pending.get(node)
+        if g is None:
+            return None
+        del self.pending[node]
+        found = node.run(node, g)  # type: ignore[misc]
+        if not self.retain:
+            node.release()
+        return found
+
     def step(self, node: Node) -> None:
         """Run one node where leaves are waited for, and deliver what comes out."""
-        found = self.run_one(node)
+        found = self.run_quickly(node) if self.quick and node.run is not None else None
         if found is None:
-            return
+            found = self.run_one(node)
+            if found is None:
+                return
         edges, numbers, waiting = node.edges, node.edge_outputs, self.waiting
         for i, next_node in enumerate(edges):
             if next_node is None:
@@ -663,6 +679,7 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
     try:  # a signal may come at any moment
         grad_mode.set(create)
         run.entered = _current.set(run)
+        run.quick = not tensors and not special[0] and type(run) is _Run
         for node, left in list(run.waiting.items()):
             if not left:
                 run.leaf(node)

@@ -86,8 +86,12 @@ def _implicit_or_given(outputs: Sequence[Any], gradients: Sequence[Any], batched
                 if known[1].kind == "c":
                     raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
                                        f"{dtypes.of(known[1])}")
-                found.append(layer.functions.ones(known[0], dtype=dtypes.of(known[1]))
-                             if isinstance(out, GradientEdge) else layer.functions.ones_like(out.detach()))
+                if isinstance(out, GradientEdge):
+                    found.append(layer.functions.ones(known[0], dtype=dtypes.of(known[1])))
+                elif out._array.__class__ is np.ndarray and out._array.dtype.kind == "f" and not special[0]:
+                    found.append(layer.wrap(np.ones_like(out._array)))
+                else:
+                    found.append(layer.functions.ones_like(out.detach()))
             else:
                 found.append(None)
         else:

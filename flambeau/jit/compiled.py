@@ -45,8 +45,9 @@ class Library:
         builder.add_current_process()
         for name in names:
             builder.export_symbol(name)
-        self._tracker = builder.link(_linker(), f"flambeau.{next(_numbers)}")
-        self._addresses = {name: int(self._tracker[name]) for name in names}
+        tracker = builder.link(_linker(), f"flambeau.{next(_numbers)}")
+        tracker._owned = True  # code lives as long as the process
+        self._addresses = {name: int(tracker[name]) for name in names}
 
     def address(self, name: str) -> int:
         """Where a function lies in memory."""
@@ -72,7 +73,7 @@ def _linker() -> Any:
     import llvmlite.binding as llvm
 
     linker = llvm.create_lljit_compiler(target.machine())
-    linker.detach()  # threads may still be waiting in compiled code when the interpreter takes things down
+    linker._owned = True  # threads may still wait in compiled code while the interpreter takes things down
     return linker
 
 

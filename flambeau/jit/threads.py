@@ -23,6 +23,10 @@ from . import compiled
 
 # The pool's fields, in bytes from its start. Fields that different threads write lie on different cache lines.
 _TICKET, _DONE, _TASK, _BUSY, _SLEEPING, _CALLS, _MUTEX, _CONDITION, _SIZE = 0, 64, 128, 192, 256, 320, 384, 512, 640
+_STOP, _MEMBERS = _SLEEPING + 8, _SLEEPING + 16
+
+#: where the pool says at which address its `run` lies
+RUN = _CALLS + 40
 
 #: how often a thread looks for work before it sleeps: some tens of microseconds
 _LOOKS = 2000
@@ -36,8 +40,8 @@ entry:
   %plan.at = getelementptr i8, ptr %task, i64 16
   %total.at = getelementptr i8, ptr %task, i64 24
   %sleeping = getelementptr i8, ptr %pool, i64 {sleeping}
-  %stop = getelementptr i8, ptr %sleeping, i64 8
-  %limit = getelementptr i8, ptr %sleeping, i64 16
+  %stop = getelementptr i8, ptr %pool, i64 {stop}
+  %limit = getelementptr i8, ptr %pool, i64 {members}
   %calls = getelementptr i8, ptr %pool, i64 {calls}
   %lock.at = getelementptr i8, ptr %calls, i64 0
   %unlock.at = getelementptr i8, ptr %calls, i64 8
@@ -111,7 +115,9 @@ leave:
 
 define void @run(ptr %pool, ptr %function, ptr %pointers, ptr %plan, i64 %total) {{
 entry:
-  %none = icmp eq ptr %pool, null
+  %members = getelementptr i8, ptr %pool, i64 {members}
+  %others = load atomic i64, ptr %members monotonic, align 8
+  %none = icmp eq i64 %others, 0
   br i1 %none, label %alone, label %ask
 ask:
   %busy = getelementptr i8, ptr %pool, i64 {busy}
@@ -216,7 +222,7 @@ def _pause() -> str:
 
 def _generate() -> str:
     return _IR.format(done=_DONE, task=_TASK, busy=_BUSY, sleeping=_SLEEPING, calls=_CALLS, mutex=_MUTEX,
-                      condition=_CONDITION, looks=_LOOKS, pause=_pause(),
+                      stop=_STOP, members=_MEMBERS, condition=_CONDITION, looks=_LOOKS, pause=_pause(),
                       wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
 
 
@@ -242,49 +248,48 @@ class Pool:
     """Threads beside the calling one, started when first asked for.
 
     Attributes:
-        address: where its fields lie, or 0 where there is but one thread: what `run` takes.
+        address: where its fields lie, which is what `run` takes.
+        size: how many threads work, the calling one included.
     """
 
     def __init__(self) -> None:
         self._memory = ctypes.create_string_buffer(_SIZE + 64)
-        self._start = -(-ctypes.addressof(self._memory) // 64) * 64
+        self.address = -(-ctypes.addressof(self._memory) // 64) * 64
+        self.size = 1
         self._threads: list[threading.Thread] = []
-        for i, call in enumerate(_system_calls()):
+        for i, call in enumerate([*_system_calls(), library().address("run")]):
             self._word(_CALLS + 8 * i).value = call
         if sys.platform != "win32":
             system = ctypes.CDLL(None)
-            system.pthread_mutex_init(ctypes.c_void_p(self._start + _MUTEX), None)
-            system.pthread_cond_init(ctypes.c_void_p(self._start + _CONDITION), None)
-        self.address = 0
-        self.size = 1
+            system.pthread_mutex_init(ctypes.c_void_p(self.address + _MUTEX), None)
+            system.pthread_cond_init(ctypes.c_void_p(self.address + _CONDITION), None)
 
     def _word(self, offset: int) -> Any:
-        return ctypes.c_int64.from_address(self._start + offset)
+        return ctypes.c_int64.from_address(self.address + offset)
 
     def resize(self, size: int) -> None:
         """Let so many threads work, the calling one included."""
         work = library().function("work", None, ctypes.c_void_p, ctypes.c_int64)
-        self._word(_SLEEPING + 16).value = size - 1
+        self._word(_MEMBERS).value = size - 1
         while len(self._threads) < size - 1:
-            thread = threading.Thread(target=work, args=(self._start, len(self._threads)), daemon=True,
+            thread = threading.Thread(target=work, args=(self.address, len(self._threads)), daemon=True,
                                       name=f"flambeau kernel {len(self._threads) + 1}")
             self._threads.append(thread)
             thread.start()
         self.size = size
-        self.address = self._start if size > 1 else 0
 
     def stop(self) -> None:
         """End the threads: the process is about to."""
         if not self._threads:
             return
         call = library().function("run", None, *[ctypes.c_void_p] * 4, ctypes.c_int64)
-        self._word(_SLEEPING + 8).value = 1
+        self._word(_STOP).value = 1
         # any sleeper is woken by a task, even one without chunks
-        call(self._start, None, None, None, 0)
+        call(self.address, None, None, None, 0)
         for thread in self._threads:
             thread.join(1.0)
         self._threads.clear()
-        self.address = 0
+        self.resize(1)
 
 
 _pool: Pool | None = None
@@ -301,7 +306,7 @@ def _wanted() -> int:
 
 
 def pool() -> int:
-    """The pool's address, or 0 where kernels run on the calling thread alone."""
+    """The address of the pool, of as many threads as operators may use now."""
     current = _pool
     if current is not None and (limits._asked or _default) == current.size:
         return current.address

@@ -20,7 +20,7 @@ from ..autograd.runs import plan_of
 from ..autograd.timeline import recording
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..backends.numpy import ArrayNamespace, primitives
-from ..modes import special
+from ..modes import forward_levels, leveled, special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
 from .followers import follow
@@ -32,6 +32,10 @@ from .tensor import INFERENCE, Tensor, wrap
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(primitives(), REGISTRY)
 NO_PARAMS: dict[str, Any] = {}
+#: set by the modules above this one, `batching` and `forward_mode`
+batched_class: Any = None
+apply_batched: Any = None
+push_forward: Any = None
 _NUMBERS = frozenset(dtypes.PYTHON_CATEGORY)
 
 
@@ -200,19 +204,20 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
         timed: a profiler, if one is on, has opened a span for it already.
     """
     packed = found = None
+    watched = False
     if special[0]:
-        if not timed and recording() is not None:
+        watched = special[0] != leveled[0]
+        if watched and not timed and recording() is not None:
             from .timed import timed as in_a_span
 
             return in_a_span(op, op.name, inputs, params, lambda: apply(op, inputs, params, timed=True))
         if op.kind != COMPOSITE:
             for x in inputs:
-                if isinstance(x, Tensor) and x._array.__class__ is not ndarray:
-                    from .batching import apply_batched
-
+                if type(x) is batched_class:
                     return apply_batched(op, inputs, params)
-            packed = pack_inputs(op, inputs)
-            found = answered(op, inputs, params)
+            if watched:
+                packed = pack_inputs(op, inputs)
+                found = answered(op, inputs, params)
     if op.kind == COMPOSITE:
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
@@ -249,10 +254,9 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
         for out in outs:
             if out._base is None:
                 out._inference, out._counter = True, INFERENCE
-    if special[0]:
-        from .forward_mode import push_forward
-
+    if forward_levels:
         push_forward(op, inputs, outs, params)
+    if watched:
         told(op, inputs, params, outs)
     if op.n_outputs == 1:
         return outs[0]

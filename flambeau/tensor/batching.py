@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from ..modes import special, transforming
+from ..modes import leveled, special, transforming
 from ..ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes, wrap_dim
+from . import apply as _applying
 from .apply import apply, as_view, promoted_type
 from .forward_mode import below, levels_of, open_levels, set_tangent, tangent_of
 from .inplace import write
@@ -58,10 +59,12 @@ def level_of(size: int, randomness: str) -> Iterator[Level]:
     level = Level(size, randomness)
     token = _running.set((*_running.get(), level))
     special[0] += 1
+    leveled[0] += 1
     try:
         yield level
     finally:
         special[0] -= 1
+        leveled[0] -= 1
         _running.reset(token)
 
 
@@ -89,17 +92,21 @@ class Outline:
     refused, so that no function can take a batch for something else.
     """
 
-    __slots__ = ("dtype", "ndim", "shape", "size", "strides")
+    __slots__ = ("_hidden", "_value", "dtype", "ndim", "shape")
 
     def __init__(self, value: np.ndarray, hidden: int) -> None:
+        self._value, self._hidden = value, hidden
         self.shape = value.shape[hidden:]
-        self.strides = value.strides[hidden:]
         self.dtype = value.dtype
-        self.ndim = len(self.shape)
-        size = 1
-        for n in self.shape:
-            size *= n
-        self.size = size
+        self.ndim = value.ndim - hidden
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._value.strides[self._hidden:]
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -644,6 +651,8 @@ def peeled(x: Any, level: Level) -> tuple[Any, int | None]:
     place = x._shown_at[-1] if len(x._shown_at) == len(x._levels) else 0
     return (functions().movedim(outside, 0, place) if place else outside), place
 
+
+_applying.batched_class, _applying.apply_batched = BatchedTensor, apply_batched
 
 __all__ = ["Batch", "BatchedTensor", "Level", "absolute", "aligned", "apply_batched", "as_view", "batched",
            "detached", "expanded", "full", "is_batched", "level_of", "levels_among", "loop", "only", "peeled",

@@ -18,8 +18,9 @@ from ..autograd.modes import enable_grad, grad_mode
 from ..autograd.node import OpNode, layer
 from ..backends.numpy.memory import address, owner, strided
 from ..modes import forward_mode as forward_enabled
-from ..modes import inference, special, transforming
+from ..modes import forward_levels, inference, leveled, special, transforming
 from ..ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
+from . import apply as _applying
 from .apply import apply
 from .tensor import Tensor, as_leaf, wrap
 
@@ -31,9 +32,7 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Any
 
 
-#: the levels that are open, over all threads. Numbers are never used twice, so what a tensor still carries from a
-#: level that has ended is not mistaken for anything.
-open_levels: set[int] = set()
+open_levels = forward_levels
 _dual_levels: list[int] = []  # those of `dual_level`: at most one
 _next_level = count(1).__next__
 
@@ -43,6 +42,7 @@ def open_level() -> int:
     level = _next_level()
     open_levels.add(level)
     special[0] += 1
+    leveled[0] += 1
     return level
 
 
@@ -50,6 +50,7 @@ def close_level(level: int) -> None:
     """End a level: its tangents count no longer."""
     open_levels.discard(level)
     special[0] -= 1
+    leveled[0] -= 1
 
 
 def any_level() -> bool:
@@ -448,3 +449,6 @@ def parts_of(tensor: Tensor, level: int) -> UnpackedDualTensor:
                                   None if tangent is None else absolute(tangent, tensor))
     tangent = None if inference.get() else tangent_of(tensor, level)
     return UnpackedDualTensor(tensor if tangent is None else below(tensor, level), tangent)
+
+
+_applying.push_forward = push_forward

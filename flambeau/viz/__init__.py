@@ -9,10 +9,9 @@ from .graph import Graph, GraphNode
 from .leaks import leaks
 from .memory import MemoryReport
 from .picture import Picture
-from .programs import Program, record
 from .recording import watching
 from .render import render
-from .traces import Trace, adjoint_trace, evaluation_trace, tangent_trace
+from .traces import Program, Trace, adjoint_trace, evaluation_trace, record, tangent_trace
 from .training import (
     Descent,
     activations,

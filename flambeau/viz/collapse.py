@@ -89,7 +89,7 @@ class Collapsed:
             return self._bounded(_opened(_by_module(nodes), self.limit))
         if self.by == "source":
             return self._bounded(_by_source(nodes))
-        return self._bounded(_repeated(list(nodes)))
+        return self._repeated_within(list(nodes))
 
     def _readable(self, items: list[Item]) -> list[Item]:
         """Boxes so that no level shows more than the limit: repetition, lines of code, then plain stretches."""
@@ -112,6 +112,13 @@ class Collapsed:
             if isinstance(item, Group):
                 item.items = self._bounded(item.items)
         return items
+
+    def _repeated_within(self, items: list[Item]) -> list[Item]:
+        items = _repeated(items)
+        for item in items:
+            if isinstance(item, Group) and len(item.items) > 1:
+                item.items = self._repeated_within(item.items)
+        return _in_parts(items, self.limit)
 
     def _number(self, items: Sequence[Item], path: tuple[Group, ...]) -> None:
         for item in items:
@@ -372,7 +379,7 @@ def _shape_of(item: Item) -> tuple[Any, ...]:
     if isinstance(item, Group):
         return (item.kind, item.title.rpartition(": ")[2] if item.kind == "module" else "",
                 *[_shape_of(inner) for inner in item.items])
-    return (item.name, len(item.edges))
+    return (item.name,)
 
 
 def _repeated(items: list[Item]) -> list[Item]:

@@ -1,5 +1,6 @@
 """Expressions: what an operator's lines compute, kept as a formula instead of a number.
 
+How they are written is `notation`'s business, which also gives them their `str`.
 An `Expression` takes part in arithmetic and comparisons as a tensor does, and every
 operation gives a larger expression. It is simplified as it grows, so that x · 1 is x
 and x · x is x². `evaluate` turns it back into numbers, over the array namespace.
@@ -13,6 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ..autograd.node import layer
+from .escaping import escaped
 
 #: how tightly an operation binds: a sum less than a product less than a power
 COMPARED, ADDED, MULTIPLIED, NEGATED, RAISED, ATOM = range(6)
@@ -115,12 +117,6 @@ class Expression:
         except Exception as error:
             raise Unknowable("the value of an expression") from error
 
-    def __str__(self) -> str:
-        from .notation import text
-
-        return text(self)
-
-    __repr__ = __str__
 
 
 class Number(Expression):
@@ -154,8 +150,6 @@ class Symbol(Expression):
     __slots__ = ("latex", "text", "value")
 
     def __init__(self, text: str, latex: str | None = None, value: Any = None) -> None:
-        from .notation import escaped
-
         self.text, self.value = text, value
         self.latex = (text if len(text) == 1 else rf"\mathrm{{{escaped(text)}}}") if latex is None else latex
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import re
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -57,7 +58,8 @@ class Leak:
     """Graphs that are held by the same things.
 
     Attributes:
-        heads: the newest node of each.
+        names: the newest node of each, by name.
+        references: the same nodes, weakly, lest the report hold them.
         holders: what holds them.
         nodes: how many nodes they have together.
         bytes: what they keep for backward.
@@ -65,20 +67,25 @@ class Leak:
         advice: what to change.
     """
 
-    heads: list[Node]
+    names: list[str]
+    references: list[weakref.ref[Node]]
     holders: list[Holder]
     nodes: int
     bytes: int
     place: str
     advice: str
 
+    @property
+    def heads(self) -> list[Node]:
+        """The newest node of each graph that is still alive."""
+        return [node for node in (reference() for reference in self.references) if node is not None]
+
     def __str__(self) -> str:
-        number = len(self.heads)
+        number = len(self.names)
         said = f"{number} graphs" if number != 1 else "a graph"
-        last = self.heads[-1].name().rpartition("::")[2]
         lines = [f"{said} of {self.nodes} node{'s' * (self.nodes != 1)}{' together' * (number != 1)}, "
                  + (f"{amount(self.bytes)} kept for backward" if self.bytes else "nothing kept for backward any more")
-                 + f", behind {last}" + (f" ({self.place})" if self.place else "")]
+                 + f", behind {self.names[-1]}" + (f" ({self.place})" if self.place else "")]
         lines += [f"    held by {holder}" for holder in self.holders] or ["    held by nothing that Python tells of"]
         return "\n".join([*lines, f"    → {self.advice}"] if self.advice else lines)
 
@@ -93,7 +100,7 @@ class Leaks(list[Leak]):
     cycles: dict[str, int]
 
     def __str__(self) -> str:
-        graphs = sum(len(leak.heads) for leak in self)
+        graphs = sum(len(leak.names) for leak in self)
         lines = [f"{graphs} graph{'s' * (graphs != 1)} alive" if self else "no graph is alive", *map(str, self)]
         if self.cycles:
             number = sum(self.cycles.values())
@@ -157,7 +164,8 @@ def leaks(keep: Any = ()) -> Leaks:
         origin = origin_of(members[-1])
         place = "" if origin is None or origin.place is None else f"{_base(origin.place.file)}:{origin.place.line}"
         number = sum(not node.is_leaf for node in reached)
-        found.append(Leak(members, holders, number, sum(memory.values()), place,
+        names = [node.name().rpartition("::")[2] for node in members]
+        found.append(Leak(names, [weakref.ref(node) for node in members], holders, number, sum(memory.values()), place,
                           _advice(holders, number // len(members))))
     found.sort(key=lambda leak: (-leak.bytes, -leak.nodes))
     return found
@@ -211,15 +219,14 @@ class _Search:
                         if isinstance(module, ModuleType)}
         self.namespaces: set[int] = set()  # of frames: their variables are named as locals
         for frame in _running(alive):
+            code = frame.f_code
             if frame.f_locals is frame.f_globals:  # a script's, though it be in no module
                 self.modules.setdefault(id(frame.f_globals), str(frame.f_globals.get("__name__")))
-            else:
-                self.namespaces.add(id(frame.f_locals))
-            code = frame.f_code
-            if code.co_filename != __file__ and frame.f_locals is not frame.f_globals:
-                where = f"a local of {code.co_qualname}(), {_base(code.co_filename)}:{frame.f_lineno}"
-                for name, value in frame.f_locals.items():
-                    self.locals.setdefault(id(value), []).append((name, where))
+                continue
+            self.namespaces.add(id(frame.f_locals))
+            where = f"a local of {code.co_qualname}(), {_base(code.co_filename)}:{frame.f_lineno}"
+            for name, value in frame.f_locals.items():
+                self.locals.setdefault(id(value), []).append((name, where))
         level = {id(target): target for target in targets}
         for _ in range(_DEEPEST):
             if not level:
@@ -306,7 +313,7 @@ class _Search:
             head, _, rest = path.removeprefix("['").partition("']")
             return [Holder(_REGISTERED.sub(r".\2", head + rest), f"a global of {module}", kind)]
         if isinstance(thing, type):
-            return [Holder(f"{thing.__qualname__}{path}", "an attribute of the class", "attribute")]
+            return [Holder(f"{thing.__qualname__}{_attribute(path)}", "an attribute of the class", "attribute")]
         if isinstance(thing, FunctionType):
             return [Holder(path.lstrip("."), f"a variable that the function {thing.__qualname__}() uses", kind)]
         if isinstance(thing, OpNode):
@@ -339,7 +346,8 @@ def _running(alive: list[Any]) -> Iterator[FrameType]:
     for frame in sys._current_frames().values():
         inner: FrameType | None = frame
         while inner is not None:
-            yield inner
+            if inner.f_code.co_filename != __file__:  # whose variables would come to hold it themselves
+                yield inner
             inner = inner.f_back
     for thing in alive:
         if isinstance(thing, GeneratorType) and thing.gi_frame is not None and not thing.gi_running:

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from ..ops.declare import REGISTRY
+from .escaping import escaped
 from .expressions import (
     ADDED,
     ATOM,
@@ -45,8 +46,6 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _CONSTANTS = ((math.pi, "π", r"\pi"), (math.sqrt(math.pi), "√π", r"\sqrt{\pi}"), (math.sqrt(2), "√2", r"\sqrt{2}"),
               (math.sqrt(2 * math.pi), "√(2π)", r"\sqrt{2\pi}"), (math.sqrt(2 / math.pi), "√(2/π)", r"\sqrt{2/\pi}"),
               (math.log(2), "ln 2", r"\ln 2"), (math.log(10), "ln 10", r"\ln 10"))
-_ESCAPES = {"\\": r"\backslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$",
-            "^": r"\wedge{}", "~": r"\sim{}"}
 _PREFIXES = ("special_", "linalg_", "fft_")
 
 
@@ -102,16 +101,6 @@ def written(x: Any, most: int = 6) -> tuple[str, str]:
 def _list(separator: str, items: list[str], tex: bool) -> str:
     inner = separator.join(items)
     return rf"\left[{inner}\right]" if tex else f"[{inner}]"
-
-
-def escaped(text: str) -> str:
-    """Text as LaTeX's mathematics takes it.
-
-    >>> from flambeau.viz.notation import escaped
-    >>> print(escaped("log_softmax"))
-    log\\_softmax
-    """
-    return "".join(_ESCAPES.get(character, character) for character in text)
 
 
 def text(x: Any) -> str:
@@ -354,5 +343,8 @@ def _plain(value: Any, tex: bool) -> str:
         shown = type(value).__name__
     return rf"\mathrm{{{escaped(shown)}}}" if tex else shown
 
+
+# an expression prints as it is written here
+Expression.__str__ = Expression.__repr__ = text  # type: ignore[method-assign]
 
 __all__ = ["BAR", "DOT", "SUBSCRIPTS", "escaped", "latex", "name_of", "number", "number_latex", "text", "written"]

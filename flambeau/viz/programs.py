@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from .expressions import Expression, Number, Symbol
 from .formulas import params_of
 from .notation import BAR, DOT, SUBSCRIPTS, written
 from .picture import Arrow, Box, Picture
-
-if TYPE_CHECKING:
-    from .traces import Trace
 
 _MARKS = {"": "", DOT: r"\dot", BAR: r"\bar"}
 
@@ -70,8 +67,8 @@ class Variable:
 
 
 @dataclass
-class Program:
-    """A program as it ran: `evaluation_trace()` and its kin print it, `forward_picture()` and its kin draw it.
+class Run:
+    """A program as it ran, with all its numbers.
 
     Attributes:
         values: every variable's value, by index; None where a graph does not tell.
@@ -124,29 +121,6 @@ class Program:
             pushed = _pushed(application, self.values, found)
             found.update((index, pushed[number]) for number, index in application.outputs.items())
         return found
-
-    def evaluation_trace(self) -> Trace:
-        """What each step computed."""
-        from .traces import evaluation
-
-        return evaluation(self)
-
-    def tangent_trace(self, wrt: int = 0, direction: Any = None) -> Trace:
-        """What each step's derivative by one input is, pushed forward from that input.
-
-        Args:
-            wrt: which input: 0 for the first, 1 for the second.
-            direction: the input's tangent; ones if None.
-        """
-        from .traces import tangent
-
-        return tangent(self, wrt, direction)
-
-    def adjoint_trace(self) -> Trace:
-        """What the output's derivative by each step is, pulled back from the output, as the engine found it."""
-        from .traces import adjoint
-
-        return adjoint(self)
 
     def forward_picture(self) -> Picture:
         """The steps as circles, from the inputs on the left to the output on the right."""
@@ -201,23 +175,8 @@ class _Recorder(Interceptor):
                 self.applied.setdefault(key[0], (op, self.pending, dict(params), results))
 
 
-def record(function: Callable[..., Any], *point: Any) -> Program:
-    """Run a program and keep every step that its graph has.
-
-    Args:
-        function: takes tensors and returns one.
-        point: where to run it: numbers, lists or tensors.
-
-    Raises:
-        ValueError: the output does not depend on the inputs.
-        TypeError: the output is no tensor.
-
-    >>> import flambeau as torch
-    >>> from flambeau.viz import record
-    >>> program = record(lambda x, y: torch.log(x) + x * y - torch.sin(y), 2., 5.)
-    >>> program.adjoint_trace().values[-1], round(program.adjoint_trace().values[0], 3)
-    (5.5, 1.716)
-    """
+def recorded(function: Callable[..., Any], *point: Any) -> Run:
+    """Run a program at a point and keep every step; see `traces.record`."""
     leaves = [_leaf(value) for value in point]
     with _Recorder() as recorder:
         output = function(*leaves)
@@ -229,7 +188,7 @@ def record(function: Callable[..., Any], *point: Any) -> Program:
     return _program(leaves, output, recorder)
 
 
-def recovered(output: Tensor) -> Program:
+def recovered(output: Tensor) -> Run:
     """The program that a tensor's graph still tells of: its leaves are the inputs.
 
     What the graph does not keep, such as the number that was added, is written c and has no value.
@@ -243,7 +202,7 @@ def recovered(output: Tensor) -> Program:
     recorder.notice(output)
     order = _in_order(output.grad_fn)
     leaves = [node.variable for node in order if hasattr(node, "variable")]
-    first = {id(leaf): place for place, leaf in enumerate(_met(output.grad_fn))}
+    first = {id(leaf): place for place, leaf in enumerate(met(output.grad_fn))}
     leaves.sort(key=lambda leaf: first[id(leaf)])
     for node in order:
         if getattr(node, "op", None) is not None:
@@ -254,7 +213,7 @@ def recovered(output: Tensor) -> Program:
     return _program(leaves, output, recorder)
 
 
-def _program(leaves: list[Any], output: Tensor, recorder: _Recorder) -> Program:
+def _program(leaves: list[Any], output: Tensor, recorder: _Recorder) -> Run:
     first = 1 - len(leaves)
     place = {id(leaf): first + offset for offset, leaf in enumerate(leaves)}
     values: dict[int, Any] = {place[id(leaf)]: _array_of(leaf) for leaf in leaves}
@@ -287,7 +246,7 @@ def _program(leaves: list[Any], output: Tensor, recorder: _Recorder) -> Program:
         handle.remove()
     adjoints.update((place[id(leaf)], _array_of(g)) for leaf, g in zip(leaves, found, strict=True) if g is not None)
     last = indices[id(output.grad_fn), output._output_nr]
-    return Program(values, sorted(place.values()), applications, last, adjoints)
+    return Run(values, sorted(place.values()), applications, last, adjoints)
 
 
 def _application(node: Any, recorder: _Recorder, indices: dict[tuple[int, int], int],
@@ -445,7 +404,7 @@ def _in_order(root: Any) -> list[Any]:
     return sorted(finished, key=lambda node: (depth[id(node)], node._sequence_nr()))
 
 
-def _met(root: Any) -> list[Any]:
+def met(root: Any) -> list[Any]:
     """The leaves in the order in which the formula names them."""
     found, pending, seen = [], [root], set()
     while pending:

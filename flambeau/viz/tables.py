@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .notation import escaped
+from .escaping import escaped
 
 _STYLES = ("bold cyan", "", "", "dim", "bold green")  # of the first column, those between, the last but one, the last
 _CSS = ("border-collapse:collapse;font-variant-numeric:tabular-nums",

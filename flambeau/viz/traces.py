@@ -22,7 +22,7 @@ from .expressions import Expression, Filled, Number, Symbol, add, multiply, subs
 from .formulas import Formulas, forward, operator_name, pullback, pushforward
 from .notation import BAR, DOT, SUBSCRIPTS, latex, text, written
 from .picture import Picture
-from .programs import Application, Program, Variable, record, recovered
+from .programs import Application, Run, Variable, met, recorded, recovered
 from .tables import Cell, Table
 
 _HEADS = ("", "is", "with numbers", "value")
@@ -45,6 +45,47 @@ class Trace(Table):
 
     def _repr_html_(self) -> str:
         return f'<div style="overflow-x:auto">{self.to_html()}{_svg(self.picture)}</div>'
+
+
+class Program(Run):
+    """A program as it ran: its traces print it, `forward_picture()` and `reverse_picture()` draw it."""
+
+    def evaluation_trace(self) -> Trace:
+        """What each step computed."""
+        return evaluation(self)
+
+    def tangent_trace(self, wrt: int = 0, direction: Any = None) -> Trace:
+        """What each step's derivative by one input is, pushed forward from that input.
+
+        Args:
+            wrt: which input: 0 for the first, 1 for the second.
+            direction: the input's tangent; ones if None.
+        """
+        return tangent(self, wrt, direction)
+
+    def adjoint_trace(self) -> Trace:
+        """What the output's derivative by each step is, pulled back from the output, as the engine found it."""
+        return adjoint(self)
+
+
+def record(function: Callable[..., Any], *point: Any) -> Program:
+    """Run a program and keep every step that its graph has.
+
+    Args:
+        function: takes tensors and returns one.
+        point: where to run it: numbers, lists or tensors.
+
+    Raises:
+        ValueError: the output does not depend on the inputs.
+        TypeError: the output is no tensor.
+
+    >>> import flambeau as torch
+    >>> from flambeau.viz import record
+    >>> program = record(lambda x, y: torch.log(x) + x * y - torch.sin(y), 2., 5.)
+    >>> program.adjoint_trace().values[-1], round(program.adjoint_trace().values[0], 3)
+    (5.5, 1.716)
+    """
+    return Program(**vars(recorded(function, *point)))
 
 
 def evaluation_trace(function: Callable[..., Any] | Tensor, *point: Any) -> Trace:
@@ -94,9 +135,7 @@ def tangent_trace(function: Callable[..., Any] | Tensor, *point: Any, wrt: int =
     {0: 1.0, 1: 6.0}
     """
     if isinstance(function, Tensor) and point:
-        from .programs import _in_order, _met
-
-        leaves = _met(function.grad_fn) if _in_order(function.grad_fn) else []
+        leaves = [] if function.grad_fn is None else met(function.grad_fn)
         wrt = next((place for place, leaf in enumerate(leaves) if leaf is point[0]), len(leaves))
     return tangent(_program(function, point), wrt, direction)
 
@@ -117,15 +156,15 @@ def adjoint_trace(function: Callable[..., Any] | Tensor, *point: Any) -> Trace:
     return adjoint(_program(function, point))
 
 
-def _program(function: Any, point: tuple[Any, ...]) -> Program:
-    if isinstance(function, Program):
+def _program(function: Any, point: tuple[Any, ...]) -> Run:
+    if isinstance(function, Run):
         return function
-    return recovered(function) if isinstance(function, Tensor) else record(function, *point)
+    return recovered(function) if isinstance(function, Tensor) else recorded(function, *point)
 
 
 # ----- the three tables -----
 
-def evaluation(program: Program) -> Trace:
+def evaluation(program: Run) -> Trace:
     """The evaluation trace of a program that ran."""
     names = _Names(program)
     rows: list[tuple[str, ...]]
@@ -142,7 +181,7 @@ def evaluation(program: Program) -> Trace:
                  program.forward_picture())
 
 
-def tangent(program: Program, wrt: int, direction: Any = None) -> Trace:
+def tangent(program: Run, wrt: int, direction: Any = None) -> Trace:
     """The tangent trace of a program that ran, by input number `wrt`."""
     if not 0 <= wrt < len(program.inputs):
         raise IndexError(f"wrt is {wrt}, but the program has {len(program.inputs)} inputs (0 is the first)")
@@ -166,7 +205,7 @@ def tangent(program: Program, wrt: int, direction: Any = None) -> Trace:
                  program.forward_picture())
 
 
-def adjoint(program: Program) -> Trace:
+def adjoint(program: Run) -> Trace:
     """The adjoint trace of a program that ran."""
     adjoints = program.adjoints
     names = _Names(program, BAR, adjoints)
@@ -201,7 +240,7 @@ def adjoint(program: Program) -> Trace:
 class _Names:
     """The variables of one trace: as symbols with a mark, and as the numbers that they stand for."""
 
-    def __init__(self, program: Program, mark: str = "", values: dict[int, Any] | None = None) -> None:
+    def __init__(self, program: Run, mark: str = "", values: dict[int, Any] | None = None) -> None:
         self.program, self.mark = program, mark
         self.marked = program.values if values is None else values
         self.numbers: dict[str, Symbol] = {}
@@ -228,7 +267,7 @@ class _Names:
         return self.cell(index), _cell(formula), _BLANK if hidden else filled, value
 
 
-def _applied(program: Program, application: Application) -> Expression:
+def _applied(program: Run, application: Application) -> Expression:
     operands = [program.operand(x) for x in application.operands]
     if application.op is not None:
         return forward(application.op, operands, application.params)
@@ -237,7 +276,7 @@ def _applied(program: Program, application: Application) -> Expression:
     return Call(operator_name(application.node), tuple(x for x in operands if x is not None))
 
 
-def _outs(program: Program, application: Application) -> list[Any]:
+def _outs(program: Run, application: Application) -> list[Any]:
     return [program.symbol(application.outputs[number]) if number in application.outputs else
             None if value is None else Symbol("?", "?", value) for number, value in enumerate(application.outs)]
 
@@ -272,12 +311,12 @@ def _pulled_formula(names: _Names, application: Application, place: int, index: 
     return found
 
 
-def _is_larger(application: Application, program: Program, operand: Any) -> bool:
+def _is_larger(application: Application, program: Run, operand: Any) -> bool:
     out = program.values[next(iter(application.outputs.values()))]
     return out is not None and out.shape != operand.shape
 
 
-def _pulled(program: Program, application: Application, cotangents: list[Any], place: int) -> Expression | None:
+def _pulled(program: Run, application: Application, cotangents: list[Any], place: int) -> Expression | None:
     if application.op is None:
         return None
     operands = [program.operand(x) for x in application.operands]
@@ -336,4 +375,5 @@ def _svg(picture: Picture | None) -> str:
     return drawn[drawn.index("<svg"):]
 
 
-__all__ = ["Trace", "adjoint", "adjoint_trace", "evaluation", "evaluation_trace", "tangent", "tangent_trace"]
+__all__ = ["Program", "Trace", "adjoint", "adjoint_trace", "evaluation", "evaluation_trace", "record", "tangent",
+           "tangent_trace"]

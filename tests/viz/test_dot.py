@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import re
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -203,3 +207,56 @@ def test_without_the_graphviz_package_the_error_says_what_to_install(monkeypatch
     monkeypatch.setattr(builtins, "__import__", no_graphviz)
     with pytest.raises(ModuleNotFoundError, match=re.escape("pip install flambeau[viz]")):
         make_dot(flambeau.ones(2, requires_grad=True) * 2)
+
+
+# What a product of matrices shows of them beside the tensors themselves: sizes and strides, also of what it did not keep.
+_SIZES = re.compile(r"^(mat1|mat2|self)_sym_(sizes|strides) *:.*\n?", re.M)
+
+
+def without_sizes(source):
+    """A drawing's text without those lines, and without the padding that depends on the longest of them."""
+    text = _SIZES.sub("", source.replace("\\n", "\n"))
+    text = re.sub(r"-{10,}", "-", text)
+    return re.sub(r'\n?"\]', '"]', re.sub(r" *: +", ": ", text))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program is not trained_network],
+                         ids=lambda program: program.__name__)
+def test_what_flambeaus_nodes_show_is_what_pytorchs_show(torchviz, program, saved):
+    import torch
+    expected, names = built(torch, program)
+    output, params = built(flambeau, program)
+    drawn = make_dot(output, params, show_attrs=True, show_saved=saved).source
+    wanted = torchviz.make_dot(expected, names, show_attrs=True, show_saved=saved).source
+    assert without_sizes(canonical(drawn)) == without_sizes(canonical(wanted))
+
+
+ALIASED = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import flambeau.alias
+flambeau.alias.install()
+import torch, torchviz
+assert torch.__name__ == "flambeau"
+sys.path.insert(0, {folder!r})
+import test_dot
+from flambeau.viz import make_dot
+for program in test_dot.PROGRAMS:
+    for attributes in (False, True):
+        for saved in (False, True):
+            output, params = test_dot.built(torch, program)
+            looks = dict(params=params, show_attrs=attributes, show_saved=saved)
+            mine, theirs = make_dot(output, **looks), torchviz.make_dot(output, **looks)
+            assert test_dot.canonical(mine.source) == test_dot.canonical(theirs.source), program.__name__
+print("the same")
+"""
+
+
+def test_torchviz_itself_draws_flambeaus_graphs_through_the_alias():
+    if importlib.util.find_spec("torchviz") is None:
+        pytest.skip("torchviz is not installed")
+    done = subprocess.run([sys.executable, "-c", ALIASED.format(folder=str(Path(__file__).parent))],
+                          capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "the same", done.stderr

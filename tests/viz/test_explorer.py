@@ -20,6 +20,7 @@ from flambeau.viz.explorer.probe import probed
 from flambeau.viz.recording import watching
 
 READY = "html[data-ready=true]"
+SLIDE = "(slider, to) => { slider.value = to; slider.dispatchEvent(new Event('input')); }"
 
 
 class Reader(nn.Module):
@@ -154,8 +155,10 @@ def test_it_opens_with_everything_in_sight(opened, training_page):
         const [l, u] = camera.toScreen(0, 0), [r, b] = camera.toScreen(scene.width, scene.height);
         return l >= 0 && u >= 0 && r <= camera.width && b <= camera.height; })()""")
     assert inside
-    drawn = page.evaluate("""(() => { const c = document.getElementById("graph");
-        return new Set(new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer)).size; })()""")
+    drawn = page.evaluate("""(() => {
+        const c = document.getElementById("graph"), { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+        return new Set(new Uint32Array(data.buffer)).size;
+    })()""")
     assert drawn > 10  # colours: it is no empty canvas
 
 
@@ -164,12 +167,21 @@ def test_boxes_do_not_overlap(opened, training_page):
     for keys in ("Shift+E", "1", "3", "Shift+E"):
         page.keyboard.press(keys)
         page.wait_for_timeout(150)
-        overlaps = page.evaluate("""(() => { const found = [], { items } = flambeau.scene;
-            for (const a of items) for (const b of items) {
-                if (a.at >= b.at || a.up !== b.up) continue;
-                if (Math.abs(a.x - b.x) < (a.w + b.w) / 2 - 0.01 && Math.abs(a.y - b.y) < (a.h + b.h) / 2 - 0.01) found.push([a.title, b.title]);
-                } for (const a of items) if (a.up.id && (Math.abs(a.x - a.up.x) > (a.up.w - a.w) / 2 || Math.abs(a.y - a.up.y) > (a.up.h - a.h) / 2)) found.push([a.title]);
-            return found; })()""")
+        overlaps = page.evaluate("""(() => {
+            const { items } = flambeau.scene, found = [];
+            const off = (a, b) => [Math.abs(a.x - b.x), Math.abs(a.y - b.y)];
+            for (const a of items) {
+                for (const b of items) {
+                    const [x, y] = off(a, b);
+                    if (a.at < b.at && a.up === b.up && x < (a.w + b.w) / 2 - 0.01 && y < (a.h + b.h) / 2 - 0.01) {
+                        found.push([a.title, b.title]);
+                    }
+                }
+                const [x, y] = off(a, a.up);
+                if (a.up.id && (x > (a.up.w - a.w) / 2 || y > (a.up.h - a.h) / 2)) found.push([a.title]);
+            }
+            return found;
+        })()""")
         assert overlaps == []
 
 
@@ -180,8 +192,8 @@ def test_a_click_shows_all_of_a_node(opened, training_page):
     page.mouse.click(*shown(page, "relu"))
     panel = page.locator("#panel")
     text = panel.inner_text()
-    for expected in ("relu", "ReluBackward0", "Formula", "return self.head(h)", "Reader.head.1", "(5, 6)", "float32", "result", "120 B",
-                     "Value", "Adjoint", "Saved for backward", "Inputs", "Used by", "addmm"):
+    for expected in ("relu", "ReluBackward0", "Formula", "return self.head(h)", "Reader.head.1", "(5, 6)", "float32",
+                     "result", "120 B", "Value", "Adjoint", "Saved for backward", "Inputs", "Used by", "addmm"):
         assert expected in text, expected
     assert re.search(r"test_explorer\.py, line \d+", text)
     assert panel.locator("svg.histogram").count() == 2
@@ -217,7 +229,7 @@ def test_the_passes_play_forward_and_back(opened, training_page):
     dim = page.evaluate("flambeau.step.nodes.filter((n) => !flambeau.player.stateOf(n, 1).done).length")
     assert dim > 5
     turning = page.evaluate("flambeau.step.turning")
-    page.locator("#moment").evaluate("(slider, k) => { slider.value = k; slider.dispatchEvent(new Event('input')); }", turning + 1)
+    page.locator("#moment").evaluate(SLIDE, turning + 1)
     assert "backward" in page.locator("#event-name").inner_text()
     assert "adjoint 1" in page.locator("#event-words").inner_text()
     held = page.evaluate("flambeau.step.memory[flambeau.moment]")
@@ -232,7 +244,9 @@ def test_the_passes_play_forward_and_back(opened, training_page):
     at = page.evaluate("flambeau.step.events.findIndex((e) => e.code === 2) + 1")
     page.evaluate("k => flambeau.player.go(k)", at)
     assert ".grad is now" in page.locator("#event-words").inner_text()
-    assert ".grad, accumulated" in page.locator("#panel").inner_text() or page.evaluate("flambeau.selected.type") == "closed"
+    page.evaluate("flambeau.selectNode(flambeau.step.events[flambeau.moment - 1].node)")
+    settle(page, "flambeau.selected.type === 'node'")
+    assert ".grad, accumulated" in page.locator("#panel").inner_text()
     page.click("#rest")
     assert page.evaluate("flambeau.moment") is None
 
@@ -251,8 +265,9 @@ def test_it_plays_by_itself_and_stops(opened, training_page):
 
 def test_search_finds_by_name_operator_module_line_shape_and_dtype(opened, training_page):
     page = opened(training_page)
-    for query, operators in (("op:tanh", {"tanh"}), ("TanhBackward", {"tanh"}), ("module:Reader.head.1", {"relu"}), ("shape:5x16", {"cat"}),
-                             ("(5, 16)", {"cat"}), ("cell.weight", {"leaf"}), ("head dtype:float32 op:addmm", {"addmm"})):
+    for query, operators in (("op:tanh", {"tanh"}), ("TanhBackward", {"tanh"}), ("module:Reader.head.1", {"relu"}),
+                             ("shape:5x16", {"cat"}), ("(5, 16)", {"cat"}), ("cell.weight", {"leaf"}),
+                             ("head dtype:float32 op:addmm", {"addmm"})):
         page.fill("#search", query)
         settle(page, "flambeau.matches !== null")
         found = set(page.evaluate("[...flambeau.strong].map((n) => n.kind.operator)"))
@@ -262,7 +277,7 @@ def test_search_finds_by_name_operator_module_line_shape_and_dtype(opened, train
     assert page.evaluate("[...flambeau.matches].every((n) => n.kind.code.includes('cat([e, h]'))")
     page.fill("#search", "op:relu")
     page.keyboard.press("Enter")
-    settle(page, "flambeau.selected && flambeau.selected.node && flambeau.selected.node.kind.operator === 'relu'")  # its groups opened
+    settle(page, "flambeau.selected?.node?.kind.operator === 'relu'")  # its groups opened
     page.keyboard.press("Escape")
     assert page.evaluate("flambeau.matches") is None
     page.fill("#search", "no such thing")
@@ -286,7 +301,7 @@ def test_steps_of_training_show_what_changed(opened, training_page):
     assert re.fullmatch(r"−\d+ nodes", page.locator("#step-change").inner_text().strip())
     page.uncheck("#ghosts")
     settle(page, "flambeau.scene.items.every((b) => !b.ghost)")
-    page.locator("#steps").evaluate("(slider) => { slider.value = 0; slider.dispatchEvent(new Event('input')); }")
+    page.locator("#steps").evaluate(SLIDE, 0)
     settle(page, "flambeau.step.at === 0")
 
 
@@ -357,9 +372,11 @@ def test_every_control_is_reached_by_tab_and_has_a_name(opened, training_page):
     for _ in range(60):
         page.keyboard.press("Tab")
         met.add(page.evaluate("document.activeElement.id || document.activeElement.innerText"))
-    assert {"search", "sort", "list", "graph", "play", "moment", "steps", "ghosts", "speed", "theme", "help-button", "fit"} <= met
-    nameless = page.evaluate("""[...document.querySelectorAll("button, input, select, [role]")].filter((e) => e.checkVisibility() &&
-        !(e.getAttribute("aria-label") || e.innerText.trim() || e.closest("label") || e.title || e.id === "announce" || e.id === "count")).map((e) => e.outerHTML)""")
+    assert {"search", "sort", "list", "graph", "play", "moment", "steps", "ghosts", "speed", "theme", "help-button",
+            "fit"} <= met
+    nameless = page.evaluate("""[...document.querySelectorAll("button, input, select, [role]")].filter((e) =>
+        e.checkVisibility() && !["announce", "count"].includes(e.id) &&
+        !(e.getAttribute("aria-label") || e.innerText.trim() || e.closest("label") || e.title)).map((e) => e.outerHTML)""")
     assert nameless == []
 
 
@@ -380,7 +397,8 @@ def test_wheel_drag_and_pinch(opened, training_page):
     scale = page.evaluate("flambeau.camera.scale")
     page.evaluate("""(() => { const c = document.getElementById("graph"), box = c.getBoundingClientRect();
         c.setPointerCapture = () => {};
-        const fire = (type, id, x, y) => c.dispatchEvent(new PointerEvent(type, { pointerId: id, pointerType: "touch", clientX: box.left + x, clientY: box.top + y, bubbles: true }));
+        const fire = (type, pointerId, x, y) => c.dispatchEvent(new PointerEvent(type, {
+            pointerId, pointerType: "touch", clientX: box.left + x, clientY: box.top + y, bubbles: true }));
         fire("pointerdown", 11, 300, 300); fire("pointerdown", 12, 400, 300); fire("pointermove", 12, 410, 300);
         fire("pointermove", 12, 600, 300); fire("pointerup", 11, 300, 300); fire("pointerup", 12, 600, 300); })()""")
     assert page.evaluate("flambeau.camera.scale") > 1.5 * scale
@@ -391,7 +409,8 @@ def test_light_and_dark(opened, training_page):
     light, dark = opened(training_page), opened(training_page, color_scheme="dark")
     assert light.evaluate(ground) == "#f5f6f8"
     assert dark.evaluate(ground) == "#12151a"
-    corner = """(() => { const copy = document.createElement("canvas"), pen = copy.getContext("2d", { willReadFrequently: true });
+    corner = """(() => {
+        const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
         pen.drawImage(document.getElementById("graph"), 0, 0);
         return [...pen.getImageData(2, 2, 1, 1).data].slice(0, 3).join(); })()"""
     assert dark.evaluate(corner) == "18,21,26"
@@ -403,7 +422,8 @@ FRAMES = """async (zooms) => {
     const gaps = [];
     let last = performance.now();
     for (let i = 0; i < 90; i++) {
-        if (zooms) flambeau.zoom(i % 40 < 20 ? 1.08 : 1 / 1.08); else flambeau.pan(i % 30 < 15 ? 9 : -9, i % 20 < 10 ? 5 : -5);
+        if (zooms) flambeau.zoom(i % 40 < 20 ? 1.08 : 1 / 1.08);
+        else flambeau.pan(i % 30 < 15 ? 9 : -9, i % 20 < 10 ? 5 : -5);
         await new Promise((resolve) => requestAnimationFrame(resolve));
         const now = performance.now();
         gaps.push(now - last);
@@ -550,7 +570,8 @@ def test_what_has_no_graph_is_refused(tmp_path):
 def run_graph(tmp_path, code, *arguments):
     script = tmp_path / "program.py"
     script.write_text(textwrap.dedent(code))
-    return subprocess.run([sys.executable, "-m", "flambeau", "graph", *arguments], capture_output=True, text=True, cwd=tmp_path)
+    return subprocess.run([sys.executable, "-m", "flambeau", "graph", *arguments], capture_output=True, text=True,
+                          cwd=tmp_path)
 
 
 def document_in(path):

@@ -18,7 +18,7 @@ from tests.ops.spec import Make, load, public
 UNDERIVABLE = {"floor_divide", "_number_remainder", "_hardsigmoid_backward", "heaviside"}
 #: what the records' samples do not come to in float64
 MORE = [
-    lambda x, y: torch.add(x, y, alpha=3), lambda x, y: torch.sub(x, y, alpha=3), 
+    lambda x, y: torch.add(x, y, alpha=3), lambda x, y: torch.sub(x, y, alpha=3),
     lambda x, y: torch.div(x, y, rounding_mode="trunc"), lambda x, y: torch.div(x, y, rounding_mode="floor"),
     lambda x, y: x // y, lambda x, y: 3 % x, lambda x, y: torch.heaviside(x, y), lambda x, y: torch.nextafter(x, y),
     lambda x, y: torch.xlogy(2, x.abs()), lambda x, y: torch.special.xlog1py(2, x.abs()),
@@ -83,7 +83,8 @@ def test_an_elementwise_operator_has_a_formula_and_derivatives(key):
     inputs = [Symbol("xyz"[place]) for place in range(len(op.inputs))]
     params = {name: 2 for name in op.params if name not in op.defaults}
     formula = forward(op, inputs, params)
-    assert text(formula) and latex(formula)
+    assert text(formula)
+    assert latex(formula)
     derivatives = [partial(op, place, inputs, Symbol("v"), params) for place in range(len(op.inputs))
                    if op.inputs[place] not in op.edgeless and op.rules.get(op.inputs[place])]
     if key not in UNDERIVABLE:
@@ -151,7 +152,8 @@ def test_operators_of_whole_tensors_have_formulas_too(applied):
                 if rule is None:
                     told.setdefault(key, False)
                     continue
-                assert text(rule) and latex(rule)
+                assert text(rule)
+                assert latex(rule)
                 try:
                     value = np.asarray(evaluate(rule))
                 except Exception as error:
@@ -201,9 +203,11 @@ def test_a_tangent_is_the_declared_jvp():
 
 def test_expressions_are_simplified_and_bracketed():
     x, y = Symbol("x"), Symbol("y")
-    assert [str(e) for e in (x * 0 + y, 1 * x, x - -y, x + -y, -(-x), x * x * x, x + x, (x + y) * x, x - (y - x),
-                             x / y / y, x / (y * x), -x * y, 2 * (3 * x), (x + 1) ** 2, 2 ** (x + 1), x ** 1, x ** 0)] == [
-        "y", "x", "x + y", "x - y", "x", "x³", "2 × x", "(x + y) × x", "x - (y - x)",
+    minus_y = -y
+    made = (x * 0 + y, 1 * x, x - minus_y, x + minus_y, -minus_y, x * x * x, x + x, (x + y) * x, x - (y - x), x / y / y,
+            x / (y * x), -x * y, 2 * (3 * x), (x + 1) ** 2, 2 ** (x + 1), x ** 1, x ** 0)
+    assert [str(expression) for expression in made] == [
+        "y", "x", "x + y", "x - y", "y", "x³", "2 × x", "(x + y) × x", "x - (y - x)",
         "x / y²", "x / (y × x)", "-x × y", "6 × x", "(x + 1)²", "2^(x + 1)", "x", "1"]
     assert str(substituted(x * x - y, {"x": Symbol("-2"), "y": Symbol("-3")})) == "(-2)² - (-3)"
 

@@ -1,7 +1,7 @@
 """The pictures of the four documents: nodes, edges, labels and colours, as Graphviz draws them and as flambeau does.
 
 What each should be is in `golden/`: a line `key | label | colour` for each node, `tail->head` for each edge, with what
-is special about it. A picture that is meant to change is written anew with `python -m tests.viz.test_seed_pictures`.
+is special about it. A picture that is meant to change is written anew with `python tests/viz/test_seed_pictures.py`.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ import pytest
 import flambeau as torch
 from flambeau.ops.declare import ELEMENTWISE, REGISTRY
 from flambeau.viz import adjoint_trace, evaluation_trace, tangent_trace
+from flambeau.viz.escaping import escaped
 from flambeau.viz.expressions import Symbol
 from flambeau.viz.formulas import forward, partial
-from flambeau.viz.notation import escaped, latex
+from flambeau.viz.notation import latex
 from flambeau.viz.tables import Cell, Table
 
 

@@ -149,7 +149,8 @@ def written_over(x):
 W = torch.tensor([[1., 2.], [3., 4.], [-1., 0.5]], dtype=torch.float64, requires_grad=True)
 PROGRAMS = {
     "layer": (lambda x, b: torch.tanh(W @ x + b).softmax(0), ([0.5, -0.25], [1., 1., 0.])),
-    "activations": (lambda x: (torch.relu(x) ** 3 + torch.nn.functional.gelu(x) * torch.abs(x)).mean(), ([1., -2., 3.],)),
+    "activations": (lambda x: (torch.relu(x) ** 3 + torch.nn.functional.gelu(x) * torch.abs(x)).mean(),
+                    ([1., -2., 3.],)),
     "broadcast": (lambda x, y: (x * y + y / x).sum(), ([[1., 2.], [3., 4.]], [0.5])),
     "several outputs": (lambda x: x.unbind()[0] * 2 + x.max(dim=0)[0], ([1., 4., 2.],)),
     "split": (lambda x: x.split(2)[1].prod(), ([1., 4., 2., 3.],)),

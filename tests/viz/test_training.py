@@ -122,7 +122,8 @@ def test_an_animation_grows_and_is_saved(tmp_path):
         gif.seek(7)
         assert (np.asarray(gif.convert("RGB")) != first).any()
         assert gif.info["loop"] == 0
-    page = save_animation(animate_descent(convex, descend(convex, 0., steps=6), frames=3), tmp_path / "descent.html", dpi=40)
+    again = animate_descent(convex, descend(convex, 0., steps=6), frames=3)
+    page = save_animation(again, tmp_path / "descent.html")
     assert page.read_text(encoding="utf-8").count("data:image/png;base64") == 3
     with pytest.raises(ValueError, match=r"should be \.gif or \.html"):
         save_animation(animation, tmp_path / "descent.mp4")

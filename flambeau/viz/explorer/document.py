@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -227,13 +228,20 @@ def _kind(node: Mapping[str, Any], homes: Mapping[str, str]) -> dict[str, Any]:
     if module:
         kind["module"] = module
     if node["source"]:
-        kind["file"], kind["line"], kind["code"] = node["source"]
+        file, kind["line"], kind["code"] = node["source"]
+        kind["file"] = _from_here(file)
     if node["freed"]:
         kind["freed"] = True
     for kept in kind["saved"]:
         if kept.get("shared", "").startswith("node "):  # numbers of nodes say nothing to the reader
             kept["shared"] = "another node"
     return kind
+
+
+def _from_here(file: str) -> str:
+    """A file's path as seen from the current folder, where it is in it: a page may be passed on."""
+    folder = os.path.join(os.getcwd(), "")
+    return file.removeprefix(folder)
 
 
 def _homes(modules: Iterable[str]) -> dict[str, str]:

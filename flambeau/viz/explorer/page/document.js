@@ -128,7 +128,7 @@ function statsText(stats) {
   if (!stats) return "";
   if (stats.count === 1) return numberText(stats.mean);
   if (stats.count === 0) return "empty";
-  return `${numberText(stats.mean, 3)} ± ${numberText(stats.std, 2)}`;
+  return `${numberText(stats.mean, 2)} ± ${numberText(stats.std, 2)}`;
 }
 
 function countText(count, one, many = `${one}s`) {

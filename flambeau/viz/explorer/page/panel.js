@@ -18,7 +18,7 @@ class Panel {
   }
 
   heading(title, family, words, ...chips) {
-    return el("div", {}, el("h2", {}, title),
+    return el("div", {}, el("h2", { class: title.length > 28 ? "long" : "" }, title),
       el("p", { class: "kind" }, el("span", { class: "dot", style: `--family:var(--${family});background:var(--${family})`, "aria-hidden": "true" }),
          el("span", {}, words), ...chips.filter(Boolean)));
   }
@@ -170,7 +170,7 @@ class Panel {
     const { app } = this, { step, document: doc } = app;
     const leaves = step.nodes.filter((node) => node.kind.leaf).length;
     return [
-      el("h2", {}, doc.title),
+      el("h2", { class: doc.title.length > 28 ? "long" : "" }, doc.title),
       el("p", { class: "kind" }, `${countText(step.nodes.length - leaves, "operation")}, ${countText(leaves, "leaf", "leaves")}`),
       step.note && el("p", { class: "quiet", style: "margin-top:10px" }, step.note),
       typeof step.loss === "number" && this.section("Output", el("p", { class: "scalar" }, numberText(step.loss, 6))),

@@ -1,0 +1,206 @@
+"""Loops over strided memory, as LLVM code: counted loops, vectors loaded and stored by a run's kind of step,
+and the walk over outer dimensions.
+
+An *operand* is an array as a kernel sees it. Its *step* says how its elements follow each other along the innermost
+dimension: "c" one after the other, "b" always the same one (broadcast), "s" at any distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from .expression import BOOL
+from .lowering import computed, intrinsic, number, splat, stored
+
+I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+POINTER = ir.PointerType()
+
+
+def i64(value: int) -> ir.Constant:
+    """An integer constant."""
+    return ir.Constant(I64, value)
+
+
+def at(builder: ir.IRBuilder, pointer: Any, offset: Any) -> Any:
+    """The address `offset` bytes on."""
+    return builder.gep(pointer, [i64(offset) if isinstance(offset, int) else offset], source_etype=I8)
+
+
+def word(builder: ir.IRBuilder, pointer: Any, index: Any) -> Any:
+    """Integer number `index` of a list of 64-bit integers."""
+    return builder.load(builder.gep(pointer, [i64(index) if isinstance(index, int) else index], source_etype=I64),
+                        typ=I64)
+
+
+def local(builder: ir.IRBuilder, type_: ir.Type, count: int | None = None) -> Any:
+    """Memory of the function's own."""
+    with builder.goto_entry_block():
+        return builder.alloca(type_, size=None if count is None else ir.Constant(I32, count))
+
+
+@contextmanager
+def loop(builder: ir.IRBuilder, start: Any, stop: Any, step: int | Any = 1) -> Iterator[Any]:
+    """The block written inside runs for start, start + step, ... below stop."""
+    before = builder.block
+    head, body, after = (builder.append_basic_block(name) for name in ("loop", "body", "after"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    index = builder.phi(I64)
+    index.add_incoming(start, before)
+    builder.cbranch(builder.icmp_signed("<", index, stop), body, after)
+    builder.position_at_end(body)
+    yield index
+    index.add_incoming(builder.add(index, i64(step) if isinstance(step, int) else step), builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+
+
+def smaller(builder: ir.IRBuilder, x: Any, y: Any) -> Any:
+    """The smaller of two integers."""
+    return builder.select(builder.icmp_signed("<", x, y), x, y)
+
+
+def first_lanes(builder: ir.IRBuilder, count: Any, lanes: int) -> Any:
+    """A mask: true for the first `count` lanes."""
+    wide = splat(builder, builder.trunc(smaller(builder, count, i64(lanes)), I32), lanes)
+    return builder.icmp_signed("<", number_range(lanes, I32), wide)
+
+
+def number_range(lanes: int, type_: ir.Type) -> ir.Constant:
+    """0, 1, 2, ... in the lanes of a vector."""
+    return ir.Constant(ir.VectorType(type_, lanes), list(range(lanes)))
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array's elements, as a kernel meets them: their dtype and their step along the innermost dimension."""
+
+    dtype: np.dtype
+    step: str
+
+    def load(self, builder: ir.IRBuilder, base: Any, stride: Any, index: Any, lanes: int, mask: Any = None) -> Any:
+        """`lanes` elements from element `index` of the run that begins at `base`; what the mask hides is 0."""
+        kind = stored(self.dtype)
+        if self.step == "b":
+            one = builder.load(base, typ=kind, align=1)
+            return self._bits(builder, splat(builder, one, lanes), lanes)
+        vector = ir.VectorType(kind, lanes)
+        if self.step == "c":
+            address = builder.gep(base, [index], source_etype=kind)
+            if mask is None:
+                value = builder.load(address, typ=vector, align=1)
+            else:
+                value = intrinsic(builder, "masked.load", vector,
+                                  [address, ir.Constant(I32, 1), mask, number(0, vector)], [vector, POINTER])
+        else:
+            value = self._gather(builder, self._addresses(builder, base, stride, index, lanes), vector, mask)
+        return self._bits(builder, value, lanes)
+
+    def store(self, builder: ir.IRBuilder, value: Any, base: Any, stride: Any, index: Any, lanes: int,
+              mask: Any = None) -> None:
+        """Write `lanes` elements from element `index` on, but those that the mask hides."""
+        kind = stored(self.dtype)
+        vector = ir.VectorType(kind, lanes)
+        if self.dtype == BOOL:
+            value = builder.zext(value, vector)
+        one = ir.Constant(I32, 1)
+        if self.step == "c":
+            address = builder.gep(base, [index], source_etype=kind)
+            if mask is None:
+                builder.store(value, address, align=1)
+            else:
+                intrinsic(builder, "masked.store", ir.VoidType(), [value, address, one, mask], [vector, POINTER])
+            return
+        addresses = self._addresses(builder, base, stride, index, lanes)
+        everything = ir.Constant(ir.VectorType(I1, lanes), [1] * lanes)
+        intrinsic(builder, "masked.scatter", ir.VoidType(), [value, addresses, one, everything if mask is None
+                                                             else mask], [vector, addresses.type])
+
+    def _bits(self, builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
+        if self.dtype == BOOL:
+            return builder.icmp_unsigned("!=", value, number(0, value.type))
+        return value
+
+    @staticmethod
+    def _addresses(builder: ir.IRBuilder, base: Any, stride: Any, index: Any, lanes: int) -> Any:
+        start = builder.add(builder.ptrtoint(base, I64), builder.mul(index, stride))
+        offsets = builder.mul(number_range(lanes, I64), splat(builder, stride, lanes))
+        return builder.inttoptr(builder.add(splat(builder, start, lanes), offsets),
+                                ir.VectorType(POINTER, lanes))
+
+    @staticmethod
+    def _gather(builder: ir.IRBuilder, addresses: Any, vector: ir.VectorType, mask: Any) -> Any:
+        everything = ir.Constant(ir.VectorType(I1, vector.count), [1] * vector.count)
+        return intrinsic(builder, "masked.gather", vector,
+                         [addresses, ir.Constant(I32, 1), everything if mask is None else mask, number(0, vector)],
+                         [vector, addresses.type])
+
+
+#: dimensions of an array, at most
+MAX_DIMS = 64
+
+
+class Walk:
+    """A place in a nest of outer dimensions, and where it is in every operand.
+
+    The dimensions' extents, the fastest first, and their strides in bytes, operand by operand, are lists of integers
+    that the plan of a call brings along.
+    """
+
+    def __init__(self, builder: ir.IRBuilder, bases: Sequence[Any], rank: Any, extents: Any, strides: Any,
+                 row: Any) -> None:
+        self.rank, self.extents, self.strides, self.count = rank, extents, strides, len(bases)
+        self.places = [local(builder, POINTER) for _ in bases]
+        self.counters = local(builder, I64, MAX_DIMS)
+        for place, base in zip(self.places, bases, strict=True):
+            builder.store(base, place)
+        left = local(builder, I64)
+        builder.store(row, left)
+        with loop(builder, i64(0), rank) as d:
+            rest, extent = builder.load(left, typ=I64), word(builder, extents, d)
+            index = builder.srem(rest, extent)
+            builder.store(builder.sdiv(rest, extent), left)
+            builder.store(index, builder.gep(self.counters, [d], source_etype=I64))
+            self._move(builder, d, index)
+
+    def pointers(self, builder: ir.IRBuilder) -> list[Any]:
+        """Where the operands' runs begin at this place."""
+        return [builder.load(place, typ=POINTER) for place in self.places]
+
+    def _move(self, builder: ir.IRBuilder, dim: Any, steps: Any) -> None:
+        for k, place in enumerate(self.places):
+            stride = word(builder, self.strides, builder.add(builder.mul(self.rank, i64(k)), dim))
+            builder.store(at(builder, builder.load(place, typ=POINTER), builder.mul(stride, steps)), place)
+
+    def advance(self, builder: ir.IRBuilder) -> None:
+        """Go to the next place; after the last one comes the first."""
+        dim = local(builder, I64)
+        builder.store(i64(0), dim)
+        head, body, carry, after = (builder.append_basic_block(name) for name in ("walk", "step", "carry", "walked"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        d = builder.load(dim, typ=I64)
+        builder.cbranch(builder.icmp_signed("<", d, self.rank), body, after)
+        builder.position_at_end(body)
+        counter = builder.gep(self.counters, [d], source_etype=I64)
+        index = builder.add(builder.load(counter, typ=I64), i64(1))
+        builder.store(index, counter)
+        self._move(builder, d, i64(1))
+        extent = word(builder, self.extents, d)
+        builder.cbranch(builder.icmp_signed("<", index, extent), after, carry)
+        builder.position_at_end(carry)
+        builder.store(i64(0), counter)
+        self._move(builder, d, builder.neg(extent))
+        builder.store(builder.add(d, i64(1)), dim)
+        builder.branch(head)
+        builder.position_at_end(after)
+
+
+__all__ = ["I1", "I32", "I64", "I8", "MAX_DIMS", "POINTER", "Operand", "Walk", "at", "computed", "first_lanes", "i64",
+           "local", "loop", "number_range", "smaller", "word"]
