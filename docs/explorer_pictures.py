@@ -90,6 +90,14 @@ def many(page: Page) -> None:
     page.evaluate("flambeau.fit(true)")
 
 
+def fewer_colours(shot: Image.Image) -> Image.Image:
+    """The 256 commonest colours exactly, so that grounds and cards keep theirs; others as the nearest of them."""
+    commonest = sorted(shot.getcolors(1 << 24), reverse=True)[:256]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([channel for _, colour in commonest for channel in colour])
+    return shot.quantize(palette=palette, dither=Image.Dither.NONE)
+
+
 def main() -> None:
     """Write `pictures/explorer-*.png`."""
     shots = [("changes", train, changes, "light"), ("backward", train, backward, "dark"),
@@ -104,8 +112,7 @@ def main() -> None:
             act(page)
             page.wait_for_timeout(700)
             shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-            shot = shot.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-            shot.save(PICTURES / f"explorer-{name}.png", optimize=True)
+            fewer_colours(shot).save(PICTURES / f"explorer-{name}.png", optimize=True)
         browser.close()
 
 

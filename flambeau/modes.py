@@ -15,8 +15,8 @@ special = [0]
 
 #: [how many of those are levels of forward mode and of vmap], which concern only tensors that belong to them
 leveled = [0]
-#: the levels of forward mode that are open, over all threads. Numbers are never used twice, so what a tensor still carries
-#: from a level that has ended is not mistaken for anything.
+#: the levels of forward mode that are open, over all threads. Numbers are never used twice, so what a tensor still
+#: carries from a level that has ended is not mistaken for anything.
 forward_levels: set[int] = set()
 
 

@@ -8,11 +8,12 @@ false, nothing else of this package may be called.
 
 from __future__ import annotations
 
+import functools
 import os
-from functools import cache
 
 
-@cache
+
+@functools.cache
 def available() -> bool:
     """Whether kernels can be compiled here: llvmlite is installed and `FLAMBEAU_JIT` is not 0.
 

@@ -50,6 +50,7 @@ def _initialize() -> None:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
 
 
 def machine() -> Any:

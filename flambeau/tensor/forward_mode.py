@@ -17,8 +17,8 @@ from numpy import ndarray
 from ..autograd.modes import enable_grad, grad_mode
 from ..autograd.node import OpNode, layer
 from ..backends.numpy.memory import address, owner, strided
-from ..modes import forward_mode as forward_enabled
 from ..modes import forward_levels, inference, leveled, special, transforming
+from ..modes import forward_mode as forward_enabled
 from ..ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
 from . import apply as _applying
 from .apply import apply

@@ -133,11 +133,10 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     """
     if transforms[0]:
         refuse_captured(op, inputs[0])
-    if special[0]:
-        if _some_batched(inputs):
-            from .batching import write_batched
+    if special[0] and _some_batched(inputs):
+        from .batching import write_batched
 
-            return write_batched(op, inputs, params)
+        return write_batched(op, inputs, params)
     target = inputs[0]
     tracked = is_tracked(inputs)
     check_writable(target, tracked)
@@ -191,11 +190,10 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     """
     if transforms[0]:
         refuse_captured(op, inputs[0])
-    if special[0]:
-        if _some_batched(inputs):
-            from .batching import write_batched
+    if special[0] and _some_batched(inputs):
+        from .batching import write_batched
 
-            return write_batched(op, inputs, params)
+        return write_batched(op, inputs, params)
     tracked = is_tracked(inputs)
     check_writable(inputs[0], tracked)
     return _run_over(op, inputs, params, compute, tracked)

@@ -140,13 +140,13 @@ def leaks(keep: Any = ()) -> Leaks:
     gc.collect()
     alive = gc.get_objects()  # made before anything else is, so that nothing here is found to hold anything
     wanted = _reached([x._node for x in (keep if isinstance(keep, (list, tuple)) else [keep]) if x._node is not None])
-    nodes = [thing for thing in alive if isinstance(thing, Node) and not thing.is_leaf]
+    nodes = [thing for thing in alive if _is(thing, Node) and not thing.is_leaf]
     led_to = {id(edge) for node in nodes for edge in node.edges}
     led_to.update(id(getattr(node, "fn", None)) for node in nodes)
     heads = sorted((node for node in nodes if id(node) not in led_to and node not in wanted), key=lambda node: node.seq)
     tensors: dict[int, list[Any]] = {id(node): [] for node in heads}
     for thing in alive:
-        if isinstance(thing, Tensor) and id(thing._node) in tensors:
+        if _is(thing, Tensor) and id(thing._node) in tensors:
             tensors[id(thing._node)].append(thing)
     targets = {id(node): tensors[id(node)] or [node] for node in heads}
     search = _Search(alive, [target for each in targets.values() for target in each])
@@ -173,7 +173,7 @@ def leaks(keep: Any = ()) -> Leaks:
 
 def _names(alive: list[Any]) -> Counter[str]:
     """How many nodes of each name are alive."""
-    nodes = [thing for thing in alive if isinstance(thing, Node) and not thing.is_leaf]
+    nodes = [thing for thing in alive if _is(thing, Node) and not thing.is_leaf]
     return Counter(node.name().rpartition("::")[2] for node in nodes)
 
 
@@ -238,7 +238,7 @@ class _Search:
         self.parents.update((key, []) for key in level)
         above: dict[int, Any] = {}
         for thing in alive:
-            if isinstance(thing, _UNSAID) or id(thing) in self.namespaces:
+            if _is(thing, _UNSAID) or id(thing) in self.namespaces:
                 continue
             for held in gc.get_referents(thing):
                 if id(held) in level and held is level[id(held)]:
@@ -250,7 +250,7 @@ class _Search:
         return above
 
     def _is_named(self, thing: Any) -> bool:
-        return id(thing) in self.modules or isinstance(thing, (type, FunctionType, ModuleType, OpNode))
+        return id(thing) in self.modules or _is(thing, (type, FunctionType, ModuleType, OpNode))
 
     def parents_of(self, thing: Any) -> list[Any]:
         """What refers to an object, as far as it was climbed."""
@@ -283,26 +283,26 @@ class _Search:
 
     def _node_of(self, container: Any) -> Node | None:
         """The node that a container belongs to: what it saved, or what a user hung on `ctx`."""
-        if isinstance(container, Node):
+        if _is(container, Node):
             return container
-        if not isinstance(container, (dict, tuple, list)):
+        if not _is(container, (dict, tuple, list)):
             return None
         for parent in self.parents_of(container):
-            if isinstance(parent, Node):
+            if _is(parent, Node):
                 return parent
-            if isinstance(parent, (dict, tuple, list)) and any(isinstance(p, Node) for p in self.parents_of(parent)):
+            if _is(parent, (dict, tuple, list)) and any(_is(p, Node) for p in self.parents_of(parent)):
                 return self._node_of(parent)
         return None
 
     def _kind(self, container: Any, step: str) -> str:
-        if isinstance(container, Tensor):
+        if _is(container, Tensor):
             return "gradient" if step == ".grad" else "name"
-        if id(container) in self.modules or isinstance(container, (CellType, FunctionType)):
+        if id(container) in self.modules or _is(container, (CellType, FunctionType)):
             return "name"
-        if isinstance(container, dict):
+        if _is(container, dict):
             owned = any(getattr(parent, "__dict__", None) is container for parent in self.parents_of(container))
             return "attribute" if owned else "container"
-        if isinstance(container, (list, tuple, set, frozenset)) or type(container).__name__ == "deque":
+        if _is(container, (list, tuple, set, frozenset)) or type(container).__name__ == "deque":
             return "container"
         return "attribute"
 
@@ -312,11 +312,11 @@ class _Search:
         if module is not None:
             head, _, rest = path.removeprefix("['").partition("']")
             return [Holder(_REGISTERED.sub(r".\2", head + rest), f"a global of {module}", kind)]
-        if isinstance(thing, type):
+        if _is(thing, type):
             return [Holder(f"{thing.__qualname__}{_attribute(path)}", "an attribute of the class", "attribute")]
-        if isinstance(thing, FunctionType):
+        if _is(thing, FunctionType):
             return [Holder(path.lstrip("."), f"a variable that the function {thing.__qualname__}() uses", kind)]
-        if isinstance(thing, OpNode):
+        if _is(thing, OpNode):
             return [Holder("", f"{thing.name()}, a node of another graph", "graph")]
         found = [Holder(_REGISTERED.sub(r".\2", f"{name}{path}"), where, kind) for name, where in self.locals_of(thing)]
         for parent in self.parents_of(thing):
@@ -324,7 +324,7 @@ class _Search:
                 continue
             for step in _steps(parent, thing):
                 longer = _attribute(path) if step == _ITSELF else f"{step}{path}"
-                if isinstance(parent, FunctionType) and isinstance(thing, tuple):  # its cells
+                if _is(parent, FunctionType) and _is(thing, tuple):  # its cells
                     place, _, rest = path.removeprefix("[").partition("]")
                     longer = parent.__code__.co_freevars[int(place)] + rest
                 found += self._named(parent, longer, kind, (*seen, id(parent)))
@@ -343,32 +343,33 @@ _ITSELF = "\0"  # the step from an object to its dictionary
 
 def _running(alive: list[Any]) -> Iterator[FrameType]:
     """The frames of all threads, and those of generators that wait."""
-    for frame in sys._current_frames().values():
-        inner: FrameType | None = frame
-        while inner is not None:
-            if inner.f_code.co_filename != __file__:  # whose variables would come to hold it themselves
-                yield inner
-            inner = inner.f_back
+    innermost: list[FrameType | None] = list(sys._current_frames().values())
+    while innermost:
+        frame = innermost.pop()
+        while frame is not None:
+            if frame.f_code.co_filename != __file__:  # whose variables would come to hold it themselves
+                yield frame
+            frame = frame.f_back
     for thing in alive:
-        if isinstance(thing, GeneratorType) and thing.gi_frame is not None and not thing.gi_running:
+        if _is(thing, GeneratorType) and thing.gi_frame is not None and not thing.gi_running:
             yield thing.gi_frame
 
 
 def _steps(container: Any, target: Any) -> list[str]:
     """How a container leads to what it holds, as a program writes it."""
-    if isinstance(container, dict):
+    if _is(container, dict):
         return [f"[{key!r}]" for key, value in list(container.items()) if value is target] or [" among its keys"]
-    if isinstance(container, (list, tuple)) or type(container).__name__ == "deque":
+    if _is(container, (list, tuple)) or type(container).__name__ == "deque":
         return [f"[{place}]" for place, value in enumerate(container) if value is target]
-    if isinstance(container, (set, frozenset)):
+    if _is(container, (set, frozenset)):
         return [" among its items"]
-    if isinstance(container, (CellType, type)):
+    if _is(container, (CellType, type)):
         return [""]
-    if isinstance(container, FunctionType):
+    if _is(container, FunctionType):
         return [""] if target is container.__closure__ else ["'s defaults"]
-    if isinstance(container, (MethodType, BuiltinFunctionType)):
+    if _is(container, (MethodType, BuiltinFunctionType)):
         return [".__self__"]
-    if isinstance(container, Tensor):
+    if _is(container, Tensor):
         return [said for slot, said in _SLOTS.items() if getattr(container, slot, None) is target] or [".__dict__"]
     dictionary = getattr(container, "__dict__", None)
     if dictionary is target:
@@ -402,6 +403,11 @@ def _series(steps: list[str]) -> str:
     if first.startswith("[") and last.endswith("]"):
         return f"{first[:-1]} … {last[1:]}"
     return f"{first} … {last}"
+
+
+def _is(thing: Any, kinds: Any) -> bool:
+    """`isinstance`, without asking the thing itself: what only stands for something else may answer with a surprise."""
+    return issubclass(type(thing), kinds)
 
 
 def _base(file: str) -> str:

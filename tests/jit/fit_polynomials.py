@@ -138,6 +138,7 @@ class Fit:
     bound: dict[str, float]  # format -> log2 of the largest weighted error allowed
     note: str
     first: float | None = None  # the value of the lowest coefficient where it is known
+    slack: float = 0.7  # what rounding may cost, in bits: more where the lowest coefficient is as large as the result
 
 
 def spec() -> list[Fit]:
@@ -167,8 +168,6 @@ def spec() -> list[Fit]:
 
     def scaled_erfc(x: D) -> D:  # (1+2x) exp(x²) erfc(x)
         return (1 + 2 * x) * (x * x).exp() * erfc(x)
-
-    root_pi = PI.sqrt()
 
     def central(w: D) -> D:  # erfinv(x)/x as a function of w = -log(1-x²)
         x = (1 - (-w).exp()).sqrt()
@@ -210,22 +209,23 @@ def spec() -> list[Fit]:
         Fit("erf_centre", lambda z: erf(z.sqrt()) / z.sqrt() - 1, tiny, D(1), lambda z: 1 / (1 + z / 3), usual,
             "erf(x) = x + x p(z), z = x², |x| <= 1; relative"),
         Fit("erf_tail", lambda x: erfc(x).ln(), D("0.95"), D("3.93"), lambda x: erfc(x), {"single": -26.5},
-            "log(1 - erf(x)), 0.95 <= x <= 3.93; absolute in erf"),
+            "log(1 - erf(x)), 0.95 <= x <= 3.93; absolute in erf", slack=5),
         Fit("erfc", lambda t: scaled_erfc(k_of(t, D(4))), D("-1"), D("0.77"), lambda t: D(1),
-            {"double": -57.0}, "(1+2x) exp(x²) erfc(x), x = 4 (1+t)/(1-t), 0 <= x <= 30; absolute, the value is 1 to 1.4"),
+            {"double": -57.0}, "(1+2x) exp(x²) erfc(x), x = 4 (1+t)/(1-t), 0 <= x <= 30; absolute, the value is 1 to 1.4",
+            slack=5),
         Fit("erfc_short", lambda t: scaled_erfc(k_of(t, D(2))), D("-1"), D("0.7"), lambda t: D(1),
             {"widened": -30.0}, "the same with x = 2 (1+t)/(1-t), 0 <= x <= 11"),
         Fit("erfinv_centre", central, D("1e-9"), D(5), lambda w: 1 / (w + 1), {"single": -26.5},
-            "erfinv(x) = x p(w), w = -log(1-x²) <= 5; relative"),
+            "erfinv(x) = x p(w), w = -log(1-x²) <= 5; relative", slack=5),
         Fit("erfinv_outer", outer, D("2.2"), D("4.2"), lambda s: 1 / s, {"single": -26.5},
-            "erfinv(x) = x p(s), s = √w, 2.2 <= s <= 4.2; relative"),
+            "erfinv(x) = x p(s), s = √w, 2.2 <= s <= 4.2; relative", slack=5),
         Fit("erfinv_inner_double", central, D("1e-9"), D("6.25"), lambda w: 1 / (w + 1), {"double": -56.0},
-            "erfinv(x) = x p(w - 3.125), w <= 6.25; relative"),
+            "erfinv(x) = x p(w - 3.125), w <= 6.25; relative", slack=5),
         Fit("erfinv_middle_double", outer, D("2.5"), D(4), lambda s: 1 / s, {"double": -56.0},
-            "erfinv(x) = x p(s - 3.25), s = √w, 2.5 <= s <= 4; relative"),
+            "erfinv(x) = x p(s - 3.25), s = √w, 2.5 <= s <= 4; relative", slack=5),
         Fit("erfinv_outer_double", outer, D(4), D("6.1"), lambda s: 1 / s, {"double": -56.0},
-            "erfinv(x) = x p(s - 5), s = √w, 4 <= s <= 6.1; relative"),
-    ] if root_pi else []
+            "erfinv(x) = x p(s - 5), s = √w, 4 <= s <= 6.1; relative", slack=5),
+    ]
 
 
 # fits in a shifted variable: the coefficients are those of powers of (t - centre)
@@ -349,7 +349,7 @@ def fitted(fit: Fit, format_: str) -> tuple[list[float], float]:
                 if worst < stays:
                     coefficients = again
         _, worst = exchange(points, target, weight, known, 0)
-        if math.log2(float(worst)) <= bound + 0.7:
+        if math.log2(float(worst)) <= bound + fit.slack:
             return [float(c) for c in known], math.log2(float(worst))
     raise ValueError(f"no fit of {fit.name} in {format_} reaches 2^{bound}")
 

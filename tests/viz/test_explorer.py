@@ -376,7 +376,7 @@ def test_every_control_is_reached_by_tab_and_has_a_name(opened, training_page):
             "fit"} <= met
     nameless = page.evaluate("""[...document.querySelectorAll("button, input, select, [role]")].filter((e) =>
         e.checkVisibility() && !["announce", "count"].includes(e.id) &&
-        !(e.getAttribute("aria-label") || e.innerText.trim() || e.closest("label") || e.title)).map((e) => e.outerHTML)""")
+        !(e.getAttribute("aria-label") || e.innerText.trim() || e.closest("label") || e.title)).map((e) => e.id)""")
     assert nameless == []
 
 

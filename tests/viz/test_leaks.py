@@ -51,11 +51,11 @@ def test_attributes_and_dictionaries_of_objects():
     for _ in range(3):
         trainer.step()
     found = mine(leaks(), "trainer")
-    assert held_by(found) == {("trainer.history['loss'][0 … 2]", "a local of test_attributes_and_dictionaries_of_objects()")}
+    here = "a local of test_attributes_and_dictionaries_of_objects()"
+    assert held_by(found) == {("trainer.history['loss'][0 … 2]", here)}
     assert found[0].nodes == 9
     trainer.history["loss"].clear()
-    assert held_by(mine(leaks(), "trainer")) == {
-        ("trainer.state", "a local of test_attributes_and_dictionaries_of_objects()")}
+    assert held_by(mine(leaks(), "trainer")) == {("trainer.state", here)}
 
 
 def test_what_is_meant_to_be_kept_is_not_told():
@@ -107,7 +107,7 @@ def test_closures_classes_threads_generators_and_containers():
     assert ("threaded", f"a local of {here[:-2]}.<locals>.work()") in found
     assert ("nested['deep'][0][0]['deeper'][0]", f"a local of {here}") in found
     assert ("yielded", f"a local of {here}") in found
-    del function, Cache, yielded
+    del function, Cache, yielded, nested
 
 
 def test_gradients_with_a_graph():

@@ -24,6 +24,11 @@ def _mm(x: Any, y: Any) -> Any:
 
 def _bmm(x: Any, y: Any) -> Any:
     """x @ y for batches of matrices."""
+    b, n, k = x.shape
+    if k == 1 and x.dtype.char in _QUICK:
+        return x * y  # outer products
+    if y.strides[0] == 0 and b > 1 and n and y.strides[1] and y.strides[2] and x.dtype.char in _QUICK:
+        return _dot(x.reshape(b * n, k), y[0]).reshape(b, n, y.shape[2])  # one matrix for all rows
     if 0 in x.strides or 0 in y.strides:
         return np.matmul(_laid_out(x), _laid_out(y))
     return np.matmul(x, y)

@@ -92,7 +92,7 @@ async function buildScene(drawn, edges, by, closed, lay) {
     // within its module's box a parameter needs only the last part of its name
     const short = kind.leaf && by === "module" && kind.module ? kind.title.split(".").pop() : kind.title;
     const title = clipped(short, 28), bytes = kind.bytes ? bytesText(kind.bytes) : "";
-    const w = Math.max(122, textWidth(title, FONT_TITLE) + (bytes ? textWidth(bytes, FONT_TINY) + 12 : 0) + 30,
+    const w = Math.max(132, textWidth(title, FONT_TITLE) + (bytes ? textWidth(bytes, FONT_TINY) + 12 : 0) + 30,
                        textWidth(kind.shape, FONT_SMALL) + 30);
     return { type: "node", id: node.key, node, order: drawn[at].order, title, bytes, sub: clipped(kind.shape, 30),
              w: Math.ceil(w), h: 44, x: 0, y: 0, ghost, isNew, family: kind.family, members: [node], inside: [] };

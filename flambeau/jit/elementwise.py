@@ -1,0 +1,368 @@
+"""One pass over memory: kernels that compute expressions for every element of arrays that broadcast together.
+
+>>> import numpy as np
+>>> from flambeau import jit
+>>> from flambeau.jit import elementwise
+>>> from flambeau.jit.expression import variable, maximum
+>>> x, y = variable(0, "float32"), variable(1, "float32")
+>>> if jit.available():
+...     print(elementwise.kernel([maximum(x * y, 0)], ["float32", "float32"])(np.arange(-1, 2, dtype="f4"),
+...                                                                          np.float32([[2], [3]])))
+... else:
+...     print(np.float32([[0, 0, 2], [0, 0, 3]]))
+[[0. 0. 2.]
+ [0. 0. 3.]]
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import compiled, layout, target, threads
+from .expression import Node, cost, ordered, text, variable
+
+#: plans that a kernel remembers, for so many layouts of its arrays
+PLANS = 1024
+
+
+class _Plan:
+    """How arrays of certain shapes and strides are computed: by which code, over which loops, in how many chunks."""
+
+    __slots__ = ("call", "chunks", "order", "shape", "words")
+
+    def __init__(self, shape: tuple[int, ...], order: list[int] | None, call: Any, chunks: int,
+                 words: Sequence[int]) -> None:
+        self.shape = shape
+        self.order = order  # of the outputs' dimensions in memory, slowest first, where it is not the usual
+        self.call = call  # None where there is nothing to compute
+        self.chunks = chunks
+        self.words = (ctypes.c_int64 * len(words))(*words)
+
+
+class Kernel:
+    """Compiled code for expressions over arrays; `kernel` makes it.
+
+    Calling it with arrays of the dtypes it was made for, of shapes that broadcast together, returns the outputs'
+    array, or a tuple of them where there are several. `out` gives them instead: arrays of the full shape, which may
+    be inputs too. Python numbers stand for arrays without dimensions.
+
+    Attributes:
+        outputs: the expressions.
+        inputs: the inputs' dtypes.
+        ir, asm: the code for contiguous arrays of one shape, as generated, and as the machine's instructions.
+    """
+
+    def __init__(self, outputs: tuple[Node, ...], inputs: tuple[np.dtype, ...]) -> None:
+        if not outputs or not inputs:
+            raise ValueError("a kernel has at least one output and one input")
+        nodes = ordered(outputs)
+        for node in nodes:
+            if node.op == "input" and (node.const >= len(inputs) or inputs[node.const] != node.dtype):
+                raise TypeError(f"{node} of {node.dtype} is not among inputs of {', '.join(map(str, inputs))}")
+        self.outputs, self.inputs = outputs, inputs
+        self.dtypes = tuple(node.dtype for node in outputs)
+        self._recipe = text(outputs) + "\nin " + " ".join(map(str, inputs))
+        self._all = self.dtypes + inputs
+        self._sizes = [dtype.itemsize for dtype in self._all]
+        widest = max(node.dtype.itemsize for node in nodes)
+        self._lanes = max(4, target.host().vector_bits // 8 // widest)
+        work = cost(outputs)
+        self._unroll = 4 if work <= 4 else 2 if work <= 24 else 1
+        # about ten microseconds of one thread: bytes at 30 a nanosecond, additions at 20
+        self._grain = max(512, int(10_000 / (sum(self._sizes) / 30 + work / 20)))
+        self._info = (ctypes.c_int64 * (1 + len(self._all)))(self._grain, *map(id, self._all))
+        self._plans: dict[tuple, _Plan] = {}
+        self._variants: dict[str, Any] = {}
+        self._flat: Callable[..., int] | None = None
+        self._lock = threading.Lock()
+        self._number = len(inputs)
+        self._single = self.dtypes[0] if len(outputs) == 1 else None
+
+    def __repr__(self) -> str:
+        return f"<kernel {', '.join(map(repr, self.outputs))}>"
+
+    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+        if len(inputs) != self._number:
+            raise TypeError(f"{self!r} takes {self._number} arrays, not {len(inputs)}")
+        for x in inputs:
+            if type(x) is not np.ndarray:
+                inputs = tuple(map(self._array, inputs, self.inputs))
+                break
+        flat = self._flat or self._flat_call()
+        if out is None:
+            shape = inputs[0].shape
+            if self._single is not None:
+                result = np.empty(shape, self._single)
+                if not flat(threads.pool(), self._info, id(result), *map(id, inputs)):
+                    return result
+            else:
+                results = tuple([np.empty(shape, dtype) for dtype in self.dtypes])
+                if not flat(threads.pool(), self._info, *map(id, results), *map(id, inputs)):
+                    return results
+            results = self._general(inputs)
+        else:
+            results = (out,) if isinstance(out, np.ndarray) else tuple(out)
+            if len(results) != len(self.outputs) or any(type(each) is not np.ndarray for each in results):
+                raise TypeError(f"out takes {len(self.outputs)} arrays")
+            if flat(threads.pool(), self._info, *map(id, results), *map(id, inputs)):
+                self._into(inputs, results)
+        return results[0] if self._single is not None else results
+
+    @property
+    def ir(self) -> str:
+        return self._library("c" * len(self._all), False).ir
+
+    @property
+    def asm(self) -> str:
+        return self._library("c" * len(self._all), False).asm
+
+    @staticmethod
+    def _array(x: Any, dtype: np.dtype) -> np.ndarray:
+        if isinstance(x, np.ndarray):
+            return np.asarray(x)
+        if isinstance(x, (bool, int, float)):
+            return np.array(x, dtype)
+        raise TypeError(f"a kernel takes arrays and numbers, not {type(x).__name__}")
+
+    def _flat_call(self) -> Callable[..., int]:
+        from . import calling
+
+        count = len(self._all)
+        self._flat = self._library("c" * count, False).function("flat", *calling.flat_type(count))
+        return self._flat
+
+    def _general(self, inputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """New outputs, laid out in memory as the inputs are."""
+        key = tuple([each for x in inputs for each in (x.shape, x.strides, x.dtype)])
+        plan = self._plans.get(key)
+        if plan is None:
+            self._check(inputs)
+            shape = layout.broadcast([x.shape for x in inputs])
+            strides = [layout.stretched(x.shape, x.strides, shape) for x in inputs]
+            order = layout.memory_order(shape, strides)
+            usual = order == list(range(len(shape)))
+            outputs = [self._empty(shape, None if usual else order, dtype) for dtype in self.dtypes]
+            plan = self._planned(key, shape, None if usual else order, outputs, strides)
+        results = tuple([self._empty(plan.shape, plan.order, dtype) for dtype in self.dtypes])
+        if plan.call is not None:
+            plan.call(threads.pool(), plan.words, plan.chunks, *map(id, results), *map(id, inputs))
+        return results
+
+    @staticmethod
+    def _empty(shape: tuple[int, ...], order: list[int] | None, dtype: np.dtype) -> np.ndarray:
+        if order is None:
+            return np.empty(shape, dtype)
+        place = sorted(range(len(order)), key=order.__getitem__)
+        return np.empty([shape[dim] for dim in order], dtype).transpose(place)
+
+    def _check(self, inputs: Sequence[np.ndarray]) -> None:
+        for x, dtype in zip(inputs, self.inputs, strict=True):
+            if x.dtype != dtype:
+                raise TypeError(f"{self!r} was made for {', '.join(map(str, self.inputs))}, not {x.dtype}")
+
+    def _into(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> None:
+        """Compute into arrays that are there already."""
+        key = tuple([each for x in (*inputs, *outputs) for each in (x.shape, x.strides, x.dtype)])
+        plan = self._plans.get(key)
+        if plan is None:
+            self._check(inputs)
+            shape = layout.broadcast([x.shape for x in inputs])
+            for result, dtype in zip(outputs, self.dtypes, strict=True):
+                if result.dtype != dtype:
+                    raise TypeError(f"out of {result.dtype} for a result of {dtype}")
+                if layout.broadcast([shape, result.shape]) != result.shape:
+                    raise ValueError(f"a result of shape {shape} into an array of shape {result.shape}")
+                shape = result.shape
+            for result in outputs:
+                if result.shape != shape:
+                    raise ValueError(f"a result of shape {shape} into an array of shape {result.shape}")
+                if any(stride == 0 and extent > 1 for stride, extent in zip(result.strides, shape, strict=True)):
+                    raise ValueError("an output whose elements share memory")
+            strides = [layout.stretched(x.shape, x.strides, shape) for x in inputs]
+            plan = self._planned(key, shape, None, outputs, strides)
+        for result in outputs:
+            if not result.flags.writeable:
+                raise ValueError("output array is read-only")
+        if plan.call is None:
+            return
+        targets = list(outputs)
+        for i, result in enumerate(targets):
+            others = (*inputs, *outputs[:i])
+            if any(_clash(result, x) for x in others):
+                targets[i] = np.empty(result.shape, result.dtype)
+        if any(a is not b for a, b in zip(targets, outputs, strict=True)):
+            fresh = tuple(np.empty(each.shape, each.dtype) for each in outputs)
+            self._into(inputs, fresh)
+            for result, value in zip(outputs, fresh, strict=True):
+                result[...] = value
+            return
+        plan.call(threads.pool(), plan.words, plan.chunks, *map(id, outputs), *map(id, inputs))
+
+    def _planned(self, key: tuple, shape: tuple[int, ...], order: list[int] | None, outputs: Sequence[np.ndarray],
+                 strides: list[list[int]]) -> _Plan:
+        plan = self._plan(shape, order, outputs, strides)
+        with self._lock:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
+
+    def _plan(self, shape: tuple[int, ...], order: list[int] | None, outputs: Sequence[np.ndarray],
+              strides: list[list[int]]) -> _Plan:
+        n = layout.elements(shape)
+        if n == 0:
+            return _Plan(shape, order, None, 0, ())
+        every = [layout.stretched(x.shape, x.strides, shape) for x in outputs] + strides
+        dims = layout.collapse(shape, every, layout.memory_order(shape, every))
+        if len(dims.extents) > 1 and dims.extents[0] < self._lanes:
+            longest = max(range(len(dims.extents)), key=dims.extents.__getitem__)
+            if dims.extents[longest] >= 4 * dims.extents[0]:
+                dims = layout.bring_inside(dims, longest)
+        steps = layout.steps(dims, self._sizes)
+        inner = dims.extents[0] if dims.extents else 1
+        if len(dims.extents) <= 1:
+            chunks, block = layout.blocks(inner, self._grain)
+            words = [inner, block, *(each[0] if each else 0 for each in dims.strides)]
+            return _Plan(shape, order, self._call(steps, False), chunks, words)
+        rows = n // inner
+        # narrow blocks where some operand strides: the lines that one row touches serve the next rows
+        block_count, block = layout.blocks(inner, 64 if "s" in steps else max(self._grain, 1024))
+        row_count, row_block = layout.blocks(rows, max(1, self._grain // block), 1)
+        rank = len(dims.extents) - 1
+        words = [inner, block, block_count, rows, row_block, rank, *(each[0] for each in dims.strides),
+                 *dims.extents[1:], *(stride for each in dims.strides for stride in each[1:])]
+        return _Plan(shape, order, self._call(steps, True), block_count * row_count, words)
+
+    def _call(self, steps: str, rows: bool) -> Any:
+        from . import calling
+
+        name = steps + "r" * rows
+        found = self._variants.get(name)
+        if found is None:
+            found = self._library(steps, rows).function("call", *calling.call_type(len(steps)))
+            self._variants[name] = found
+        return found
+
+    def _library(self, steps: str, rows: bool) -> compiled.Library:
+        contiguous = not rows and set(steps) == {"c"}
+        recipe = f"elementwise {steps} {'rows' if rows else 'run'} {self._lanes} {self._unroll}\n{self._recipe}"
+        names = ("call", "flat") if contiguous else ("call",)
+        return compiled.load(recipe, names, lambda: _generate(self, steps, rows))
+
+
+def _clash(result: np.ndarray, other: np.ndarray) -> bool:
+    """Whether writing one may change what is still to be read of the other: they overlap, and not as one array."""
+    if not np.may_share_memory(result, other):
+        return False
+    if (result.__array_interface__["data"] == other.__array_interface__["data"] and result.shape == other.shape
+            and result.strides == other.strides and result.dtype == other.dtype):
+        return False
+    try:
+        return np.shares_memory(result, other, max_work=10_000)
+    except Exception as error:
+        if type(error).__name__ != "TooHardError":
+            raise
+        return True
+
+
+def _generate(kernel: Kernel, steps: str, rows: bool) -> str:
+    """The code for operands that step so along a run, or along the runs that are the rows of outer dimensions."""
+    from llvmlite import ir
+
+    from . import calling
+    from .loops import Operand, Walk, at, i64, loop, smaller, word
+
+    module = ir.Module("elementwise")
+    body, builder = calling.begin(module, "body", calling.BODY)
+    body.linkage = "internal"
+    pointers, plan, chunk = body.args
+    operands = [Operand(dtype, step) for dtype, step in zip(kernel._all, steps, strict=True)]
+    bases = [builder.load(builder.gep(pointers, [i64(i)], source_etype=calling.POINTER), typ=calling.POINTER)
+             for i in range(len(operands))]
+    n, block = word(builder, plan, 0), word(builder, plan, 1)
+    first = 6 if rows else 2
+    strides = [word(builder, plan, first + i) if step == "s" else i64(operand.dtype.itemsize if step == "c" else 0)
+               for i, (step, operand) in enumerate(zip(steps, operands, strict=True))]
+    if not rows:
+        start = builder.mul(chunk, block)
+        _run(kernel, builder, operands, [at(builder, base, builder.mul(start, stride))
+                                         for base, stride in zip(bases, strides, strict=True)], strides,
+             smaller(builder, block, builder.sub(n, start)))
+    else:
+        across, all_rows, tall, rank = (word(builder, plan, i) for i in (2, 3, 4, 5))
+        start = builder.mul(builder.srem(chunk, across), block)
+        row = builder.mul(builder.sdiv(chunk, across), tall)
+        last = smaller(builder, builder.add(row, tall), all_rows)
+        count = smaller(builder, block, builder.sub(n, start))
+        extents = at(builder, plan, 8 * (first + len(operands)))
+        outer = builder.gep(extents, [rank], source_etype=calling.I64)
+        walk = Walk(builder, [at(builder, base, builder.mul(start, stride))
+                              for base, stride in zip(bases, strides, strict=True)], rank, extents, outer, row)
+        with loop(builder, row, last):
+            _run(kernel, builder, operands, walk.pointers(builder), strides, count)
+            walk.advance(builder)
+    builder.ret_void()
+    calling.emit_call(module, body, len(operands))
+    if not rows and set(steps) == {"c"}:
+        calling.emit_flat(module, body, len(kernel.outputs), kernel._sizes)
+    return str(module)
+
+
+def _run(kernel: Kernel, builder: Any, operands: Sequence[Any], bases: Sequence[Any], strides: Sequence[Any],
+         count: Any) -> None:
+    """Compute `count` elements that follow each other: whole vectors, several at a time, then what is left."""
+    from .loops import first_lanes, i64, loop
+    from .lowering import lower
+
+    lanes, unroll, outputs = kernel._lanes, kernel._unroll, len(kernel.outputs)
+    used = {node.const: node for node in ordered(kernel.outputs) if node.op == "input"}
+    repeated = {}
+    for i, node in used.items():
+        k = outputs + i
+        if operands[k].step == "b":
+            repeated[node] = operands[k].load(builder, bases[k], strides[k], None, lanes)
+
+    def vectors(starts: Sequence[Any], mask: Any) -> None:
+        loaded = []
+        for start in starts:
+            values = dict(repeated)
+            for i, node in used.items():
+                k = outputs + i
+                if node not in values:
+                    values[node] = operands[k].load(builder, bases[k], strides[k], start, lanes, mask)
+            loaded.append(values)
+        results = [lower(builder, kernel.outputs, values, lanes) for values in loaded]
+        for start, found in zip(starts, results, strict=True):
+            for k, value in enumerate(found):
+                operands[k].store(builder, value, bases[k], strides[k], start, lanes, mask)
+
+    step = lanes * unroll
+    whole = builder.sub(count, builder.srem(count, i64(step)))
+    with loop(builder, i64(0), whole, step) as index:
+        vectors([builder.add(index, i64(lanes * u)) for u in range(unroll)], None)
+    with loop(builder, whole, count, lanes) as index:
+        vectors([index], first_lanes(builder, builder.sub(count, index), lanes))
+
+
+_kernels: dict[tuple, Kernel] = {}
+
+
+def kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) -> Kernel:
+    """The kernel that computes `outputs` from arrays of the dtypes `inputs`; always the same one for the same.
+
+    Raises:
+        TypeError: an expression asks for an input that is not there, or is of another dtype.
+    """
+    key = (tuple(outputs), tuple(inputs))
+    found = _kernels.get(key)
+    if found is None:
+        nodes, dtypes = tuple(outputs), tuple(variable(0, dtype).dtype for dtype in inputs)
+        made = Kernel(nodes, dtypes)
+        found = _kernels.setdefault((nodes, dtypes), made)
+        _kernels[key] = found
+    return found
