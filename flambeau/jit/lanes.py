@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 
 from . import coefficients
+from .target import host
 
 Value = Any  # ir.Value: llvmlite has no types
 
@@ -53,11 +54,11 @@ DOUBLE = Format("double", 64, 52, 1023, -746.0, 710.0, 2.0**-1022,
 
 @cache
 def host_fuses() -> bool:
-    """Whether this machine multiplies and adds with a single rounding."""
-    machine = binding.get_process_triple().split("-")[0]
-    if machine in ("x86_64", "i686", "amd64"):
-        return bool(binding.get_host_cpu_features().get("fma", False))
-    return machine in ("aarch64", "arm64", "arm64e", "powerpc64le", "s390x", "riscv64")
+    """Whether the machine that code is made for multiplies and adds with a single rounding."""
+    this = host()
+    if this.triple.startswith(("x86_64", "amd64", "i686", "i386")):
+        return "+fma" in this.features.split(",")
+    return this.triple.startswith(("aarch64", "arm64", "powerpc64", "s390x", "riscv64"))
 
 
 class Lanes:

@@ -134,7 +134,7 @@ def softplus(x: Real) -> Real:
 
 def log_sigmoid(x: Real) -> Real:
     """-log(1 + e^-x)."""
-    return where(x < 0.0, x, x * 0.0) - log1p(exp(-abs(x)))
+    return where(x < 0.0, x, 0.0) - log1p(exp(-abs(x)))
 
 
 def asinh(x: Real) -> Real:

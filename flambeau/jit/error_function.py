@@ -1,0 +1,71 @@
+"""erf, erfc and erfinv.
+
+Near 0, erf(x) = x + x p(x²). Farther out erfc(x) = e^(-x²) q((x - K)/(x + K)) / (1 + 2x): one polynomial covers the
+whole half line, because the scaled function hardly changes there. float32 has shorter ways:
+erf's tail is 1 - e^p(x), and erfc is computed in double.
+erfinv is a polynomial of w = -log(1 - x²) near 0 and of √w in the tails.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .exponential import exp2, exp_parts, power_of_e, reduced
+from .lanes import Real, at_most, fma, polynomial, power_of_two, scaled, two_product, where
+from .logarithm import log
+from .widening import through_double
+
+LOG2_E = math.log2(math.e)
+
+
+def erf_near(x: Real) -> Real:
+    """erf(x) for |x| <= 1."""
+    return fma(x, polynomial(x * x, "ERF_CENTRE"), x)
+
+
+def erf(x: Real) -> Real:
+    a = abs(x)
+    if x.lanes.precision == "single":
+        held = at_most(a, 3.93)  # from here on it is 1
+        n, r, whole = reduced(polynomial(held - 2.4, "ERF_TAIL"))
+        r = fma(-n, x.lanes.format.ln2_low, r)
+        far = 1.0 - power_of_e(r) * power_of_two(whole)
+        return where(a < 0.975, erf_near(x), far.copysign(x))
+    far = 1.0 - erfc_far(a)
+    return where(a < 1.0, erf_near(x), far.copysign(x))
+
+
+def erfc_far(a: Real) -> Real:
+    """erfc(a) for a >= 0."""
+    a = at_most(a, 28.0)
+    square, low = two_product(a, a)
+    p, n = exp_parts(-square, -low)
+    t = (a - 4.0) / (a + 4.0)
+    return scaled(p * polynomial(t, "ERFC") / fma(a, 2.0, 1.0), n)
+
+
+def erfc_widened(x: Real) -> Real:
+    a = at_most(abs(x), 10.5)
+    t = (a - 2.0) / (a + 2.0)
+    y = exp2(a * a * -LOG2_E) * polynomial(t, "ERFC_SHORT") / fma(a, 2.0, 1.0)
+    return where(x < 0.0, 2.0 - y, y)
+
+
+def erfc(x: Real) -> Real:
+    if x.lanes.precision == "single":
+        return through_double(erfc_widened, x)
+    y = erfc_far(abs(x))
+    y = where(x < 0.0, 2.0 - y, y)
+    return where((x < 0.5) & (x > -1.0), 1.0 - erf_near(x), y)
+
+
+def erfinv(x: Real) -> Real:
+    w = -log(fma(-x, x, 1.0) if x.lanes.fused else (1.0 - x) * (x + 1.0))
+    root = w.sqrt()
+    if x.lanes.precision == "single":
+        y = where(w < 5.0, polynomial(w - 2.5, "ERFINV_CENTRE"), polynomial(root - 3.2, "ERFINV_OUTER"))
+    else:
+        outer = where(root < 4.0, polynomial(root - 3.25, "ERFINV_MIDDLE"), polynomial(root - 5.0, "ERFINV_OUTER"))
+        y = where(w < 6.25, polynomial(w - 3.125, "ERFINV_INNER"), outer)
+    y = y * x
+    return where(abs(x).equals(1.0), x * math.inf, y)
