@@ -91,8 +91,9 @@ def many(page: Page) -> None:
 
 
 def fewer_colours(shot: Image.Image) -> Image.Image:
-    """The 256 commonest colours exactly, so that grounds and cards keep theirs; others as the nearest of them."""
-    commonest = sorted(shot.getcolors(1 << 24), reverse=True)[:256]
+    """The 256 commonest colours exactly, bright ones first; others as the nearest of them."""
+    weighed = [(count * (1 + max(colour) - min(colour)), colour) for count, colour in shot.getcolors(1 << 24)]
+    commonest = sorted(weighed, reverse=True)[:256]
     palette = Image.new("P", (1, 1))
     palette.putpalette([channel for _, colour in commonest for channel in colour])
     return shot.quantize(palette=palette, dither=Image.Dither.NONE)

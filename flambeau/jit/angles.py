@@ -71,9 +71,9 @@ def _define(function: Value, outer: Lanes, shift: float, unit: float) -> None:
     distant = [builder.extract_value(distant, i) for i in range(3)]
     builder.branch(done)
     builder.position_at_end(done)
+    merged = [builder.phi(a.ir.type) for a in near]
     result: Value = ir.Constant(function.ftype.return_type, ir.Undefined)
-    for i, (a, b) in enumerate(zip(near, distant)):
-        phi = builder.phi(a.ir.type)
+    for i, (phi, a, b) in enumerate(zip(merged, near, distant)):
         phi.add_incoming(a.ir, entry)
         phi.add_incoming(b, slow)
         result = builder.insert_value(result, phi, i)
@@ -107,14 +107,13 @@ def _near(x: Real, shift: float, unit: float) -> tuple[Real, Real, Whole]:
         low = rest + r_low - q_low - k * third
         total, low = fast_two_sum(total, low)
         return total, low, whole
-    if lanes.format is SINGLE:
-        # cancellation leaves no error, and all that is left after it is far below an ulp
+    if lanes.format is SINGLE and unit == 1.0:
+        # cancellation leaves no error; the sine, flat where r is large, forgives that of the last step
         r = fma(-k, second, r)
         return fma(-k, third, r), lanes.real(0.0), whole
     p, p_low = two_product(k, second)
     r, low = two_sum(r, -p)
-    low = low - p_low - k * third
-    r, low = fast_two_sum(r, low)
+    r, low = fast_two_sum(r, low - p_low - k * third)
     return r, low, whole
 
 

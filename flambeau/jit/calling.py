@@ -53,8 +53,12 @@ def launch(builder: ir.IRBuilder, body: ir.Function, pool: Any, pointers: Any, p
             builder.call(body, [pointers, plan, i64(0)])
 
 
-def emit_call(module: ir.Module, body: ir.Function, count: int) -> None:
-    """`call(pool, plan, total, arrays...)`: do `total` chunks of these array objects as the plan says."""
+def emit_call(module: ir.Module, body: ir.Function, count: int, then: ir.Function | None = None,
+              when: int = 0) -> None:
+    """`call(pool, plan, total, arrays...)`: do `total` chunks of these array objects as the plan says.
+
+    `then` is done once, after all chunks, if the plan's integer number `when` is above 1.
+    """
     function, builder = begin(module, "call", ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64,
                                                                              *[POINTER] * count]))
     pool, plan, total, *objects = function.args
@@ -62,6 +66,9 @@ def emit_call(module: ir.Module, body: ir.Function, count: int) -> None:
     for i, array in enumerate(objects):
         builder.store(_data(builder, array), builder.gep(pointers, [i64(i)], source_etype=POINTER))
     launch(builder, body, pool, pointers, plan, total)
+    if then is not None:
+        with builder.if_then(builder.icmp_signed(">", word(builder, plan, when), i64(1))):
+            builder.call(then, [pointers, plan, i64(0)])
     builder.ret_void()
 
 

@@ -58,6 +58,14 @@ LOG_SINGLE = tuple(map(float.fromhex, (
     "0x1.1b58a80000000p-4",
 )))
 
+# log2(1+f) = f p(f), the same range; relative: 2^-35.8
+LOG2_WIDENED = tuple(map(float.fromhex, (
+    "0x1.71547652a1e35p+0", "-0x1.715476565da72p-1", "0x1.ec709ebb94085p-2", "-0x1.71547096a7028p-2",
+    "0x1.277651f7baabep-2", "-0x1.ec72b5e5c1d29p-3", "0x1.a63f46187b923p-3", "-0x1.71416d36cd5b1p-3",
+    "0x1.4528fe6783846p-3", "-0x1.252f3a764fc93p-3", "0x1.2872745dda51bp-3", "-0x1.248963aefeeb8p-3",
+    "0x1.3ce7fa80e5201p-4",
+)))
+
 # log((1+s)/(1-s)) = 2s + s z p(z), z = s², the same range; relative to 2s: 2^-59.5
 LOG_RATIO_DOUBLE = tuple(map(float.fromhex, (
     "0x1.5555555555592p-1", "0x1.999999997ff03p-2", "0x1.24924941e35bcp-2", "0x1.c71c5212350eep-3",
@@ -68,11 +76,6 @@ LOG_RATIO_DOUBLE = tuple(map(float.fromhex, (
 LOG_RATIO_TAIL_DOUBLE = tuple(map(float.fromhex, (
     "0x1.9999999999996p-2", "0x1.2492492492f51p-2", "0x1.c71c71c5968bcp-3", "0x1.745d18295a8a1p-3",
     "0x1.3b1364c7a7ff8p-3", "0x1.11206f800205cp-3", "0x1.de3d60ea20d16p-4", "0x1.eac6541fee1c3p-4",
-)))
-
-# log((1+s)/(1-s)) = 2s + 2/3 s z + s z² p(z); relative to 2s: 2^-36.8
-LOG_RATIO_TAIL_WIDENED = tuple(map(float.fromhex, (
-    "0x1.9999ffc303549p-2", "0x1.24529533cd692p-2", "0x1.df9d85aa43a27p-3",
 )))
 
 # sin(r) = r + r z p(z), z = r², |r| <= π/2; relative to r: 2^-31.2
@@ -163,10 +166,10 @@ ERF_CENTRE_DOUBLE = tuple(map(float.fromhex, (
     "0x1.b9654b5e0930cp-20", "-0x1.5b6622ccc7b2bp-23", "0x1.d2cecccf08328p-27", "-0x1.9f0a22b0e0365p-31",
 )))
 
-# log(1 - erf(x)), 0.95 <= x <= 3.93; absolute in erf: 2^-29.3
+# log(1 - erf(x)), 0.95 <= x <= 3.93; absolute in erf: 2^-26.9
 ERF_TAIL_SINGLE = tuple(map(float.fromhex, (
-    "-0x1.d1fb860000000p+2", "-0x1.4a83080000000p+2", "-0x1.e18a220000000p-1", "-0x1.7ecf240000000p-7",
-    "0x1.5603120000000p-9", "-0x1.fa001c0000000p-13", "0x1.91226a0000000p-13",
+    "-0x1.d97fc00000000p+0", "-0x1.51c9b20000000p+1", "-0x1.afa93e0000000p-1", "-0x1.555a220000000p-5",
+    "0x1.4f4a180000000p-7", "-0x1.144ce40000000p-9", "0x1.162c780000000p-12",
 )))
 
 # (1+2x) exp(x²) erfc(x), x = 4 (1+t)/(1-t), 0 <= x <= 30; absolute, the value is 1 to 1.4: 2^-54.2

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from .exponential import exp2, exp_parts, power_of_e, reduced
+from .exponential import exp2_within, power_of_e, reduced
 from .lanes import Real, at_most, fma, polynomial, power_of_two, scaled, two_product, where
 from .logarithm import log
 from .widening import through_double
@@ -27,7 +27,7 @@ def erf(x: Real) -> Real:
     a = abs(x)
     if x.lanes.precision == "single":
         held = at_most(a, 3.93)  # from here on it is 1
-        n, r, whole = reduced(polynomial(held - 2.4, "ERF_TAIL"))
+        n, r, whole = reduced(polynomial(held - 1.0, "ERF_TAIL"))
         r = fma(-n, x.lanes.format.ln2_low, r)
         far = 1.0 - power_of_e(r) * power_of_two(whole)
         return where(a < 0.975, erf_near(x), far.copysign(x))
@@ -39,15 +39,18 @@ def erfc_far(a: Real) -> Real:
     """erfc(a) for a >= 0."""
     a = at_most(a, 28.0)
     square, low = two_product(a, a)
-    p, n = exp_parts(-square, -low)
+    n, r, whole = reduced(-square)
+    r = fma(-n, a.lanes.format.ln2_low, r) - low
     t = (a - 4.0) / (a + 4.0)
-    return scaled(p * polynomial(t, "ERFC") / fma(a, 2.0, 1.0), n)
+    slow = polynomial(t, "ERFC") / fma(a, 2.0, 1.0)
+    # e^r slow, without rounding e^r
+    return scaled(fma(fma(r * r, polynomial(r, "EXP"), r), slow, slow), whole)
 
 
 def erfc_widened(x: Real) -> Real:
     a = at_most(abs(x), 10.5)
     t = (a - 2.0) / (a + 2.0)
-    y = exp2(a * a * -LOG2_E) * polynomial(t, "ERFC_SHORT") / fma(a, 2.0, 1.0)
+    y = exp2_within(a * a * -LOG2_E) * polynomial(t, "ERFC_SHORT") / fma(a, 2.0, 1.0)
     return where(x < 0.0, 2.0 - y, y)
 
 
@@ -56,7 +59,8 @@ def erfc(x: Real) -> Real:
         return through_double(erfc_widened, x)
     y = erfc_far(abs(x))
     y = where(x < 0.0, 2.0 - y, y)
-    return where((x < 0.5) & (x > -1.0), 1.0 - erf_near(x), y)
+    # up to 0.8 the difference is exact
+    return where((x < 0.8) & (x > -1.0), 1.0 - erf_near(x), y)
 
 
 def erfinv(x: Real) -> Real:

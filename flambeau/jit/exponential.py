@@ -49,7 +49,11 @@ def exp(x: Real) -> Real:
 def exp2(x: Real) -> Real:
     """2^x: the fraction that is left is exact."""
     format_ = x.lanes.format
-    x = at_least(at_most(x, format_.bias + 1.0), -format_.bias - format_.mantissa - 2.0)
+    return exp2_within(at_least(at_most(x, format_.bias + 1.0), -format_.bias - format_.mantissa - 2.0))
+
+
+def exp2_within(x: Real) -> Real:
+    """2^x for x that is held in the exponent's range."""
     n, whole = rounded(x)
     r = x - n
     return scaled(fma(r, polynomial(r, "EXP2"), 1.0), whole)

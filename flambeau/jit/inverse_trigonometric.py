@@ -31,9 +31,7 @@ def asin(x: Real) -> Real:
     high, low = HALF_PI[x.lanes.format.name]
     far, s, z = folded(x)
     tail = arcsine_tail(s, z)
-    y = s + tail
-    return where(far, high - (2.0 * s - (low - 2.0 * tail)), y).copysign(x) if x.lanes.precision == "single" else \
-        where(far, high - (2.0 * s + (2.0 * tail - low)), y).copysign(x)
+    return where(far, high - (2.0 * s + (2.0 * tail - low)), s + tail).copysign(x)
 
 
 def acos(x: Real) -> Real:
@@ -73,10 +71,8 @@ def atan2(y: Real, x: Real) -> Real:
     t = where(long.equals(0.0), 0.0, t)
     t = where(short.equals(math.inf), 1.0, t)
     tail = arctangent_tail(t)
-    # the multiple of π/2 that the angle of (short, long) is taken off from, or added to
-    behind = x.signbit()
-    angle = where(steep, high - (t + (tail - low)), t + tail)
-    # behind: π - angle; there the sum is written out so that t is taken off once
-    opposite = where(steep, high + (t + (tail + low)), 2.0 * high - (t + (tail - 2.0 * low)))
-    angle = where(behind, opposite, angle).copysign(y)
-    return where((x + y).isnan() & (x.isnan() | y.isnan()), x + y, angle)
+    # each quadrant's sum is written out: taking one angle off another would round twice
+    before = where(steep, high - (t + (tail - low)), t + tail)
+    behind = where(steep, high + (t + (tail + low)), 2.0 * high - (t + (tail - 2.0 * low)))
+    angle = where(x.signbit(), behind, before).copysign(y)
+    return where(x.isnan() | y.isnan(), math.nan, angle)

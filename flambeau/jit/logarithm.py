@@ -36,10 +36,11 @@ def parts(x: Real) -> tuple[Real, Whole]:
     format_ = x.lanes.format
     up = format_.mantissa + 2
     small = x < format_.tiny
-    bits = where(small, x * 2.0**up, x).bits()
+    widened = x.lanes.precision == "widened"  # no float32 is a subnormal double
+    bits = x.bits() if widened else where(small, x * 2.0**up, x).bits()
     k = (bits - format_.pattern(math.sqrt(0.5))) >> format_.mantissa
     m = (bits - (k << format_.mantissa)).pattern()
-    return m, k - where_whole(small, up, 0)
+    return m, k if widened else k - where_whole(small, up, 0)
 
 
 def near_one(f: Real) -> tuple[Real, Real]:

@@ -85,18 +85,14 @@ def _is_number(node: Node) -> bool:
     return node.op == "constant" and node.value == node.value
 
 
-def _extreme(builder: ir.IRBuilder, op: str, node: Node, x: Any, y: Any) -> Any:
+def extreme(builder: ir.IRBuilder, op: str, kind: str, x: Any, y: Any, x_is_number: bool = False) -> Any:
     """minimum and maximum: of floats, NaN where either is."""
     sign = "<" if op == "minimum" else ">"
-    kind = node.dtype.kind
     if kind != "f":
         compare = builder.icmp_signed if kind == "i" else builder.icmp_unsigned
         return builder.select(compare(sign, x, y), x, y)
-    first = node.args[0]
-    if _is_number(node.args[1]):
-        x, y, first = y, x, node.args[1]
     chosen = builder.select(builder.fcmp_ordered(sign, x, y), x, y)  # y where either is NaN
-    if _is_number(first):
+    if x_is_number:
         return chosen
     return builder.select(builder.fcmp_unordered("uno", x, x), x, chosen)
 
@@ -180,7 +176,10 @@ def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -
     if op in COMPARISON:
         return _compare(builder, node, *args)
     if op in ("minimum", "maximum", "fmin", "fmax"):
-        return _extreme(builder, op.replace("f", "") + "imum" if op[0] == "f" else op, node, *args)
+        first, second = node.args if not _is_number(node.args[1]) else node.args[::-1]
+        x, y = args if first is node.args[0] else args[::-1]
+        named = {"fmin": "minimum", "fmax": "maximum"}.get(op, op)
+        return extreme(builder, named, node.dtype.kind, x, y, _is_number(first))
     if op == "div":
         return _divide(builder, node, *args)
     if op == "cast":

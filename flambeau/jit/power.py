@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from .exponential import exp_parts
+from .exponential import exp2_within, exp_parts
 from .lanes import (
     Real,
     at_least,
@@ -16,7 +16,6 @@ from .lanes import (
     fast_two_sum,
     fma,
     polynomial,
-    rounded,
     scaled,
     two_product,
     two_sum,
@@ -27,7 +26,6 @@ from .widening import through_double
 
 TWO_THIRDS = (2 / 3, float.fromhex("0x1.5555555555555p-55"))  # the second is what the first has lost
 LN2 = (float.fromhex("0x1.62e42fefa3800p-1"), float.fromhex("0x1.ef35793c76730p-45"))
-LOG2_E = math.log2(math.e)
 
 
 def log_in_two(x: Real) -> tuple[Real, Real]:
@@ -55,13 +53,10 @@ def log_in_two(x: Real) -> tuple[Real, Real]:
 
 
 def log2_widened(x: Real) -> Real:
-    """log2 x to 2^-36, relatively."""
+    """log2 x to 2^-35, relatively."""
     m, whole = parts(x)
     f = m - 1.0
-    s = f / (f + 2.0)
-    z = s * s
-    series = fma(z, polynomial(z, "LOG_RATIO_TAIL"), 2 / 3)
-    return fma(s * fma(z, series, 2.0), LOG2_E, whole.number())
+    return fma(f, polynomial(f, "LOG2"), whole.number())
 
 
 def at_ends(x: Real, logarithm: Real) -> Real:
@@ -72,9 +67,7 @@ def size_widened(a: Real, y: Real) -> Real:
     """a^y for a >= 0."""
     product = y * at_ends(a, log2_widened(a))
     product = at_least(at_most(product, 200.0), -200.0)
-    n, whole = rounded(product)
-    r = product - n
-    return scaled(fma(r, polynomial(r, "EXP2"), 1.0), whole)
+    return exp2_within(product)
 
 
 def size_double(a: Real, y: Real) -> Real:

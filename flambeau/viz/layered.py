@@ -1,7 +1,8 @@
 """A layered layout without Graphviz: ranks, few crossings, straight lines; and its drawing by matplotlib.
 
 Sugiyama's method in four steps. Ranks: a node stands just above the nearest node that
-needs it. Long edges get a bend in each rank that they pass. Order within a rank: the
+needs it. Long edges get a bend in each rank that they pass, one for all that come from
+the same node: a weight that is used a hundred times has one line down, with branches. Order within a rank: the
 mean of the neighbours' places, swept down and up, keeping the order that crosses
 least. Places: each node as near to its neighbours' mean as the widths allow, which is
 an isotonic regression for each rank.
@@ -30,6 +31,7 @@ _RANK_GAP = 0.4  # inches between ranks
 _BEND = 0.1  # inches that a passing edge keeps free
 CIRCLE = 0.55  # inches across
 _SWEEPS = 24
+_BRANCH = 8  # ranks from which on an arrow branches off a longer one from the same node
 
 
 @dataclass
@@ -56,7 +58,7 @@ def label_lines(label: str) -> list[str]:
 
 
 def _ranks_of(keys: list[str], arrows: list[Arrow]) -> dict[str, int]:
-    """Each node's rank: one less than the least of the nodes that it points to, ends last."""
+    """Each node's rank: one less than the least of the nodes that it points to; ends just below what points to them."""
     tied = {end for arrow in arrows if not arrow.headless for end in (arrow.tail, arrow.head)}
     after: dict[str, list[str]] = {key: [] for key in keys}
     before = dict.fromkeys(keys, 0)
@@ -76,7 +78,13 @@ def _ranks_of(keys: list[str], arrows: list[Arrow]) -> dict[str, int]:
     for key in reversed(order):
         height[key] = max((height[head] + 1 for head in after[key]), default=0)
     top = max(height.values(), default=0)
-    return {key: top - height[key] for key in keys}
+    rank = {key: top - height[key] for key in keys}
+    lowest: dict[str, int] = {}
+    for key in keys:
+        for head in after[key]:
+            lowest[head] = max(lowest.get(head, 0), rank[key])
+    rank.update((key, lowest[key] + 1) for key in lowest if not after[key])
+    return rank
 
 
 def _crossings(ranks: list[list[str]], heads: dict[str, list[str]]) -> int:
@@ -151,18 +159,19 @@ def lay_out(picture: Picture) -> Layout:
     heads: dict[str, list[str]] = defaultdict(list)
     tails: dict[str, list[str]] = defaultdict(list)
     bent: set[str] = set()
-    for number, arrow in enumerate(picture.arrows()):
+    for arrow in picture.arrows():
         first, last = sorted((arrow.tail, arrow.head), key=rank.__getitem__)
-        bends = [f"arrow {number} in rank {level}" for level in range(rank[first] + 1, rank[last])]
-        bent.update(bends)
-        for bend, level in zip(bends, range(rank[first] + 1, rank[last]), strict=True):
-            ranks[level].append(bend)
-            size[bend] = (_BEND, 0.0)
-        route = [first, *bends, last]
+        route = [first, *[f"{first} in rank {level}" for level in range(rank[first] + 1, rank[last])], last]
+        for bend, level in zip(route[1:-1], range(rank[first] + 1, rank[last]), strict=True):
+            if bend not in bent:
+                bent.add(bend)
+                ranks[level].append(bend)
+                size[bend] = (_BEND, 0.0)
         if rank[first] != rank[last]:
             for upper, lower in itertools.pairwise(route):
-                heads[upper].append(lower)
-                tails[lower].append(upper)
+                if lower not in bent or not tails[lower]:
+                    heads[upper].append(lower)
+                    tails[lower].append(upper)
         layout.routes.append((arrow, route if first == arrow.tail else route[::-1]))
     layout.ranks = ranks = _fewest_crossings(ranks, heads, tails)
     along = 0.0
@@ -184,17 +193,34 @@ def lay_out(picture: Picture) -> Layout:
 
 
 def routes_of(layout: Layout, picture: Picture) -> Iterator[tuple[Arrow, list[tuple[float, float]]]]:
-    """Each arrow with the points that it goes through on the page, from border to border."""
+    """Each arrow with the points that it goes through on the page, from border to border.
+
+    Of long arrows from one node, the longest has the whole way; the others branch off it.
+    """
+    longest: dict[str, int] = {}
+    for _, route in layout.routes:
+        for end in (route[0], route[-1]):
+            longest[end] = max(longest.get(end, 0), len(route))
     for arrow, route in layout.routes:
         start, end = route[0], route[-1]
         sense = 1 if layout.along[start] < layout.along[end] else -1
-        points = [layout.point(picture, start, along=0 if picture.round else sense * layout.size[start][1] / 2),
-                  *(layout.point(picture, bend, along=side * sense * layout.size[bend][1] / 2)
-                    for bend in route[1:-1] for side in ((0,) if picture.round else (-1, 1))),
-                  layout.point(picture, end, along=0 if picture.round else -sense * layout.size[end][1] / 2)]
+        upper = start if sense > 0 else end
+        if len(route) > _BRANCH and len(route) < longest[upper]:
+            route = route[-2:] if sense > 0 else route[:2]
+        points = []
+        for place, key in enumerate(route):
+            half = layout.size[key][1] / 2
+            sides: tuple[float, ...] = (-half, half)
+            if picture.round:
+                sides = (0.0,)
+            elif place == 0:
+                sides = (half,)
+            elif place == len(route) - 1:
+                sides = (-half,)
+            points += [layout.point(picture, key, along=sense * side) for side in sides]
         if picture.round:
-            points[0] = _towards(points[0], points[1], CIRCLE / 2)
-            points[-1] = _towards(points[-1], points[-2], CIRCLE / 2)
+            points[0] = _towards(points[0], points[1], CIRCLE / 2 if route[0] == start else 0.0)
+            points[-1] = _towards(points[-1], points[-2], CIRCLE / 2 if route[-1] == end else 0.0)
         yield arrow, points
 
 

@@ -284,12 +284,13 @@ class _Search:
     def _node_of(self, container: Any) -> Node | None:
         """The node that a container belongs to: what it saved, or what a user hung on `ctx`."""
         if _is(container, Node):
-            return container
+            found: Node = container
+            return found
         if not _is(container, (dict, tuple, list)):
             return None
         for parent in self.parents_of(container):
             if _is(parent, Node):
-                return parent
+                return self._node_of(parent)
             if _is(parent, (dict, tuple, list)) and any(_is(p, Node) for p in self.parents_of(parent)):
                 return self._node_of(parent)
         return None
@@ -400,9 +401,9 @@ def _series(steps: list[str]) -> str:
     if len(steps) == 1:
         return steps[0]
     first, last = steps[0], steps[-1]
-    if first.startswith("[") and last.endswith("]"):
+    if first[1:-1].isdigit() and last[1:-1].isdigit():
         return f"{first[:-1]} … {last[1:]}"
-    return f"{first} … {last}"
+    return f"{first} (and {len(steps) - 1} more)"
 
 
 def _is(thing: Any, kinds: Any) -> bool:

@@ -6,6 +6,7 @@ is there anyway and does not count.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -154,9 +155,9 @@ def advice(graph: Graph, nodes: Sequence[GraphNode]) -> str:
     if 2 * loose > total:
         return "keeps all that a view looks into: .clone() it"
     modules = {node.module for node in keeping if node.module}
-    often = len(keeping) > 8 and len({node.name for node in keeping}) * 8 <= len(keeping)
-    if often and not modules:
-        return f"{len(keeping)} times: .detach() what is carried over, or .item() what is only added up"
+    times = max(Counter(node.name for node in keeping).values())
+    if times > 8 and not modules:
+        return f"{times} times: .detach() what is carried over, or .item() what is only added up"
     if all(node.operator in _FROM_RESULT and _may_overwrite(graph, node) for node in keeping):
         name = keeping[0].operator
         return f"in place: {name}_()"

@@ -189,9 +189,11 @@ def spec() -> list[Fit]:
             {"widened": -31.0}, "2^r = 1 + r q(r), |r| <= 1/2; relative to 1"),
         Fit("log", log_tail, low_f, high_f, lambda f: f * f, {"single": -27.5},
             "log(1+f) = f - f²/2 + f³ p(f), √½ <= 1+f <= √2; relative to f"),
+        Fit("log2_wide", lambda f: (1 + f).ln() / LN2 / f, low_f, high_f, lambda f: f / (1 + f).ln() * LN2,
+            {"widened": -35.0}, "log2(1+f) = f p(f), the same range; relative"),
         Fit("log_ratio", atanh_tail, tiny, s_max, lambda z: z / 2, {"double": -58.0},
             "log((1+s)/(1-s)) = 2s + s z p(z), z = s², the same range; relative to 2s"),
-        Fit("log_ratio_tail", atanh_tail2, tiny, s_max, lambda z: z * z / 2, {"double": -69.0, "widened": -35.0},
+        Fit("log_ratio_tail", atanh_tail2, tiny, s_max, lambda z: z * z / 2, {"double": -69.0},
             "log((1+s)/(1-s)) = 2s + 2/3 s z + s z² p(z); relative to 2s"),
         Fit("sin", lambda z: -taylor(z, 3, 2, -1), tiny, quarter_pi2, lambda z: z, usual,
             "sin(r) = r + r z p(z), z = r², |r| <= π/2; relative to r"),
@@ -230,7 +232,7 @@ def spec() -> list[Fit]:
 
 # fits in a shifted variable: the coefficients are those of powers of (t - centre)
 CENTRE = {"erfinv_inner_double": D("3.125"), "erfinv_middle_double": D("3.25"), "erfinv_outer_double": D(5),
-          "erfinv_centre": D("2.5"), "erfinv_outer": D("3.2"), "erf_tail": D("2.4")}
+          "erfinv_centre": D("2.5"), "erfinv_outer": D("3.2"), "erf_tail": D(1)}
 
 
 def rounded(value: D, format_: str) -> D:

@@ -103,16 +103,6 @@ def test_advice(program, expected):
 
 
 def test_following_the_advice_saves_what_it_says():
-    x = torch.ones(100, requires_grad=True)
-
-    def before():
-        return torch.tanh(x + x).sin()
-
-    def after():
-        return torch.tanh_(x + x).sin()
-
-    assert before().graph().bytes == after().graph().bytes  # what is kept is the result, once
-
     y = torch.ones(100, dtype=torch.float64, requires_grad=True)
     assert y.float().exp().graph().bytes * 2 == y.exp().graph().bytes
 

@@ -42,6 +42,7 @@ class App {
       button.onclick = () => this.group(button.dataset.by);
     }
     this.by = this.hasModules ? "module" : this.hasLines && this.step.nodes.length > 400 ? "source" : "none";
+    for (const [path, name] of Object.entries(doc.modules)) if (name !== path.split(".").pop()) moduleClasses.set(path, name);
     for (const kind of kinds) if (kind.module) kind.moduleClass = doc.modules[kind.module] || "";
     this.legend();
     this.training();
@@ -352,7 +353,7 @@ class App {
   fit(at_once = false) {
     const to = this.camera.fitting(this.scene);
     this.fitted = true; // until the user moves: then the view stays as it is
-    if (at_once) { Object.assign(this.camera, to); this.repaint(); } else this.fly(to);
+    if (at_once) { this.flight = null; Object.assign(this.camera, to); this.repaint(); } else this.fly(to);
   }
 
   zoom(factor, px = this.camera.width / 2, py = this.camera.height / 2) {

@@ -119,7 +119,7 @@ function numberText(value, digits = 4) {
   const size = Math.abs(value);
   let text;
   if (Number.isInteger(value) && size < 1e6) text = String(value);
-  else if (size >= 1e6 || size < 1e-4) text = value.toExponential(Math.max(1, digits - 2)).replace(/\.?0+e/, "e").replace("e+", "e");
+  else if (size >= 1e6 || size < 1e-3) text = value.toExponential(Math.max(1, digits - 2)).replace(/\.?0+e/, "e").replace("e+", "e");
   else text = value.toPrecision(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
   return text.replaceAll("-", "−");
 }

@@ -325,9 +325,9 @@ function layeredLayout(problem) {
     for (let v = 0; v < count; v++) if (pinned(v) === 2) top[v] = end + 14;
     for (const row of upward) { // then what may stand lower does: by what uses it
       for (const v of row) {
-        if (pinned(v) || up.start[v + 1] - up.start[v] > down.start[v + 1] - down.start[v]) continue;
+        if (v >= count || pinned(v) || up.start[v + 1] - up.start[v] > down.start[v + 1] - down.start[v]) continue;
         let y = Infinity;
-        for (let k = down.start[v]; k < down.start[v + 1]; k++) y = Math.min(y, top[down.list[k]] - high[v] - (v < count ? GAP_Y : 8));
+        for (let k = down.start[v]; k < down.start[v + 1]; k++) y = Math.min(y, top[down.list[k]] - high[v] - GAP_Y);
         if (y === Infinity) continue;
         for (const u of done) if (u !== v && top[u] >= top[v] + high[v] && overlap(u, v)) y = Math.min(y, top[u] - high[v] - 14);
         top[v] = Math.max(top[v], y);

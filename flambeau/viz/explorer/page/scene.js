@@ -6,12 +6,14 @@ const MOST_PORTS = 48; // of a group; beyond, lines cross its border where they 
 const WORKER_FROM = 1500; // boxes in one group from which on a worker lays them out
 
 // The groups that a node is in, outermost first: [{ id, title, detail }].
+const moduleClasses = new Map(); // a module's path -> its class, where that says more than its name
+
 function groupPath(kind, by) {
   if (by === "module" && kind.module) {
     const parts = kind.module.split(".");
     return parts.map((part, k) => {
       const path = parts.slice(0, k + 1).join(".");
-      return { id: `module ${path}`, title: part, detail: path };
+      return { id: `module ${path}`, title: part, kind: moduleClasses.get(path) || "", detail: path };
     });
   }
   if (by === "source" && kind.file !== undefined) {
@@ -52,20 +54,26 @@ function groupTree(drawn, by) {
   return { root, known };
 }
 
-// Which groups to close at first, so that about `most` boxes are to be seen: the outermost open first.
+// Which groups to close at first, so that no more than about `most` boxes are to be seen. Groups that hold groups
+// open ring by ring, those that hold nodes only open last; likes are treated alike, so a ring opens whole or not at all.
 function closedAtFirst(tree, most) {
-  const closed = new Set([...tree.known.keys()].filter(Boolean));
+  const closed = new Set([...tree.known.keys()].filter(Boolean)), more = (group) => group.members.length + group.groups.length - 1;
   let seen = tree.root.members.length + tree.root.groups.length, ring = tree.root.groups;
+  const innermost = [];
+  const open = (groups) => {
+    const sum = groups.reduce((total, group) => total + more(group), 0);
+    if (seen + sum > most) return false;
+    seen += sum;
+    for (const group of groups) closed.delete(group.id);
+    return true;
+  };
   while (ring.length) {
-    const bySize = ring.slice().sort((a, b) => a.size - b.size);
-    for (const group of bySize) {
-      const more = group.members.length + group.groups.length - 1;
-      if (seen + more > most) return closed;
-      seen += more;
-      closed.delete(group.id);
-    }
-    ring = ring.flatMap((group) => group.groups);
+    innermost.push(...ring.filter((group) => !group.groups.length));
+    const holders = ring.filter((group) => group.groups.length);
+    if (!open(holders)) return closed;
+    ring = holders.flatMap((group) => group.groups);
   }
+  open(innermost);
   return closed;
 }
 
@@ -106,7 +114,7 @@ async function buildScene(drawn, edges, by, closed, lay) {
 
   function closedBox(group) {
     const at = collect(group, []), title = clipped(group.title, 34);
-    const sub = `${countText(group.size, "node")}${group.bytes ? ` · ${bytesText(group.bytes)}` : ""}`;
+    const sub = `${group.kind ? `${group.kind} · ` : ""}${countText(group.size, "node")}${group.bytes ? ` · ${bytesText(group.bytes)}` : ""}`;
     const w = Math.max(128, textWidth(title, FONT_TITLE) + 52, textWidth(sub, FONT_SMALL) + 34);
     const box = { type: "closed", id: group.id, group, order: group.order, title, sub, w: Math.ceil(w), h: 48, x: 0, y: 0,
                   ghost: at.every((k) => drawn[k].ghost), isNew: at.some((k) => drawn[k].isNew),
@@ -121,7 +129,7 @@ async function buildScene(drawn, edges, by, closed, lay) {
     for (const at of group.members) inside.push(boxOf[at] = nodeBox(at));
     for (const child of group.groups) {
       if (closed.has(child.id)) { inside.push(closedBox(child)); continue; }
-      const box = { type: "open", id: child.id, group: child, order: child.order, title: clipped(child.title, 44), sub: "",
+      const box = { type: "open", id: child.id, group: child, order: child.order, title: clipped(child.kind ? `${child.title} · ${child.kind}` : child.title, 44), sub: "",
                     w: 0, h: 0, x: 0, y: 0, ghost: false, isNew: false, inside: fill(child) };
       box.members = box.inside.flatMap((b) => b.members);
       inside.push(box);
@@ -180,7 +188,7 @@ async function buildScene(drawn, edges, by, closed, lay) {
     });
     const answer = await lay({
       widths: whole(boxes.map((b) => b.w), () => 6), heights: whole(boxes.map((b) => b.h), () => 0),
-      order: whole(boxes.map((b) => b.order), (p) => (p.side === 1 ? -1 : 1e12)), fold: !ports.length || n > 400,
+      order: whole(boxes.map((b) => b.order), (p) => (p.side === 1 ? -1 : 1e12)), fold: true,
       pins: ports.length ? Int8Array.from([...boxes.map(() => 0), ...ports.map((p) => p.side)]) : null,
       tails: Int32Array.from(tails), heads: Int32Array.from(heads),
     });
@@ -310,11 +318,15 @@ function layoutRunner() {
   try {
     const program = `${layeredLayout};onmessage=(e)=>postMessage([e.data[0],layeredLayout(e.data[1])])`;
     worker = new Worker(URL.createObjectURL(new Blob([program], { type: "text/javascript" })));
-    worker.onmessage = ({ data: [name, answer] }) => { waiting.get(name)(answer); waiting.delete(name); };
-    worker.onerror = () => { worker = null; };
+    worker.onmessage = ({ data: [name, answer] }) => { waiting.get(name).resolve(answer); waiting.delete(name); };
+    worker.onerror = () => {
+      worker = null;
+      for (const { problem, resolve } of waiting.values()) resolve(layeredLayout(problem));
+      waiting.clear();
+    };
   } catch { worker = null; }
   return (problem) => {
     if (!worker || problem.widths.length < WORKER_FROM) return layeredLayout(problem);
-    return new Promise((resolve) => { waiting.set(++asked, resolve); worker.postMessage([asked, problem]); });
+    return new Promise((resolve) => { waiting.set(++asked, { problem, resolve }); worker.postMessage([asked, problem]); });
   };
 }
