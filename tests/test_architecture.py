@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "flambeau"
 LAYERS: list[list[str]] = [
     ["version"],
     ["callers", "config", "errors", "dtypes", "devices", "modes", "shapes", "trees", "naming"],
-    ["kernels"],
+    ["kernels", "jit"],
     ["backends"],
     ["ops"],
     ["autograd"],

@@ -477,8 +477,11 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
             run.discover(node, output, g._array)
         node = heappop(heap)[1] if heap else None
         g = pop(node, None)
-    last: Any = None  # the leaf that was met last, and what it has been given so far
+    last: Any = None  # the leaves that were met last, and what they have been given so far
     held: Any = None
+    last_but_one: Any = last
+    held_but_one: Any = held
+    sum_so_far: Any
     found: Any
     x: Any
     y: Any
@@ -512,19 +515,23 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                     node.saved1 = None
                 numbers = node.edge_outputs
                 if last is not None and node.n_edges == 2 and numbers is None and not heap:
-                    # One input is the weight that was met last, and the other goes on alone.
-                    if node.edge1 is last:
-                        next_node = node.edge0
+                    # One input is a weight that was met just before, and the other goes on alone.
+                    leaf = node.edge1
+                    next_node = node.edge0
+                    if leaf is last:
                         x, y = found
-                    elif node.edge0 is last:
-                        next_node = node.edge1
-                        y, x = found
+                        sum_so_far = held
+                    elif leaf is last_but_one:
+                        x, y = found
+                        sum_so_far = held_but_one
                     else:
-                        next_node = None
-                    if (next_node is not None and x is not None and y is not None
+                        leaf, next_node = next_node, leaf
+                        y, x = found
+                        sum_so_far = held if leaf is last else held_but_one if leaf is last_but_one else None
+                    if (sum_so_far is not None and next_node is not None and x is not None and y is not None
                             and type(next_node) is not AccumulateGrad and next_node.outputs is None
                             and next_node not in pending):
-                        add(held, y, held)
+                        add(sum_so_far, y, sum_so_far)
                         g = x
                         node = next_node
                         continue
@@ -539,6 +546,8 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                             run.discover_undefined(next_node)
                         elif next_node is last:
                             add(held, x, held)
+                        elif next_node is last_but_one:
+                            add(held_but_one, x, held_but_one)
                         elif type(next_node) is AccumulateGrad:
                             summed = get(next_node)
                             if summed is None:
@@ -546,7 +555,8 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                                 leaves.append(next_node)
                             elif next_node in owned:
                                 add(summed, x, summed)
-                                last, held = next_node, summed  # a weight is often met many times in a row
+                                last_but_one, held_but_one = last, held  # weights are often met by turns
+                                last, held = next_node, summed
                             else:
                                 total = pending[next_node] = add_arrays(summed, x)
                                 if type(total) is ndarray and total.dtype.kind != "V":
@@ -594,7 +604,7 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                     node, g = run.next_defined()
             else:
                 node = newest
-        found = g = x = y = first = second = summed = total = held = None
+        found = g = x = y = first = second = summed = total = held = held_but_one = sum_so_far = None
         node = None
         for leaf in leaves:
             accumulate(leaf.variable, [pop(leaf)], False)

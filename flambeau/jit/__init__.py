@@ -12,7 +12,6 @@ import functools
 import os
 
 
-
 @functools.cache
 def available() -> bool:
     """Whether kernels can be compiled here: llvmlite is installed and `FLAMBEAU_JIT` is not 0.

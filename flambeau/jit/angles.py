@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from llvmlite import ir
@@ -61,7 +62,7 @@ def _define(function: Value, outer: Lanes, shift: float, unit: float) -> None:
     builder = ir.IRBuilder(function.append_basic_block("near"))
     lanes = Lanes(builder, outer.type, outer.fused, outer.precision)
     x = Real(lanes, function.args[0])
-    near = _near(x, shift, unit)
+    near: tuple[Any, ...] = _near(x, shift, unit)
     far = ~(abs(x) < NEAR[lanes.format.name])
     entry, slow, done = builder.block, function.append_basic_block("far"), function.append_basic_block("done")
     # weights: the far side is rare
@@ -73,7 +74,7 @@ def _define(function: Value, outer: Lanes, shift: float, unit: float) -> None:
     builder.position_at_end(done)
     merged = [builder.phi(a.ir.type) for a in near]
     result: Value = ir.Constant(function.ftype.return_type, ir.Undefined)
-    for i, (phi, a, b) in enumerate(zip(merged, near, distant)):
+    for i, (phi, a, b) in enumerate(zip(merged, near, distant, strict=True)):
         phi.add_incoming(a.ir, entry)
         phi.add_incoming(b, slow)
         result = builder.insert_value(result, phi, i)
@@ -84,9 +85,9 @@ def _near(x: Real, shift: float, unit: float) -> tuple[Real, Real, Whole]:
     lanes = x.lanes
     if lanes.format is SINGLE and not lanes.fused:  # products with float32 pieces would be rounded
         wide = lanes.over(F64, "widened")
-        r, _, k = _near(x.to(wide), shift, unit)
+        r, _, multiple = _near(x.to(wide), shift, unit)
         short = r.to(lanes)
-        kept = lanes.builder.trunc(k.ir, lanes.whole_type)
+        kept = lanes.builder.trunc(multiple.ir, lanes.whole_type)
         return short, (r - short.to(wide)).to(lanes), Whole(lanes, kept)
     shifter = lanes.format.shifter
     shifted = fma(x, 1 / math.pi / unit, shifter - shift) if not shift else (x * (1 / math.pi) - shift) + shifter
@@ -96,7 +97,7 @@ def _near(x: Real, shift: float, unit: float) -> tuple[Real, Real, Whole]:
         k = k + shift
     first, second, third = (float.fromhex(piece) * unit for piece in PI[lanes.format.name])
     if lanes.fused:
-        r = fma(-k, first, x)  # exact: see the test of it
+        r = fma(-k, first, x)  # exact: a multiple of the last bit of the first piece, and small
     else:
         # the first piece in two, so short that their products with k < 2^31 are exact
         top = _cut(first, 22)
@@ -149,7 +150,7 @@ def _far(module: Value, lanes: Lanes, shift: float, unit: float) -> Value:
         return short, builder.fptrunc(rest, element), builder.trunc(k, ir.IntType(32))
 
     if not lanes.count:
-        values = reduce(function.args[0])
+        values = list(reduce(function.args[0]))
     else:
         entry = builder.block
         head, work, step, end = (function.append_basic_block(n) for n in ("lane", "work", "step", "end"))
@@ -158,24 +159,24 @@ def _far(module: Value, lanes: Lanes, shift: float, unit: float) -> Value:
         lane = builder.phi(I32)
         lane.add_incoming(ir.Constant(I32, 0), entry)
         kept = [builder.phi(t) for t in types[2:]]
-        for phi, arg in zip(kept, function.args[2:]):
+        for phi, arg in zip(kept, function.args[2:], strict=True):
             phi.add_incoming(arg, entry)
         builder.cbranch(builder.extract_element(function.args[1], lane), work, step)
         builder.position_at_end(work)
         new = reduce(builder.extract_element(function.args[0], lane))
-        worked = [builder.insert_element(phi, v, lane) for phi, v in zip(kept, new)]
+        worked = [builder.insert_element(phi, v, lane) for phi, v in zip(kept, new, strict=True)]
         work_end = builder.block
         builder.branch(step)
         builder.position_at_end(step)
         values = []
-        for phi, v in zip(kept, worked):
+        for phi, v in zip(kept, worked, strict=True):
             merged = builder.phi(phi.type)
             merged.add_incoming(phi, head)
             merged.add_incoming(v, work_end)
             values.append(merged)
         following = builder.add(lane, ir.Constant(I32, 1))
         lane.add_incoming(following, step)
-        for phi, v in zip(kept, values):
+        for phi, v in zip(kept, values, strict=True):
             phi.add_incoming(v, step)
         builder.cbranch(builder.icmp_unsigned("<", following, ir.Constant(I32, lanes.count)), head, end)
         builder.position_at_end(end)
@@ -239,7 +240,7 @@ def _payne_hanek(module: Value, fused: bool) -> Value:
         address = builder.gep(table, [c64(0), builder.add(word, c64(i))], inbounds=True, source_etype=_table_type())
         loaded.append(builder.load(address, typ=I64))
     window = []
-    for high, low in zip(loaded, loaded[1:]):
+    for high, low in pairwise(loaded):
         both = builder.or_(builder.shl(wide(high), c128(64)), wide(low))
         window.append(builder.trunc(builder.lshr(builder.shl(both, wide(offset)), c128(64)), I64))
     lowest = builder.mul(wide(mantissa), wide(window[2]))

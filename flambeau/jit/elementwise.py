@@ -28,6 +28,8 @@ from .expression import Node, cost, ordered, text, variable
 
 #: plans that a kernel remembers, for so many layouts of its arrays
 PLANS = 1024
+#: columns of a block where an operand strides: the lines of memory that one row touches serve the next rows
+NARROW = 64
 
 
 class _Plan:
@@ -95,15 +97,17 @@ class Kernel:
                 break
         flat = self._flat or self._flat_call()
         if out is None:
-            shape = inputs[0].shape
-            if self._single is not None:
-                result = np.empty(shape, self._single)
-                if not flat(threads.pool(), self._info, id(result), *map(id, inputs)):
-                    return result
-            else:
-                results = tuple([np.empty(shape, dtype) for dtype in self.dtypes])
-                if not flat(threads.pool(), self._info, *map(id, results), *map(id, inputs)):
-                    return results
+            first = inputs[0]
+            # memory is asked for only once, where it is much: a block given back and taken again costs its pages
+            if first.size < 4096 or _alike(inputs):
+                if self._single is not None:
+                    result = np.empty(first.shape, self._single)
+                    if not flat(threads.pool(), self._info, id(result), *map(id, inputs)):
+                        return result
+                else:
+                    results = tuple([np.empty(first.shape, dtype) for dtype in self.dtypes])
+                    if not flat(threads.pool(), self._info, *map(id, results), *map(id, inputs)):
+                        return results
             results = self._general(inputs)
         else:
             results = (out,) if isinstance(out, np.ndarray) else tuple(out)
@@ -123,7 +127,7 @@ class Kernel:
 
     @staticmethod
     def _array(x: Any, dtype: np.dtype) -> np.ndarray:
-        if isinstance(x, np.ndarray):
+        if isinstance(x, (np.ndarray, np.generic)):
             return np.asarray(x)
         if isinstance(x, (bool, int, float)):
             return np.array(x, dtype)
@@ -181,7 +185,7 @@ class Kernel:
             for result in outputs:
                 if result.shape != shape:
                     raise ValueError(f"a result of shape {shape} into an array of shape {result.shape}")
-                if any(stride == 0 and extent > 1 for stride, extent in zip(result.strides, shape, strict=True)):
+                if result.size and any(stride == 0 and extent > 1 for stride, extent in zip(result.strides, shape, strict=True)):
                     raise ValueError("an output whose elements share memory")
             strides = [layout.stretched(x.shape, x.strides, shape) for x in inputs]
             plan = self._planned(key, shape, None, outputs, strides)
@@ -230,13 +234,27 @@ class Kernel:
             words = [inner, block, *(each[0] if each else 0 for each in dims.strides)]
             return _Plan(shape, order, self._call(steps, False), chunks, words)
         rows = n // inner
-        # narrow blocks where some operand strides: the lines that one row touches serve the next rows
-        block_count, block = layout.blocks(inner, 64 if "s" in steps else max(self._grain, 1024))
-        row_count, row_block = layout.blocks(rows, max(1, self._grain // block), 1)
         rank = len(dims.extents) - 1
+        steps = self._transposed(steps, dims, rank)
+        if "s" in steps or "t" in steps:
+            block_count, block = -(-inner // NARROW), NARROW
+        else:
+            block_count, block = layout.blocks(inner, max(self._grain, 1024))
+        row_count, row_block = layout.blocks(rows, max(self._lanes, self._grain // min(block, inner)),
+                                             self._lanes if "t" in steps else 1)
+        if "t" in steps and row_count == 1:
+            row_block = -(-rows // self._lanes) * self._lanes
         words = [inner, block, block_count, rows, row_block, rank, *(each[0] for each in dims.strides),
                  *dims.extents[1:], *(stride for each in dims.strides for stride in each[1:])]
         return _Plan(shape, order, self._call(steps, True), block_count * row_count, words)
+
+    def _transposed(self, steps: str, dims: layout.Dims, rank: int) -> str:
+        """Which inputs are read as square blocks that are turned ("t"): those whose rows lie crosswise in memory."""
+        lanes, rows = self._lanes, dims.extents[1]
+        if lanes > 16 or rows < lanes or (rank > 1 and rows % lanes):
+            return steps
+        return "".join("t" if step == "s" and i >= len(self.outputs) and dims.strides[i][1] == self._sizes[i] else step
+                       for i, step in enumerate(steps))
 
     def _call(self, steps: str, rows: bool) -> Any:
         from . import calling
@@ -255,6 +273,12 @@ class Kernel:
         return compiled.load(recipe, names, lambda: _generate(self, steps, rows))
 
 
+def _alike(inputs: Sequence[np.ndarray]) -> bool:
+    """Whether these are contiguous arrays of one shape."""
+    shape = inputs[0].shape
+    return all(x.flags.c_contiguous and x.shape == shape for x in inputs)
+
+
 def _clash(result: np.ndarray, other: np.ndarray) -> bool:
     """Whether writing one may change what is still to be read of the other: they overlap, and not as one array."""
     if not np.may_share_memory(result, other):
@@ -263,10 +287,8 @@ def _clash(result: np.ndarray, other: np.ndarray) -> bool:
             and result.strides == other.strides and result.dtype == other.dtype):
         return False
     try:
-        return np.shares_memory(result, other, max_work=10_000)
-    except Exception as error:
-        if type(error).__name__ != "TooHardError":
-            raise
+        return bool(np.shares_memory(result, other, max_work=10_000))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
         return True
 
 
@@ -275,18 +297,19 @@ def _generate(kernel: Kernel, steps: str, rows: bool) -> str:
     from llvmlite import ir
 
     from . import calling
-    from .loops import Operand, Walk, at, i64, loop, smaller, word
+    from .loops import I64, POINTER, Operand, Walk, at, block_of, i64, loop, smaller, turn, word
+    from .lowering import stored
 
     module = ir.Module("elementwise")
     body, builder = calling.begin(module, "body", calling.BODY)
     body.linkage = "internal"
     pointers, plan, chunk = body.args
     operands = [Operand(dtype, step) for dtype, step in zip(kernel._all, steps, strict=True)]
-    bases = [builder.load(builder.gep(pointers, [i64(i)], source_etype=calling.POINTER), typ=calling.POINTER)
+    bases = [builder.load(builder.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
              for i in range(len(operands))]
     n, block = word(builder, plan, 0), word(builder, plan, 1)
     first = 6 if rows else 2
-    strides = [word(builder, plan, first + i) if step == "s" else i64(operand.dtype.itemsize if step == "c" else 0)
+    strides = [word(builder, plan, first + i) if step in "st" else i64(operand.dtype.itemsize if step == "c" else 0)
                for i, (step, operand) in enumerate(zip(steps, operands, strict=True))]
     if not rows:
         start = builder.mul(chunk, block)
@@ -300,12 +323,31 @@ def _generate(kernel: Kernel, steps: str, rows: bool) -> str:
         last = smaller(builder, builder.add(row, tall), all_rows)
         count = smaller(builder, block, builder.sub(n, start))
         extents = at(builder, plan, 8 * (first + len(operands)))
-        outer = builder.gep(extents, [rank], source_etype=calling.I64)
+        outer = builder.gep(extents, [rank], source_etype=I64)
         walk = Walk(builder, [at(builder, base, builder.mul(start, stride))
                               for base, stride in zip(bases, strides, strict=True)], rank, extents, outer, row)
-        with loop(builder, row, last):
-            _run(kernel, builder, operands, walk.pointers(builder), strides, count)
+        lanes, turned = kernel._lanes, [i for i, step in enumerate(steps) if step == "t"]
+        squares = {i: block_of(builder, operands[i].dtype, lanes * NARROW) for i in turned}
+        plain = [Operand(each.dtype, "c") if each.step == "t" else each for each in operands]
+
+        def one_row(q: Any) -> None:
+            runs = walk.pointers(builder)
+            for i, square in squares.items():
+                runs[i] = builder.gep(square, [builder.mul(q, i64(NARROW))], source_etype=stored(operands[i].dtype))
+            _run(kernel, builder, plain, runs, strides, count)
             walk.advance(builder)
+
+        if not turned:
+            with loop(builder, row, last) as r:
+                one_row(r)
+        else:
+            with loop(builder, row, last, lanes) as r:
+                tall_here = smaller(builder, i64(lanes), builder.sub(last, r))
+                runs = walk.pointers(builder)
+                for i, square in squares.items():
+                    turn(builder, operands[i].dtype, runs[i], strides[i], tall_here, count, square, NARROW, lanes)
+                with loop(builder, i64(0), tall_here) as q:
+                    one_row(q)
     builder.ret_void()
     calling.emit_call(module, body, len(operands))
     if not rows and set(steps) == {"c"}:

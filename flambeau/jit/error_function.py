@@ -24,6 +24,7 @@ def erf_near(x: Real) -> Real:
 
 
 def erf(x: Real) -> Real:
+    """2/√π ∫ e^(-t²) from 0 to x."""
     a = abs(x)
     if x.lanes.precision == "single":
         held = at_most(a, 3.93)  # from here on it is 1
@@ -42,12 +43,13 @@ def erfc_far(a: Real) -> Real:
     n, r, whole = reduced(-square)
     r = fma(-n, a.lanes.format.ln2_low, r) - low
     t = (a - 4.0) / (a + 4.0)
-    slow = polynomial(t, "ERFC") / fma(a, 2.0, 1.0)
+    slow = polynomial(t, "ERFC", True) / fma(a, 2.0, 1.0)
     # e^r slow, without rounding e^r
     return scaled(fma(fma(r * r, polynomial(r, "EXP"), r), slow, slow), whole)
 
 
 def erfc_widened(x: Real) -> Real:
+    """erfc for a result in float32."""
     a = at_most(abs(x), 10.5)
     t = (a - 2.0) / (a + 2.0)
     y = exp2_within(a * a * -LOG2_E) * polynomial(t, "ERFC_SHORT") / fma(a, 2.0, 1.0)
@@ -55,6 +57,7 @@ def erfc_widened(x: Real) -> Real:
 
 
 def erfc(x: Real) -> Real:
+    """1 - erf(x), to all digits where that is tiny."""
     if x.lanes.precision == "single":
         return through_double(erfc_widened, x)
     y = erfc_far(abs(x))
@@ -64,12 +67,14 @@ def erfc(x: Real) -> Real:
 
 
 def erfinv(x: Real) -> Real:
+    """The y with erf(y) = x; NaN beyond ±1."""
     w = -log(fma(-x, x, 1.0) if x.lanes.fused else (1.0 - x) * (x + 1.0))
     root = w.sqrt()
     if x.lanes.precision == "single":
-        y = where(w < 5.0, polynomial(w - 2.5, "ERFINV_CENTRE"), polynomial(root - 3.2, "ERFINV_OUTER"))
+        y = where(w < 5.0, polynomial(w - 2.5, "ERFINV_CENTRE", True), polynomial(root - 3.2, "ERFINV_OUTER", True))
     else:
-        outer = where(root < 4.0, polynomial(root - 3.25, "ERFINV_MIDDLE"), polynomial(root - 5.0, "ERFINV_OUTER"))
-        y = where(w < 6.25, polynomial(w - 3.125, "ERFINV_INNER"), outer)
+        outer = where(root < 4.0, polynomial(root - 3.25, "ERFINV_MIDDLE", True),
+                      polynomial(root - 5.0, "ERFINV_OUTER", True))
+        y = where(w < 6.25, polynomial(w - 3.125, "ERFINV_INNER", True), outer)
     y = y * x
     return where(abs(x).equals(1.0), x * math.inf, y)

@@ -42,6 +42,7 @@ def within(x: Real, margin: float = 0.0) -> Real:
 
 
 def exp(x: Real) -> Real:
+    """e^x."""
     p, n = exp_parts(within(x))
     return scaled(p, n)
 
@@ -69,6 +70,7 @@ def expm1_parts(x: Real) -> tuple[Real, Whole]:
 
 
 def expm1(x: Real) -> Real:
+    """e^x - 1, to all digits near 0."""
     lanes = x.lanes
     held = at_least(at_most(x, lanes.format.exp_high), -lanes.format.mantissa + 0.0)
     p, n = expm1_parts(held)
@@ -99,6 +101,7 @@ def half_exp(x: Real) -> Real:
 
 
 def sinh(x: Real) -> Real:
+    """(e^x - e^-x) / 2; a polynomial up to 1."""
     half = half_exp(x)
     square = x * x
     near = fma(x * square, polynomial(square, "SINH"), x)
@@ -107,6 +110,7 @@ def sinh(x: Real) -> Real:
 
 
 def cosh(x: Real) -> Real:
+    """(e^x + e^-x) / 2."""
     half = half_exp(x)
     return half + 0.25 / half
 

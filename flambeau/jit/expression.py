@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -41,7 +41,7 @@ COMPARISON = ("eq", "ne", "lt", "le", "gt", "ge")
 BITWISE = {"and": 2, "or": 2, "xor": 2, "not": 1}
 
 Number = bool | int | float
-Operand = "Node | Number"
+Operand: TypeAlias = "Node | Number"
 
 _made: WeakValueDictionary[tuple, Node] = WeakValueDictionary()
 _making = threading.Lock()
@@ -205,9 +205,7 @@ def cast(x: Node, dtype: np.dtype | str | type) -> Node:
     kind = np.dtype(dtype)
     if kind == x.dtype:
         return x
-    if x.dtype in NARROW and kind != FLOAT32:
-        x = make("cast", (x,), FLOAT32)
-    elif kind in NARROW and x.dtype != FLOAT32:
+    if FLOAT32 not in (x.dtype, kind) and (x.dtype in NARROW or kind in NARROW):  # by way of float32
         x = make("cast", (x,), FLOAT32)
     return make("cast", (x,), kind)
 
@@ -254,7 +252,7 @@ def apply(op: str, *values: Operand) -> Node:
         raise TypeError(f"{op} takes {arity} operands, not {len(values)}")
     nodes = operands(*values)
     kind = nodes[0].dtype.kind
-    if op in FLOATING and kind != "f" or op in BITWISE and kind == "f" or op in ARITHMETIC and kind == "b":
+    if (op in FLOATING and kind != "f") or (op in BITWISE and kind == "f") or (op in ARITHMETIC and kind == "b"):
         raise TypeError(f"{op} of {nodes[0].dtype}")
     return make(op, nodes, nodes[0].dtype)
 

@@ -35,6 +35,7 @@ def asin(x: Real) -> Real:
 
 
 def acos(x: Real) -> Real:
+    """π/2 - asin x near 0, 2 asin √((1 - |x|)/2), or that from π, beyond ½."""
     high, low = HALF_PI[x.lanes.format.name]
     far, s, z = folded(x)
     tail = arcsine_tail(s, z)

@@ -321,6 +321,7 @@ def where(mask: Mask, a: float | Real, b: float | Real) -> Real:
 
 
 def where_whole(mask: Mask, a: int | Whole, b: int | Whole) -> Whole:
+    """`where` of integers."""
     lanes = mask.lanes
     return Whole(lanes, lanes.builder.select(mask.ir, lanes.whole(a).ir, lanes.whole(b).ir))
 
@@ -331,6 +332,7 @@ def at_most(x: Real, bound: float) -> Real:
 
 
 def at_least(x: Real, bound: float) -> Real:
+    """max(x, bound), NaN staying NaN."""
     return where(x < bound, bound, x)
 
 
@@ -395,9 +397,26 @@ def rounded(x: Real) -> tuple[Real, Whole]:
     return shifted - shifter, shifted.bits() - x.lanes.format.pattern(shifter)
 
 
-def polynomial(x: Real, table: str) -> Real:
-    """Σ c_k x^k by Horner's rule, of the coefficients of that name."""
-    lowest_first = x.lanes.table(table)
+def polynomial(x: Real, table: str, in_turn: bool = False) -> Real:
+    """Σ c_k x^k of the coefficients of that name.
+
+    The last step is always x q(x) + c_0. A short q goes by Horner's rule; a long one as two or four polynomials of
+    x² or x⁴ side by side: a chain of twenty dependent operations would leave a processor waiting. `in_turn`
+    keeps to Horner's rule, which rounds a little less and, where several polynomials are computed, holds fewer values.
+    """
+    lowest, *rest = x.lanes.table(table)
+    ways = 1 if in_turn or len(rest) < 7 else 2 if len(rest) < 13 else 4
+    square = x * x if ways > 1 else x
+    power = square * square if ways > 2 else square
+    q = [_horner(power, rest[start::ways]) for start in range(ways)]
+    if ways > 1:
+        q = [fma(x, odd, even) for even, odd in zip(q[0::2], q[1::2], strict=True)]
+    if ways > 2:
+        q = [fma(square, q[1], q[0])]
+    return fma(x, q[0], lowest)
+
+
+def _horner(x: Real, lowest_first: Sequence[float]) -> Real:
     total = x.lanes.real(lowest_first[-1])
     for c in reversed(lowest_first[:-1]):
         total = fma(total, x, c)

@@ -49,9 +49,6 @@ class Dims(NamedTuple):
 
 def memory_order(shape: tuple[int, ...], strides: Sequence[Sequence[int]]) -> list[int]:
     """The dimensions from the slowest to the fastest in memory, as the operands (the first counts most) have them."""
-    def key(dim: int) -> tuple:
-        return tuple(-abs(each[dim]) for each in strides if any(each))
-
     ranks = list(range(len(shape)))
     # a stable insertion sort: dimensions are swapped only where an operand that steps along both says so
     for i in range(1, len(ranks)):

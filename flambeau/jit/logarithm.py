@@ -68,6 +68,7 @@ def log_finite(f: Real, k: Real) -> Real:
 
 
 def log(x: Real) -> Real:
+    """The natural logarithm."""
     m, k = parts(x)
     return special(x, log_finite(m - 1.0, k.number()))
 
@@ -81,6 +82,7 @@ def log_of_sum(u: Real, v: Real, doublings: Real | float = 0.0) -> Real:
 
 
 def log1p(x: Real) -> Real:
+    """log(1 + x), to all digits near 0."""
     u, v = two_sum(x.lanes.real(1.0), x)
     y = log_of_sum(u, v)
     y = where(x < math.inf, y, x)
@@ -105,7 +107,7 @@ def log_to_base(x: Real, e: Decimal, two: Decimal | None) -> Real:
     p, p_low = two_product(high, e_high)
     p_low = p_low + fma(low, e_high, high * e_low)
     if two is None:
-        q, q_low = k, 0.0
+        q, q_low = k, lanes.real(0.0)
     else:
         two_high = _short(two, lanes.format.mantissa - 11)
         q, q_low = k * two_high, k * float(two - Decimal(two_high))
@@ -121,10 +123,12 @@ def _short(x: Decimal, bits: int) -> float:
 
 
 def log2(x: Real) -> Real:
+    """The logarithm to base 2."""
     return log_to_base(x, LOG2_E, None)
 
 
 def log10(x: Real) -> Real:
+    """The logarithm to base 10."""
     return log_to_base(x, LOG10_E, LOG10_2)
 
 

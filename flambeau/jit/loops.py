@@ -2,7 +2,8 @@
 and the walk over outer dimensions.
 
 An *operand* is an array as a kernel sees it. Its *step* says how its elements follow each other along the innermost
-dimension: "c" one after the other, "b" always the same one (broadcast), "s" at any distance.
+dimension: "c" one after the other, "b" always the same one (broadcast), "s" at any distance; "t" is "s" where the
+elements of the next dimension lie one after the other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from llvmlite import ir
 
 from .expression import BOOL
-from .lowering import computed, intrinsic, number, splat, stored
+from .lowering import intrinsic, number, splat, stored
 
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 POINTER = ir.PointerType()
@@ -42,6 +43,13 @@ def local(builder: ir.IRBuilder, type_: ir.Type, count: int | None = None) -> An
     """Memory of the function's own."""
     with builder.goto_entry_block():
         return builder.alloca(type_, size=None if count is None else ir.Constant(I32, count))
+
+
+def block_of(builder: ir.IRBuilder, dtype: np.dtype, count: int) -> Any:
+    """Memory of the function's own for `count` elements, as a pointer of no type."""
+    memory, pointer = local(builder, stored(dtype), count), local(builder, POINTER)
+    builder.store(memory, pointer)
+    return builder.load(pointer, typ=POINTER)
 
 
 @contextmanager
@@ -98,6 +106,13 @@ class Operand:
             else:
                 value = intrinsic(builder, "masked.load", vector,
                                   [address, ir.Constant(I32, 1), mask, number(0, vector)], [vector, POINTER])
+        elif mask is None:
+            value = ir.Constant(vector, ir.Undefined)
+            address = at(builder, base, builder.mul(index, stride))
+            for lane in range(lanes):
+                one = builder.load(address, typ=kind, align=1)
+                value = builder.insert_element(value, one, ir.Constant(I32, lane))
+                address = at(builder, address, stride)
         else:
             value = self._gather(builder, self._addresses(builder, base, stride, index, lanes), vector, mask)
         return self._bits(builder, value, lanes)
@@ -140,6 +155,36 @@ class Operand:
         return intrinsic(builder, "masked.gather", vector,
                          [addresses, ir.Constant(I32, 1), everything if mask is None else mask, number(0, vector)],
                          [vector, addresses.type])
+
+
+def turn(builder: ir.IRBuilder, dtype: np.dtype, base: Any, stride: Any, rows: Any, columns: Any, square: Any,
+         pitch: int, lanes: int) -> None:
+    """Copy a block whose columns, `stride` bytes apart, each lie together in memory, so that its rows do.
+
+    The block has at most `lanes` rows and `pitch` columns; row q begins at element q * pitch of `square`. Vectors
+    are columns on their way in and rows on their way out: as often as two halves to the number of lanes, the vectors
+    of the upper half and of the lower are interleaved.
+    """
+    kind = stored(dtype)
+    vector = ir.VectorType(kind, lanes)
+    mask = first_lanes(builder, rows, lanes)
+    last = builder.sub(columns, i64(1))
+    half = lanes // 2
+    orders = [ir.Constant(ir.VectorType(I32, lanes), [each for i in range(start, start + half)
+                                                      for each in (i, i + lanes)]) for start in (0, half)]
+    with loop(builder, i64(0), columns, lanes) as first:
+        vectors = []
+        for j in range(lanes):
+            column = smaller(builder, builder.add(first, i64(j)), last)
+            address = at(builder, base, builder.mul(column, stride))
+            vectors.append(intrinsic(builder, "masked.load", vector,
+                                     [address, ir.Constant(I32, 1), mask, number(0, vector)], [vector, POINTER]))
+        for _ in range(lanes.bit_length() - 1):
+            vectors = [builder.shuffle_vector(vectors[i], vectors[i + half], order)
+                       for i in range(half) for order in orders]
+        for q, row in enumerate(vectors):
+            place = builder.gep(square, [builder.add(first, i64(q * pitch))], source_etype=kind)
+            builder.store(row, place, align=1)
 
 
 #: dimensions of an array, at most
@@ -200,7 +245,3 @@ class Walk:
         builder.store(builder.add(d, i64(1)), dim)
         builder.branch(head)
         builder.position_at_end(after)
-
-
-__all__ = ["I1", "I32", "I64", "I8", "MAX_DIMS", "POINTER", "Operand", "Walk", "at", "computed", "first_lanes", "i64",
-           "local", "loop", "number_range", "smaller", "word"]

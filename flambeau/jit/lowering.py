@@ -66,7 +66,7 @@ def number(value: Any, type_: ir.Type) -> ir.Constant:
     return ir.Constant(type_, [one] * type_.count) if isinstance(type_, ir.VectorType) else one
 
 
-class _FloatBits(ir.Constant):
+class _FloatBits(ir.Constant):  # type: ignore[misc]
     """A float given by its bits: NaN's own, and -0."""
 
     def __init__(self, type_: ir.Type, bits: bytes) -> None:
@@ -176,8 +176,9 @@ def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -
     if op in COMPARISON:
         return _compare(builder, node, *args)
     if op in ("minimum", "maximum", "fmin", "fmax"):
-        first, second = node.args if not _is_number(node.args[1]) else node.args[::-1]
-        x, y = args if first is node.args[0] else args[::-1]
+        turned = _is_number(node.args[1])
+        first = node.args[turned]
+        x, y = args[::-1] if turned else args
         named = {"fmin": "minimum", "fmax": "maximum"}.get(op, op)
         return extreme(builder, named, node.dtype.kind, x, y, _is_number(first))
     if op == "div":

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from .expression import BOOL, FLOAT32, Node, cast, wide
-from .lowering import computed, extreme, number
+from .expression import BOOL, Node, cast, variable, wide
+from .lowering import computed, extreme, lower, number, splat
 
 OPERATIONS = ("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin")
 INT64, BYTE = np.dtype(np.int64), np.dtype(np.uint8)
@@ -73,7 +73,7 @@ class Monoid:
         self.expressions = [prepared(op, expression) for op, expression in terms]
         self.results = [result_dtype(op, expression) for op, expression in terms]
         self.dtypes: list[np.dtype] = []
-        self.positions = []
+        self.positions: list[int] = []
         for op, expression in zip(self.ops, self.expressions, strict=True):
             self.positions.append(len(self.dtypes))
             self.dtypes.append(BYTE if expression.dtype == BOOL else expression.dtype)
@@ -148,9 +148,6 @@ class Monoid:
 
     def finish(self, builder: ir.IRBuilder, state: Sequence[Any], count: Any, lanes: int) -> list[Any]:
         """The terms' results, from the state of `count` elements (an i64)."""
-        from .lowering import lower, splat
-        from .expression import variable
-
         found = []
         for op, expression, position, result in zip(self.ops, self.expressions, self.positions, self.results,
                                                     strict=True):
@@ -179,6 +176,3 @@ class Monoid:
         if found is None:
             raise ValueError(f"{op} of no elements")
         return found
-
-
-__all__ = ["FLOAT32", "Monoid", "OPERATIONS", "prepared", "result_dtype"]

@@ -60,6 +60,7 @@ def log2_widened(x: Real) -> Real:
 
 
 def at_ends(x: Real, logarithm: Real) -> Real:
+    """The logarithm of x, put right for 0 and infinity."""
     return where(x.equals(0.0), -math.inf, where(x.equals(math.inf), math.inf, logarithm))
 
 
@@ -71,6 +72,7 @@ def size_widened(a: Real, y: Real) -> Real:
 
 
 def size_double(a: Real, y: Real) -> Real:
+    """a^y for a >= 0."""
     h, low = log_in_two(a)
     h = at_ends(a, h)
     p, p_low = two_product(y, h)
@@ -84,6 +86,7 @@ def size_double(a: Real, y: Real) -> Real:
 
 
 def pow(x: Real, y: Real) -> Real:
+    """x^y with the special values of C: x^0 = 1^y = 1 even of NaN; a negative x takes whole y."""
     a = abs(x)
     size = through_double(size_widened, a, y) if x.lanes.precision == "single" else size_double(a, y)
     size = where(a.equals(1.0), 1.0, size)  # 1^±inf

@@ -68,7 +68,7 @@ class Kernel:
                                                                 if not self._monoid.finds_places])
         self._lanes = max(4, target.host().vector_bits // 8 // widest)
         work = cost(self._monoid.expressions)
-        self._unroll = 1 if len(self._monoid.dtypes) > 2 else 4 if work <= 24 else 2
+        self._unroll = 2 if len(self._monoid.dtypes) > 1 else 8 if work <= 4 else 4 if work <= 24 else 2
         self._group = 1 if work > 24 else 4 if work > 8 or len(self._monoid.dtypes) > 1 else 8
         self._grain = max(1024, int(10_000 / (sum(each.itemsize for each in inputs) / 30 + (work + 1) / 20)))
         self._plans: dict[tuple, _Plan] = {}

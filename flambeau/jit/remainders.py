@@ -71,6 +71,7 @@ def _define(function: Any, outer: Lanes) -> None:
 
 
 def in_double(x: Real, y: Real) -> Real:
+    """fmod of doubles."""
     a, b = abs(x), abs(y)
     meaningless = ~(a < math.inf) | ~(b > 0.0)
     whole = meaningless | ~(b < math.inf)  # |x| itself, or no number
@@ -85,7 +86,7 @@ def fmod(x: Real, y: Real) -> Real:
 
 
 def remainder(x: Real, y: Real) -> Real:
-    """x - y floor(x / y): the sign is that of y. Where the sum of fmod and y is not exact it is rounded, as in PyTorch."""
+    """x - y floor(x / y): the sign is that of y. fmod + y is rounded, as in PyTorch."""
     rest = fmod(x, y)
     other = (rest < 0.0) ^ (y < 0.0)
     return where(other & ~rest.equals(0.0), rest + y, rest)

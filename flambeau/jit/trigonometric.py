@@ -25,17 +25,20 @@ def sine(r: Real, low: Real) -> Real:
 
 
 def sin(x: Real) -> Real:
+    """The sine of any finite angle."""
     r, low, k = modulo_pi(x)
     y = signed(sine(r, low), k)
     return where(x.equals(0.0), x, y)  # -0
 
 
 def cos(x: Real) -> Real:
+    """The cosine of any finite angle."""
     r, low, k = modulo_pi(x, 0.5)
     return signed(sine(r, low), k + 1)
 
 
 def tan(x: Real) -> Real:
+    """sin r / cos r, or -cos r / sin r, for x = k π/2 + r."""
     r, low, k = modulo_half_pi(x)
     z = r * r
     s = r + fma(r * z, polynomial(z, "SIN_QUARTER"), low * fma(z, -0.5, 1.0))

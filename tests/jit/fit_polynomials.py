@@ -16,8 +16,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal as D
-from decimal import getcontext
+from decimal import Decimal, getcontext
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +24,7 @@ import numpy as np
 
 DIGITS = 90
 getcontext().prec = DIGITS
+D = Decimal
 Real = Callable[[D], D]
 
 
@@ -213,7 +213,7 @@ def spec() -> list[Fit]:
         Fit("erf_tail", lambda x: erfc(x).ln(), D("0.95"), D("3.93"), lambda x: erfc(x), {"single": -26.5},
             "log(1 - erf(x)), 0.95 <= x <= 3.93; absolute in erf", slack=5),
         Fit("erfc", lambda t: scaled_erfc(k_of(t, D(4))), D("-1"), D("0.77"), lambda t: D(1),
-            {"double": -57.0}, "(1+2x) exp(x²) erfc(x), x = 4 (1+t)/(1-t), 0 <= x <= 30; absolute, the value is 1 to 1.4",
+            {"double": -57.0}, "(1+2x) exp(x²) erfc(x), x = 4 (1+t)/(1-t), 0 <= x <= 30; absolute, of 1 to 1.4",
             slack=5),
         Fit("erfc_short", lambda t: scaled_erfc(k_of(t, D(2))), D("-1"), D("0.7"), lambda t: D(1),
             {"widened": -30.0}, "the same with x = 2 (1+t)/(1-t), 0 <= x <= 11"),
@@ -242,9 +242,9 @@ def rounded(value: D, format_: str) -> D:
 def exchange(points: list[D], target: list[D], weight: list[D], known: list[D], free: int) -> tuple[list[D], D]:
     """The best `free` coefficients above the known ones, and the largest weighted error on the points."""
     base = len(known)
-    rest = [value - sum((c * t**k for k, c in enumerate(known)), D(0)) for t, value in zip(points, target)]
+    rest = [value - sum((c * t**k for k, c in enumerate(known)), D(0)) for t, value in zip(points, target, strict=True)]
     if not free:
-        return [], max(abs(w * r) for w, r in zip(weight, rest))
+        return [], max(abs(w * r) for w, r in zip(weight, rest, strict=True))
     n = len(points)
     # t^base takes both signs on an interval around 0 when base is odd: the error alternates in sign(t)^base times it
     flip = [-1 if t < 0 and base % 2 else 1 for t in points]
@@ -265,7 +265,7 @@ def exchange(points: list[D], target: list[D], weight: list[D], known: list[D], 
             break
         coefficients, level = solution[:-1], abs(solution[-1])
         errors = []
-        for t, w, r in zip(points, weight, rest):
+        for t, w, r in zip(points, weight, rest, strict=True):
             total = D(0)
             for c in reversed(coefficients):
                 total = total * t + c
@@ -303,7 +303,7 @@ def solve(rows: list[list[D]]) -> list[D]:
         for i in range(k + 1, n):
             factor = rows[i][k] / rows[k][k]
             if factor:
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k])]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
     out = [D(0)] * n
     for k in range(n - 1, -1, -1):
         out[k] = (rows[k][n] - sum((rows[k][j] * out[j] for j in range(k + 1, n)), D(0))) / rows[k][k]

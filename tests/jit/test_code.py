@@ -1,0 +1,171 @@
+"""Code on disk, in several processes and threads; the pool of threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from flambeau.jit import cache, compiled, elementwise
+from flambeau.jit import expression as e
+from flambeau.jit import threads as pool
+from flambeau.kernels import threads as limits
+
+PROGRAM = """
+import sys, numpy as np
+from flambeau.jit import elementwise, compiled, target, expression as e
+if sys.argv[1:] == ["generates nothing"]:
+    def optimize(*args): raise SystemExit("compiled again")
+    target.optimize = optimize
+x, y = e.variable(0, "float32"), e.variable(1, "float32")
+a = np.arange(100, dtype="float32")
+print(elementwise.kernel([x * y + 5], ["float32"] * 2)(a, a).sum(), elementwise.kernel([e.sqrt(x)], ["float32"])(a)[4])
+"""
+
+
+def run(folder, *arguments, **environment):
+    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True,
+                          env=os.environ | {"FLAMBEAU_CACHE_DIR": str(folder)} | environment)
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    first = run(tmp_path)
+    assert first.stdout == "328850.0 2.0\n", first.stderr
+    assert len(list((tmp_path / "jit").iterdir())) == 3  # the pool and two kernels
+    second = run(tmp_path, "generates nothing")
+    assert second.stdout == first.stdout, second.stderr
+
+
+def test_damaged_entries_are_made_again(tmp_path):
+    run(tmp_path)
+    entries = sorted((tmp_path / "jit").iterdir())
+    whole = [entry.read_bytes() for entry in entries]
+    damages = [lambda b: b[:len(b) // 2], lambda b: b"", lambda b: b[:-9] + bytes(9), lambda b: b"x" + b]
+    for i, damage in enumerate(damages):
+        for entry, content in zip(entries, whole, strict=True):
+            entry.write_bytes(damage(content))
+        done = run(tmp_path)
+        assert done.stdout == "328850.0 2.0\n", (i, done.stderr)
+        assert [entry.read_bytes() for entry in entries] == whole
+
+
+def test_whole_entries_that_are_no_code_are_made_again(tmp_path, monkeypatch):
+    run(tmp_path)
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    names = [entry.name for entry in (tmp_path / "jit").iterdir()]
+    for name in names:
+        cache.write(name, b"this is no object code")
+    assert run(tmp_path).stdout == "328850.0 2.0\n"
+    assert all(b"no object code" not in (cache.read(name) or b"") for name in names)
+
+
+def test_processes_that_compile_at_once(tmp_path):
+    running = [subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True,
+                                env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path)}) for _ in range(4)]
+    assert [process.communicate()[0] for process in running] == ["328850.0 2.0\n"] * 4
+    assert len(list((tmp_path / "jit").iterdir())) == 3
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run(tmp_path / "file")
+    assert done.stdout == "328850.0 2.0\n", done.stderr
+
+
+def test_the_folder_is_kept_small(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "LIMIT", 1000)
+    for i in range(20):
+        cache.write(f"{i:02}", bytes(100))
+        os.utime(tmp_path / "jit" / f"{i:02}", (i, i))
+    monkeypatch.setattr(cache, "_pruned", False)
+    cache.write("last", b"")
+    left = {entry.name for entry in (tmp_path / "jit").iterdir()}
+    assert "last" in left and "19" in left and "00" not in left and len(left) < 6
+
+
+def test_narrower_vectors(tmp_path):
+    for width in ("128", "256"):
+        done = run(tmp_path, FLAMBEAU_JIT_WIDTH=width)
+        assert done.stdout == "328850.0 2.0\n", done.stderr
+    assert len(list((tmp_path / "jit").iterdir())) == 6  # the processor's features are part of what names an entry
+
+
+def test_debugging_prints_the_code(tmp_path):
+    done = run(tmp_path, FLAMBEAU_DEBUG="ir,asm")
+    assert "define" in done.stderr and "ret" in done.stderr
+
+
+def test_switched_off():
+    code = "from flambeau import jit; print(jit.available())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=os.environ | {"FLAMBEAU_JIT": "0"})
+    assert done.stdout == "False\n"
+
+
+def test_importing_needs_no_llvm():
+    code = ("import sys; sys.modules['llvmlite'] = None\n"
+            "from flambeau.jit import elementwise, reduction, expression, threads, cache, target\nprint('fine')")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_threads_that_compile_at_once():
+    nodes = [e.variable(0, "float32") * (0.123 + i) for i in range(6)]
+    x = np.ones(10, np.float32)
+    found: list = []
+    workers = [threading.Thread(target=lambda: found.append(
+        [elementwise.kernel([node], ["float32"])(x)[0] for node in nodes])) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [[np.float32(0.123 + i) for i in range(6)]] * 8
+
+
+def test_the_same_recipe_is_one_library():
+    kernel = elementwise.kernel([e.variable(0, "float32") + 1], ["float32"])
+    assert kernel._library("cc", False) is kernel._library("cc", False)
+    assert isinstance(kernel._library("cc", False), compiled.Library)
+
+
+def test_the_pool_follows_the_number_of_threads(monkeypatch):
+    for count in (3, 1, 2):
+        monkeypatch.setattr(limits, "_asked", count)
+        pool.pool()
+        assert pool._pool.size == count
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_a_pool_of_its_own(tmp_path):
+    code = """
+import os, sys, numpy as np
+from flambeau.jit import elementwise, threads, expression as e
+kernel = elementwise.kernel([e.variable(0, "float32") * 2], ["float32"])
+x = np.ones(2_000_000, "float32")
+assert kernel(x).sum() == 4e6
+child = os.fork()
+assert kernel(x).sum() == 4e6
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60,
+                          env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "2"})
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_process_ends_while_threads_wait(tmp_path):
+    code = """
+import numpy as np
+from flambeau.jit import elementwise, expression as e
+kernel = elementwise.kernel([e.variable(0, "float32") * 2], ["float32"])
+kernel(np.ones(2_000_000, "float32"))
+"""
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+                              env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "4"})
+        assert (done.returncode, done.stderr) == (0, "")
