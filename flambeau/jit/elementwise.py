@@ -185,7 +185,8 @@ class Kernel:
             for result in outputs:
                 if result.shape != shape:
                     raise ValueError(f"a result of shape {shape} into an array of shape {result.shape}")
-                if result.size and any(stride == 0 and extent > 1 for stride, extent in zip(result.strides, shape, strict=True)):
+                if result.size and any(stride == 0 and extent > 1
+                                       for stride, extent in zip(result.strides, shape, strict=True)):
                     raise ValueError("an output whose elements share memory")
             strides = [layout.stretched(x.shape, x.strides, shape) for x in inputs]
             plan = self._planned(key, shape, None, outputs, strides)

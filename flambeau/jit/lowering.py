@@ -9,6 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..dtypes import BFLOAT16
+from . import target
 from .expression import BOOL, COMPARISON, TRANSCENDENTAL, Node, ordered
 
 _FLOATS = {2: ir.HalfType(), 4: ir.FloatType(), 8: ir.DoubleType()}
@@ -133,6 +134,40 @@ def to_bfloat16(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
     return builder.trunc(kept, computed(BFLOAT16, lanes))
 
 
+def _from_half(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
+    """float16 as float32, where the processor has no instruction for it: its exponent moved, by a multiplication."""
+    wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
+    single = computed(np.dtype(np.float32), lanes)
+    bits = builder.zext(builder.bitcast(x, computed(np.dtype(np.uint16), lanes)), wide)
+    magnitude = builder.shl(builder.and_(bits, number(0x7FFF, wide)), number(13, wide))
+    scaled = builder.bitcast(builder.fmul(builder.bitcast(magnitude, single), number(2.0**112, single)), wide)
+    endless = builder.icmp_unsigned(">=", magnitude, number(0x7C00 << 13, wide))  # infinite, or NaN
+    value = builder.select(endless, builder.or_(magnitude, number(0x7F800000, wide)), scaled)
+    sign = builder.shl(builder.and_(bits, number(0x8000, wide)), number(16, wide))
+    return builder.bitcast(builder.or_(value, sign), single)
+
+
+def _to_half(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
+    """float32 rounded to float16, ties to even, where the processor has no instruction for it."""
+    wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
+    bits = builder.bitcast(x, wide)
+    magnitude = builder.and_(bits, number(0x7FFFFFFF, wide))
+    odd = builder.and_(builder.lshr(magnitude, number(13, wide)), number(1, wide))
+    rounded = builder.add(builder.add(magnitude, odd), number(0xFFF - 0x38000000, wide))
+    normal = builder.lshr(rounded, number(13, wide))
+    # a subnormal's last place is that of 0.5 in float32, where an addition rounds to it
+    half = number(0.5, x.type)
+    small = builder.sub(builder.bitcast(builder.fadd(builder.bitcast(magnitude, x.type), half), wide),
+                        number(0x3F000000, wide))
+    nan = builder.icmp_unsigned(">", magnitude, number(0x7F800000, wide))
+    large = builder.select(nan, number(0x7E00, wide), number(0x7C00, wide))
+    value = builder.select(builder.icmp_unsigned("<", magnitude, number(0x38800000, wide)), small, normal)
+    value = builder.select(builder.icmp_unsigned(">=", magnitude, number(0x47800000, wide)), large, value)
+    sign = builder.and_(builder.lshr(bits, number(16, wide)), number(0x8000, wide))
+    narrow = builder.trunc(builder.or_(value, sign), computed(np.dtype(np.uint16), lanes))
+    return builder.bitcast(narrow, computed(np.dtype(np.float16), lanes))
+
+
 def _cast(builder: ir.IRBuilder, node: Node, x: Any, lanes: int) -> Any:
     source, to = node.args[0].dtype, node.dtype
     result = computed(to, lanes)
@@ -142,6 +177,8 @@ def _cast(builder: ir.IRBuilder, node: Node, x: Any, lanes: int) -> Any:
     if to == BFLOAT16:
         return to_bfloat16(builder, x, lanes)
     if source.kind == "f":
+        if 2 in (source.itemsize, to.itemsize) and to.kind == "f" and not target.host().halves:
+            return _from_half(builder, x, lanes) if source.itemsize == 2 else _to_half(builder, x, lanes)
         if to.kind == "f":
             return builder.fpext(x, result) if to.itemsize > source.itemsize else builder.fptrunc(x, result)
         return _from_float(builder, x, to, lanes)

@@ -20,6 +20,7 @@ class Host(NamedTuple):
     features: str
     vector_bits: int
     version: str  # of what compiles for it
+    halves: bool  # whether it converts float16
 
 
 @cache
@@ -41,7 +42,8 @@ def host() -> Host:
         found["prefer-256-bit"] = False
     features = ",".join(("+" if on else "-") + name for name, on in sorted(found.items()))
     version = f"{llvmlite.__version__}/{'.'.join(map(str, llvm.llvm_version_info))}"
-    return Host(triple, llvm.get_host_cpu_name(), features, width, version)
+    halves = bool(found.get("f16c")) or triple.startswith(("aarch64", "arm64"))
+    return Host(triple, llvm.get_host_cpu_name(), features, width, version, halves)
 
 
 @cache

@@ -85,7 +85,10 @@ def test_the_folder_is_kept_small(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "_pruned", False)
     cache.write("last", b"")
     left = {entry.name for entry in (tmp_path / "jit").iterdir()}
-    assert "last" in left and "19" in left and "00" not in left and len(left) < 6
+    assert "last" in left
+    assert "19" in left
+    assert "00" not in left
+    assert len(left) < 6
 
 
 def test_narrower_vectors(tmp_path):
@@ -97,7 +100,8 @@ def test_narrower_vectors(tmp_path):
 
 def test_debugging_prints_the_code(tmp_path):
     done = run(tmp_path, FLAMBEAU_DEBUG="ir,asm")
-    assert "define" in done.stderr and "ret" in done.stderr
+    assert "define" in done.stderr
+    assert "ret" in done.stderr
 
 
 def test_switched_off():

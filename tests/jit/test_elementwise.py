@@ -33,7 +33,8 @@ def test_every_length(n):
     same(kernel(x, y, z), x * y + z)
     guarded = np.full(n + 64, 7, np.float32)
     same(kernel(x, y, z, out=guarded[32:32 + n]), x * y + z)
-    assert (guarded[:32] == 7).all() and (guarded[32 + n:] == 7).all()
+    assert (guarded[:32] == 7).all()
+    assert (guarded[32 + n:] == 7).all()
 
 
 @st.composite
@@ -163,7 +164,8 @@ def test_casts(source, to):
     x = np.resize(dtypes.cast(numbers, np.dtype(source)), 100)
     got = elementwise.kernel([e.cast(e.variable(0, source), to)], [source])(x)
     want = dtypes.cast(x, np.dtype(to))
-    assert got.dtype == want.dtype and got.tobytes() == want.tobytes()
+    assert got.dtype == want.dtype
+    assert got.tobytes() == want.tobytes()
 
 
 def test_bfloat16_rounds_to_nearest_even_and_keeps_nan():
@@ -258,7 +260,7 @@ def test_what_cannot_be_written_is_refused():
     assert not still.any()
     with pytest.raises(TypeError, match="float64"):
         kernel(x, x.astype(float))
-    with pytest.raises(TypeError, match="big|>f4"):
+    with pytest.raises(TypeError, match=">f4"):
         kernel(x, x.astype(">f4"))
     with pytest.raises(TypeError):
         kernel(x)
@@ -379,6 +381,19 @@ def test_any_number_of_threads(count, monkeypatch):
 
 def test_the_code_can_be_read():
     kernel = elementwise.kernel([X * Y - Z], ["float32"] * 3)
-    assert "fmul" in kernel.ir and "define" in kernel.ir
+    assert "fmul" in kernel.ir
+    assert "define" in kernel.ir
     assert "body" in kernel.asm
     assert "sub(mul(x0, x1), x2)" in repr(kernel)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool", "float16", "uint8"])
+@pytest.mark.parametrize("shape", [(16, 16), (17, 33), (100, 130), (1, 50), (15, 200), (200, 15), (3, 64, 48),
+                                   (5, 48, 64), (2, 3, 40, 33), (700, 900)])
+def test_operands_that_lie_crosswise(dtype, shape):
+    a, b = e.variable(0, dtype), e.variable(1, dtype)
+    kernel = elementwise.kernel([e.cast(a, "float32") - e.cast(b, "float32") * 2], [dtype] * 2)
+    x = (random(*shape) * 3).astype(dtype)
+    y = (random(*shape[:-2], shape[-1], shape[-2], seed=1) * 3).astype(dtype).swapaxes(-1, -2)
+    for p, q in [(x, y), (y, x), (x[1:], y[1:]), (x[..., 1:], y[..., 1:])]:
+        same(kernel(p, q), p.astype("float32") - q.astype("float32") * 2)
