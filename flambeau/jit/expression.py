@@ -32,6 +32,7 @@ TRANSCENDENTAL = {
     "exp": 1, "exp2": 1, "expm1": 1, "log": 1, "log2": 1, "log10": 1, "log1p": 1, "sin": 1, "cos": 1, "tan": 1,
     "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "asinh": 1, "acosh": 1,
     "atanh": 1, "sigmoid": 1, "erf": 1, "erfc": 1, "pow": 2,
+    "fmod": 2, "remainder": 2, "softplus": 1, "log_sigmoid": 1, "erfinv": 1,
 }
 FLOATING = {"sqrt": 1, "rsqrt": 1, "recip": 1, "floor": 1, "ceil": 1, "trunc": 1, "round": 1, "fma": 3,
             "copysign": 2} | TRANSCENDENTAL
@@ -302,6 +303,11 @@ atanh = _named("atanh", 1, "inverse hyperbolic tangent")
 sigmoid = _named("sigmoid", 1, "1 / (1 + e⁻ˣ)")
 erf = _named("erf", 1, "the error function")
 erfc = _named("erfc", 1, "1 − erf x")
+erfinv = _named("erfinv", 1, "the inverse of the error function")
+softplus = _named("softplus", 1, "log(1 + eˣ)")
+log_sigmoid = _named("log_sigmoid", 1, "log sigmoid x")
+fmod = _named("fmod", 2, "the rest of x / y, with the sign of x")
+remainder = _named("remainder", 2, "the rest of x / y, with the sign of y")
 power = _named("pow", 2, "xʸ")
 sqrt = _named("sqrt", 1, "√x")
 rsqrt = _named("rsqrt", 1, "1 / √x")

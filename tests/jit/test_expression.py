@@ -68,3 +68,11 @@ def test_deep_expressions_need_no_recursion():
         node = node + x
     assert len(e.ordered([node])) == 5001
     assert e.cost([node]) == 5000
+
+
+def test_every_function_has_its_operation():
+    from flambeau.jit import functions
+
+    assert set(functions.FUNCTIONS) <= set(e.FLOATING)
+    assert set(e.TRANSCENDENTAL) <= set(functions.FUNCTIONS)
+    assert {name for name in functions.FUNCTIONS if e.FLOATING[name] == 2} == functions.BINARY
