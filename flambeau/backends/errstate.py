@@ -10,7 +10,8 @@ RuntimeError, and must take the other way.
 
 from __future__ import annotations
 
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,33 @@ except ImportError:  # another NumPy: the public, slower way
         token.__exit__(None, None, None)
 
 
+_inside: ContextVar[bool] = ContextVar("quiet", default=False)
 _quiet = copy_context()
 _quiet.run(set_state, IGNORE)
+_quiet.run(_inside.set, True)
 quietly = _quiet.run
+
+
+def in_quiet(function: Any) -> None:
+    """Call a function in the context that `quietly` enters, as soon as no other thread is there."""
+    if _inside.get():
+        function()
+        return
+    while True:
+        try:
+            quietly(function)
+            return
+        except RuntimeError:
+            sleep(1e-5)
+
+
+def run_quietly(function: Any, *args: Any) -> Any:
+    """`quietly`, whatever other threads do, of a function that raises no RuntimeError of its own."""
+    try:
+        return quietly(function, *args)
+    except RuntimeError:  # another thread is in there, or this one already
+        token = set_state(IGNORE)
+        try:
+            return function(*args)
+        finally:
+            reset_state(token)

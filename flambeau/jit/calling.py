@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from . import arrays, threads
+from . import arrays, compiled, threads
 from .loops import I32, I64, POINTER, at, i64, local, loop, word
 
 BODY = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64])
@@ -42,7 +42,7 @@ def _data(builder: ir.IRBuilder, array: Any) -> Any:
     return builder.load(at(builder, array, arrays.DATA), typ=POINTER)
 
 
-def launch(builder: ir.IRBuilder, body: ir.Function, pool: Any, pointers: Any, plan: Any, total: Any) -> None:
+def launch(builder: ir.IRBuilder, body: Any, pool: Any, pointers: Any, plan: Any, total: Any) -> None:
     """Do all chunks, by the pool's threads where there are several."""
     several = builder.icmp_signed(">", total, i64(1))
     with builder.if_else(several) as (many, one):
@@ -50,40 +50,44 @@ def launch(builder: ir.IRBuilder, body: ir.Function, pool: Any, pointers: Any, p
             run = builder.load(at(builder, pool, threads.RUN), typ=POINTER)
             builder.call(_Callee(run, _RUN), [pool, body, pointers, plan, total])
         with one:
-            builder.call(body, [pointers, plan, i64(0)])
+            builder.call(_Callee(body, BODY), [pointers, plan, i64(0)])
 
 
-def emit_call(module: ir.Module, body: ir.Function, count: int, then: ir.Function | None = None,
-              when: int = 0) -> None:
-    """`call(pool, plan, total, arrays...)`: do `total` chunks of these array objects as the plan says.
+def call(count: int) -> compiled.Library:
+    """`call(pool, body, plan, total, arrays...)`: do `total` chunks of so many array objects as the plan says."""
+    return compiled.load(f"call {count}", ("call",), lambda: _call(count), "few")
 
-    `then` is done once, after all chunks, if the plan's integer number `when` is above 1.
-    """
-    function, builder = begin(module, "call", ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64,
+
+def _call(count: int) -> str:
+    module = ir.Module("call")
+    function, builder = begin(module, "call", ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, I64,
                                                                              *[POINTER] * count]))
-    pool, plan, total, *objects = function.args
+    pool, body, plan, total, *objects = function.args
     pointers = local(builder, POINTER, count)
     for i, array in enumerate(objects):
         builder.store(_data(builder, array), builder.gep(pointers, [i64(i)], source_etype=POINTER))
     launch(builder, body, pool, pointers, plan, total)
-    if then is not None:
-        with builder.if_then(builder.icmp_signed(">", word(builder, plan, when), i64(1))):
-            builder.call(then, [pointers, plan, i64(0)])
     builder.ret_void()
+    return str(module)
 
 
 def call_type(count: int) -> tuple:
     """`call`'s result and arguments for ctypes."""
-    return (None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_void_p] * count)
+    return (None, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * count)
 
 
-def emit_flat(module: ir.Module, body: ir.Function, outputs: int, sizes: Sequence[int]) -> None:
+def flat(outputs: int, sizes: Sequence[int]) -> compiled.Library:
     """`flat(pool, info, arrays...)`: 0 if the arrays, outputs first, are as this way wants them and the work is done.
 
-    It wants contiguous arrays of one shape and of the dtypes whose addresses the info lists after the grain; outputs
-    to be writeable, and each the same as, or apart from, every input.
+    It wants contiguous arrays of one shape and of the dtypes whose addresses the info lists after the grain and the
+    body's address; outputs to be writeable, and each the same as, or apart from, every input. All kernels of so many
+    outputs, and elements of these sizes, share it.
     """
-    count = len(sizes)
+    return compiled.load(f"flat {outputs} {' '.join(map(str, sizes))}", ("flat",), lambda: _flat(outputs, sizes), "few")
+
+
+def _flat(outputs: int, sizes: Sequence[int]) -> str:
+    count, module = len(sizes), ir.Module("flat")
     function, builder = begin(module, "flat", ir.FunctionType(I64, [POINTER, POINTER, *[POINTER] * count]))
     pool, info, *objects = function.args
     refuse = function.append_basic_block("refuse")
@@ -99,7 +103,7 @@ def emit_flat(module: ir.Module, body: ir.Function, outputs: int, sizes: Sequenc
     rank = field(objects[0], arrays.NDIM, I32)
     for i, array in enumerate(objects):
         need(builder.icmp_signed("==", builder.ptrtoint(field(array, arrays.DESCR, POINTER), I64),
-                                 word(builder, info, i + 1)))
+                                 word(builder, info, i + 2)))
         wanted = arrays.CONTIGUOUS | (arrays.WRITEABLE if i < outputs else 0)
         flags = builder.and_(field(array, arrays.FLAGS, I32), ir.Constant(I32, wanted))
         need(builder.icmp_signed("==", flags, ir.Constant(I32, wanted)))
@@ -144,10 +148,12 @@ def emit_flat(module: ir.Module, body: ir.Function, outputs: int, sizes: Sequenc
     plan = local(builder, I64, 2 + count)
     for i, value in enumerate([n, rounded]):
         builder.store(value, builder.gep(plan, [i64(i)], source_etype=I64))
+    body = builder.inttoptr(word(builder, info, 1), POINTER)
     launch(builder, body, pool, pointers, plan, chunks)
     builder.ret(i64(0))
     builder.position_at_end(refuse)
     builder.ret(i64(1))
+    return str(module)
 
 
 def flat_type(count: int) -> tuple:

@@ -4,23 +4,25 @@ A *recipe* is a short text that determines the code (an expression, dtypes, a la
 this package, the processor and LLVM's version it names the entry of the disk cache, so that a process that finds
 its code there writes no intermediate code at all. Calls through ctypes release the interpreter's lock.
 
-`FLAMBEAU_DEBUG=ir,asm` prints what is compiled to stderr.
+`FLAMBEAU_DEBUG=llvm,asm` prints what is compiled to stderr (`debugging`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import itertools
-import os
-import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
+from ..kernels import threads as limits
 from . import cache as disk
-from . import target
+from . import debugging, target
 
 _lock = threading.RLock()
 _numbers = itertools.count()
@@ -31,31 +33,77 @@ class Library:
 
     Attributes:
         recipe: the text that it was made from.
+        number: how many libraries this process had before it.
+        origin: "disk", or "compiled".
+        seconds: how long it took to find or to compile it, and to link it.
         ir: the intermediate code, as generated.
         asm: the machine's instructions.
     """
 
-    def __init__(self, recipe: str, names: tuple[str, ...], generate: Callable[[], str], code: bytes) -> None:
+    def __init__(self, recipe: str, names: tuple[str, ...], generate: Callable[[], str],
+                 passes: bool | str = True) -> None:
+        self.recipe, self.names = recipe, names
+        self.number = len(_loaded)
+        self.origin, self.seconds = "disk", 0.0
+        self._generate, self._passes = generate, passes
+        self._lock = threading.RLock()
+        self._addresses: dict[str, int] | None = None
+
+    def _link(self, code: bytes) -> dict[str, int]:
         import llvmlite.binding as llvm
 
-        self.recipe = recipe
-        self._generate = generate
-        builder = llvm.JITLibraryBuilder()
-        builder.add_object_img(code)
-        builder.add_current_process()
-        for name in names:
-            builder.export_symbol(name)
-        tracker = builder.link(_linker(), f"flambeau.{next(_numbers)}")
-        tracker._owned = True  # code lives as long as the process
-        self._addresses = {name: int(tracker[name]) for name in names}
+        with _lock:
+            builder = llvm.JITLibraryBuilder()
+            builder.add_object_img(code)
+            builder.add_current_process()
+            for name in self.names:
+                builder.export_symbol(name)
+            tracker = builder.link(_linker(), f"flambeau.{next(_numbers)}")
+            tracker._owned = True  # code lives as long as the process
+            return {name: int(tracker[name]) for name in self.names}
+
+    def prepare(self) -> dict[str, int]:
+        """Find or compile the code, unless it is there already; where its functions lie."""
+        found = self._addresses
+        if found is None:
+            with self._lock:
+                found = self._addresses
+                if found is None:
+                    found = self._addresses = self._made()
+        return found
+
+    def _made(self) -> dict[str, int]:
+        start = perf_counter()
+        entry = disk.key(self.recipe, sources(), *map(str, target.host()))
+        code = None if debugging.wanted("llvm", "asm") else disk.read(entry)
+        if code is not None:
+            try:
+                found = self._link(code)
+                self.seconds = perf_counter() - start
+                return found
+            except RuntimeError:  # whole, but not what this machine links
+                disk.discard(entry)
+        source = self._generate()
+        tm = target.machine()
+        module = target.optimize(source, tm, self._passes)
+        title = f"; {self.recipe}".replace("\n", "\n; ")
+        if debugging.wanted("llvm"):
+            debugging.show(f"{title}\n{module}")
+        if debugging.wanted("asm"):
+            debugging.show(f"{title}\n{tm.emit_assembly(module)}")
+        code = tm.emit_object(module)
+        disk.write(entry, code)
+        found = self._link(code)
+        self.origin, self.seconds = "compiled", perf_counter() - start
+        return found
 
     def address(self, name: str) -> int:
         """Where a function lies in memory."""
-        return self._addresses[name]
+        return self.prepare()[name]
 
     def function(self, name: str, result: Any, *arguments: Any) -> Any:
         """A function to call; the interpreter's lock is released meanwhile."""
-        return ctypes.CFUNCTYPE(result, *arguments)(self._addresses[name])
+        return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
 
     @property
     def ir(self) -> str:
@@ -64,7 +112,19 @@ class Library:
     @property
     def asm(self) -> str:
         tm = target.machine()
-        return tm.emit_assembly(target.optimize(self.ir, tm))
+        return tm.emit_assembly(target.optimize(self.ir, tm, self._passes))
+
+
+class Symbol(NamedTuple):
+    """A function of a library that may still be compiled."""
+
+    library: Library
+    name: str
+
+    @property
+    def address(self) -> int:
+        """Where it lies in memory, once it does."""
+        return self.library.address(self.name)
 
 
 @cache
@@ -78,7 +138,7 @@ def _linker() -> Any:
 
 
 @cache
-def _generator() -> str:
+def sources() -> str:
     """A hash of the sources that turn recipes into code."""
     folder = Path(__file__).parent
     return disk.key(*(path.name + path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))))
@@ -87,34 +147,37 @@ def _generator() -> str:
 _loaded: dict[str, Library] = {}
 
 
-def load(recipe: str, names: tuple[str, ...], generate: Callable[[], str]) -> Library:
-    """The library of this recipe, whose functions are `names`; `generate` writes its code where none is kept."""
+def count() -> int:
+    """How many libraries this process has: those that come later have this number, or a higher one."""
+    return len(_loaded)
+
+
+def load(recipe: str, names: tuple[str, ...], generate: Callable[[], str], passes: bool | str = True) -> Library:
+    """The library of this recipe, whose functions are `names`; `generate` writes its code where none is kept.
+
+    `passes` False: the code is as it shall be, and only translated, which is several times as quick. "few": only what
+    plain loops need (`target.optimize`).
+    """
     library = _loaded.get(recipe)
-    if library is not None:
-        return library
-    with _lock:
-        library = _loaded.get(recipe)
-        if library is None:
-            library = _loaded[recipe] = _load(recipe, names, generate)
+    if library is None:
+        with _lock:
+            library = _loaded.get(recipe)
+            if library is None:
+                library = _loaded[recipe] = Library(recipe, names, generate, passes)
+        if _ahead:
+            _ahead[-1].submit(library.prepare)
     return library
 
 
-def _load(recipe: str, names: tuple[str, ...], generate: Callable[[], str]) -> Library:
-    shown = os.environ.get("FLAMBEAU_DEBUG", "").split(",")
-    entry = disk.key(recipe, _generator(), *map(str, target.host()))
-    code = None if "ir" in shown or "asm" in shown else disk.read(entry)
-    if code is not None:
+_ahead: list[Executor] = []
+
+
+@contextmanager
+def ahead() -> Iterator[None]:
+    """A block whose libraries are compiled by other threads meanwhile: who asks for an address waits for it."""
+    with ThreadPoolExecutor(max(1, limits.count()), "flambeau compiler") as pool:
+        _ahead.append(pool)
         try:
-            return Library(recipe, names, generate, code)
-        except RuntimeError:  # whole, but not what this machine links
-            disk.discard(entry)
-    source = generate()
-    tm = target.machine()
-    module = target.optimize(source, tm)
-    if "ir" in shown:
-        print(f"; {recipe}\n{module}".replace("\n", "\n; ", recipe.count("\n")), file=sys.stderr)
-    if "asm" in shown:
-        print(tm.emit_assembly(module), file=sys.stderr)
-    code = tm.emit_object(module)
-    disk.write(entry, code)
-    return Library(recipe, names, generate, code)
+            yield
+        finally:
+            _ahead.remove(pool)

@@ -19,12 +19,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import compiled, layout, target, threads
 from .expression import Node, cost, ordered, text, variable
+from .launch import Launch, Spec
 
 #: plans that a kernel remembers, for so many layouts of its arrays
 PLANS = 1024
@@ -32,16 +33,26 @@ PLANS = 1024
 NARROW = 64
 
 
+class _Course(NamedTuple):
+    """How operands step along the inner dimension, whether there are outer ones, and a call's plan."""
+
+    steps: str
+    rows: bool
+    chunks: int
+    words: list[int]
+
+
 class _Plan:
     """How arrays of certain shapes and strides are computed: by which code, over which loops, in how many chunks."""
 
-    __slots__ = ("call", "chunks", "order", "shape", "words")
+    __slots__ = ("body", "call", "chunks", "order", "shape", "words")
 
-    def __init__(self, shape: tuple[int, ...], order: list[int] | None, call: Any, chunks: int,
+    def __init__(self, shape: tuple[int, ...], order: list[int] | None, call: Any, body: int, chunks: int,
                  words: Sequence[int]) -> None:
         self.shape = shape
         self.order = order  # of the outputs' dimensions in memory, slowest first, where it is not the usual
         self.call = call  # None where there is nothing to compute
+        self.body = body
         self.chunks = chunks
         self.words = (ctypes.c_int64 * len(words))(*words)
 
@@ -60,8 +71,8 @@ class Kernel:
     """
 
     def __init__(self, outputs: tuple[Node, ...], inputs: tuple[np.dtype, ...]) -> None:
-        if not outputs or not inputs:
-            raise ValueError("a kernel has at least one output and one input")
+        if not outputs:
+            raise ValueError("a kernel has at least one output")
         nodes = ordered(outputs)
         for node in nodes:
             if node.op == "input" and (node.const >= len(inputs) or inputs[node.const] != node.dtype):
@@ -77,10 +88,11 @@ class Kernel:
         self._unroll = 4 if work <= 4 else 2 if work <= 24 else 1
         # about ten microseconds of one thread: bytes at 30 a nanosecond, additions at 20
         self._grain = max(512, int(10_000 / (sum(self._sizes) / 30 + work / 20)))
-        self._info = (ctypes.c_int64 * (1 + len(self._all)))(self._grain, *map(id, self._all))
+        self._info: Any = None
         self._plans: dict[tuple, _Plan] = {}
-        self._variants: dict[str, Any] = {}
+        self._bodies: dict[str, tuple[compiled.Library, compiled.Symbol]] = {}
         self._flat: Callable[..., int] | None = None
+        self._call: Callable[..., None] | None = None
         self._lock = threading.Lock()
         self._number = len(inputs)
         self._single = self.dtypes[0] if len(outputs) == 1 else None
@@ -137,7 +149,9 @@ class Kernel:
         from . import calling
 
         count = len(self._all)
-        self._flat = self._library("c" * count, False).function("flat", *calling.flat_type(count))
+        _, body = self._body("c" * count, False)
+        self._info = (ctypes.c_int64 * (2 + count))(self._grain, body.address, *map(id, self._all))
+        self._flat = calling.flat(len(self.outputs), self._sizes).function("flat", *calling.flat_type(count))
         return self._flat
 
     def _general(self, inputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
@@ -154,7 +168,7 @@ class Kernel:
             plan = self._planned(key, shape, None if usual else order, outputs, strides)
         results = tuple([self._empty(plan.shape, plan.order, dtype) for dtype in self.dtypes])
         if plan.call is not None:
-            plan.call(threads.pool(), plan.words, plan.chunks, *map(id, results), *map(id, inputs))
+            plan.call(threads.pool(), plan.body, plan.words, plan.chunks, *map(id, results), *map(id, inputs))
         return results
 
     @staticmethod
@@ -206,7 +220,7 @@ class Kernel:
             for result, value in zip(outputs, fresh, strict=True):
                 result[...] = value
             return
-        plan.call(threads.pool(), plan.words, plan.chunks, *map(id, outputs), *map(id, inputs))
+        plan.call(threads.pool(), plan.body, plan.words, plan.chunks, *map(id, outputs), *map(id, inputs))
 
     def _planned(self, key: tuple, shape: tuple[int, ...], order: list[int] | None, outputs: Sequence[np.ndarray],
                  strides: list[list[int]]) -> _Plan:
@@ -219,10 +233,18 @@ class Kernel:
 
     def _plan(self, shape: tuple[int, ...], order: list[int] | None, outputs: Sequence[np.ndarray],
               strides: list[list[int]]) -> _Plan:
-        n = layout.elements(shape)
-        if n == 0:
-            return _Plan(shape, order, None, 0, ())
-        every = [layout.stretched(x.shape, x.strides, shape) for x in outputs] + strides
+        if layout.elements(shape) == 0:
+            return _Plan(shape, order, None, 0, 0, ())
+        found = self._course(shape, [layout.stretched(x.shape, x.strides, shape) for x in outputs] + strides)
+        if self._call is None:
+            from . import calling
+
+            self._call = calling.call(len(self._all)).function("call", *calling.call_type(len(self._all)))
+        body = self._body(found.steps, found.rows)[1].address
+        return _Plan(shape, order, self._call, body, found.chunks, found.words)
+
+    def _course(self, shape: tuple[int, ...], every: list[list[int]]) -> _Course:
+        """How operands of these strides, outputs first, are walked over a shape of at least one element."""
         dims = layout.collapse(shape, every, layout.memory_order(shape, every))
         if len(dims.extents) > 1 and dims.extents[0] < self._lanes:
             longest = max(range(len(dims.extents)), key=dims.extents.__getitem__)
@@ -232,9 +254,8 @@ class Kernel:
         inner = dims.extents[0] if dims.extents else 1
         if len(dims.extents) <= 1:
             chunks, block = layout.blocks(inner, self._grain)
-            words = [inner, block, *(each[0] if each else 0 for each in dims.strides)]
-            return _Plan(shape, order, self._call(steps, False), chunks, words)
-        rows = n // inner
+            return _Course(steps, False, chunks, [inner, block, *(each[0] if each else 0 for each in dims.strides)])
+        rows = layout.elements(shape) // inner
         rank = len(dims.extents) - 1
         steps = self._transposed(steps, dims, rank)
         if "s" in steps or "t" in steps:
@@ -247,7 +268,7 @@ class Kernel:
             row_block = -(-rows // self._lanes) * self._lanes
         words = [inner, block, block_count, rows, row_block, rank, *(each[0] for each in dims.strides),
                  *dims.extents[1:], *(stride for each in dims.strides for stride in each[1:])]
-        return _Plan(shape, order, self._call(steps, True), block_count * row_count, words)
+        return _Course(steps, True, block_count * row_count, words)
 
     def _transposed(self, steps: str, dims: layout.Dims, rank: int) -> str:
         """Which inputs are read as square blocks that are turned ("t"): those whose rows lie crosswise in memory."""
@@ -257,21 +278,22 @@ class Kernel:
         return "".join("t" if step == "s" and i >= len(self.outputs) and dims.strides[i][1] == self._sizes[i] else step
                        for i, step in enumerate(steps))
 
-    def _call(self, steps: str, rows: bool) -> Any:
-        from . import calling
-
+    def _body(self, steps: str, rows: bool) -> tuple[compiled.Library, compiled.Symbol]:
         name = steps + "r" * rows
-        found = self._variants.get(name)
+        found = self._bodies.get(name)
         if found is None:
-            found = self._library(steps, rows).function("call", *calling.call_type(len(steps)))
-            self._variants[name] = found
+            library = self._library(steps, rows)
+            found = self._bodies[name] = library, compiled.Symbol(library, "body")
         return found
 
     def _library(self, steps: str, rows: bool) -> compiled.Library:
-        contiguous = not rows and set(steps) == {"c"}
         recipe = f"elementwise {steps} {'rows' if rows else 'run'} {self._lanes} {self._unroll}\n{self._recipe}"
-        names = ("call", "flat") if contiguous else ("call",)
-        return compiled.load(recipe, names, lambda: _generate(self, steps, rows))
+        return compiled.load(recipe, ("body",), lambda: self._generate(steps, rows), "few")
+
+    def _generate(self, steps: str, rows: bool) -> str:
+        from . import streaming
+
+        return streaming.Writer(self.outputs, self._all, steps, self._lanes, self._unroll, NARROW).module(rows)
 
 
 def _alike(inputs: Sequence[np.ndarray]) -> bool:
@@ -293,105 +315,6 @@ def _clash(result: np.ndarray, other: np.ndarray) -> bool:
         return True
 
 
-def _generate(kernel: Kernel, steps: str, rows: bool) -> str:
-    """The code for operands that step so along a run, or along the runs that are the rows of outer dimensions."""
-    from llvmlite import ir
-
-    from . import calling
-    from .loops import I64, POINTER, Operand, Walk, at, block_of, i64, loop, smaller, turn, word
-    from .lowering import stored
-
-    module = ir.Module("elementwise")
-    body, builder = calling.begin(module, "body", calling.BODY)
-    body.linkage = "internal"
-    pointers, plan, chunk = body.args
-    operands = [Operand(dtype, step) for dtype, step in zip(kernel._all, steps, strict=True)]
-    bases = [builder.load(builder.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
-             for i in range(len(operands))]
-    n, block = word(builder, plan, 0), word(builder, plan, 1)
-    first = 6 if rows else 2
-    strides = [word(builder, plan, first + i) if step in "st" else i64(operand.dtype.itemsize if step == "c" else 0)
-               for i, (step, operand) in enumerate(zip(steps, operands, strict=True))]
-    if not rows:
-        start = builder.mul(chunk, block)
-        _run(kernel, builder, operands, [at(builder, base, builder.mul(start, stride))
-                                         for base, stride in zip(bases, strides, strict=True)], strides,
-             smaller(builder, block, builder.sub(n, start)))
-    else:
-        across, all_rows, tall, rank = (word(builder, plan, i) for i in (2, 3, 4, 5))
-        start = builder.mul(builder.srem(chunk, across), block)
-        row = builder.mul(builder.sdiv(chunk, across), tall)
-        last = smaller(builder, builder.add(row, tall), all_rows)
-        count = smaller(builder, block, builder.sub(n, start))
-        extents = at(builder, plan, 8 * (first + len(operands)))
-        outer = builder.gep(extents, [rank], source_etype=I64)
-        walk = Walk(builder, [at(builder, base, builder.mul(start, stride))
-                              for base, stride in zip(bases, strides, strict=True)], rank, extents, outer, row)
-        lanes, turned = kernel._lanes, [i for i, step in enumerate(steps) if step == "t"]
-        squares = {i: block_of(builder, operands[i].dtype, lanes * NARROW) for i in turned}
-        plain = [Operand(each.dtype, "c") if each.step == "t" else each for each in operands]
-
-        def one_row(q: Any) -> None:
-            runs = walk.pointers(builder)
-            for i, square in squares.items():
-                runs[i] = builder.gep(square, [builder.mul(q, i64(NARROW))], source_etype=stored(operands[i].dtype))
-            _run(kernel, builder, plain, runs, strides, count)
-            walk.advance(builder)
-
-        if not turned:
-            with loop(builder, row, last) as r:
-                one_row(r)
-        else:
-            with loop(builder, row, last, lanes) as r:
-                tall_here = smaller(builder, i64(lanes), builder.sub(last, r))
-                runs = walk.pointers(builder)
-                for i, square in squares.items():
-                    turn(builder, operands[i].dtype, runs[i], strides[i], tall_here, count, square, NARROW, lanes)
-                with loop(builder, i64(0), tall_here) as q:
-                    one_row(q)
-    builder.ret_void()
-    calling.emit_call(module, body, len(operands))
-    if not rows and set(steps) == {"c"}:
-        calling.emit_flat(module, body, len(kernel.outputs), kernel._sizes)
-    return str(module)
-
-
-def _run(kernel: Kernel, builder: Any, operands: Sequence[Any], bases: Sequence[Any], strides: Sequence[Any],
-         count: Any) -> None:
-    """Compute `count` elements that follow each other: whole vectors, several at a time, then what is left."""
-    from .loops import first_lanes, i64, loop
-    from .lowering import lower
-
-    lanes, unroll, outputs = kernel._lanes, kernel._unroll, len(kernel.outputs)
-    used = {node.const: node for node in ordered(kernel.outputs) if node.op == "input"}
-    repeated = {}
-    for i, node in used.items():
-        k = outputs + i
-        if operands[k].step == "b":
-            repeated[node] = operands[k].load(builder, bases[k], strides[k], None, lanes)
-
-    def vectors(starts: Sequence[Any], mask: Any) -> None:
-        loaded = []
-        for start in starts:
-            values = dict(repeated)
-            for i, node in used.items():
-                k = outputs + i
-                if node not in values:
-                    values[node] = operands[k].load(builder, bases[k], strides[k], start, lanes, mask)
-            loaded.append(values)
-        results = [lower(builder, kernel.outputs, values, lanes) for values in loaded]
-        for start, found in zip(starts, results, strict=True):
-            for k, value in enumerate(found):
-                operands[k].store(builder, value, bases[k], strides[k], start, lanes, mask)
-
-    step = lanes * unroll
-    whole = builder.sub(count, builder.srem(count, i64(step)))
-    with loop(builder, i64(0), whole, step) as index:
-        vectors([builder.add(index, i64(lanes * u)) for u in range(unroll)], None)
-    with loop(builder, whole, count, lanes) as index:
-        vectors([index], first_lanes(builder, builder.sub(count, index), lanes))
-
-
 _kernels: dict[tuple, Kernel] = {}
 
 
@@ -401,6 +324,12 @@ def kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) -> 
     Raises:
         TypeError: an expression asks for an input that is not there, or is of another dtype.
     """
+    if not inputs:
+        raise ValueError("a kernel that is called with arrays has at least one input")
+    return _kernel(outputs, inputs)
+
+
+def _kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) -> Kernel:
     key = (tuple(outputs), tuple(inputs))
     found = _kernels.get(key)
     if found is None:
@@ -409,3 +338,48 @@ def kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) -> 
         found = _kernels.setdefault((nodes, dtypes), made)
         _kernels[key] = found
     return found
+
+
+def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec]) -> list[Launch]:
+    """The work of computing `outputs` for every element: no arrays are needed yet.
+
+    Args:
+        outputs: the expressions, whose variables are the positions in `ins`.
+        outs: where they are written; all of one shape, which is the shape that is computed.
+        ins: the inputs, of shapes that broadcast to it; there may be none. An output may share memory with an input
+            only where both lie exactly alike.
+
+    Returns:
+        Launches over the pointers of `outs`, then of `ins`; none where there are no elements.
+
+    Raises:
+        TypeError: an output's dtype is not its expression's.
+        ValueError: shapes that do not fit.
+
+    >>> import numpy as np
+    >>> from flambeau import jit
+    >>> from flambeau.jit import launch
+    >>> from flambeau.jit.expression import variable
+    >>> x, out = np.arange(3, dtype="f4"), np.zeros(3, "f4")
+    >>> if jit.available():
+    ...     work = launches([variable(0, "float32") * 2], [launch.Spec.of(out)], [launch.Spec.of(x)])
+    ...     launch.run(work, [out, x])
+    """
+    found = _kernel(outputs, [each.dtype for each in ins])
+    if len(outs) != len(found.outputs):
+        raise ValueError(f"{len(found.outputs)} outputs into {len(outs)} arrays")
+    shape = outs[0].shape
+    every = []
+    for each, dtype in zip(outs, found.dtypes, strict=True):
+        if each.dtype != dtype:
+            raise TypeError(f"an output of {each.dtype} for a result of {dtype}")
+        if each.shape != shape:
+            raise ValueError(f"outputs of shapes {shape} and {each.shape}")
+        every.append(layout.stretched(shape, each.strides, shape))
+    for each in ins:
+        every.append(layout.spread(each.shape, each.strides, shape))
+    if layout.elements(shape) == 0:
+        return []
+    course = found._course(shape, every)
+    library, body = found._body(course.steps, course.rows)
+    return [Launch(library, body, course.chunks, tuple(course.words))]

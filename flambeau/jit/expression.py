@@ -362,6 +362,15 @@ def text(outputs: Sequence[Node]) -> str:
 _COST = {"input": 0, "constant": 0, "div": 4, "sqrt": 4, "rsqrt": 8, "recip": 4} | dict.fromkeys(TRANSCENDENTAL, 20)
 
 
+def additions(op: str) -> int:
+    """How many additions one operation takes about as long as.
+
+    >>> additions("mul"), additions("exp")
+    (1, 20)
+    """
+    return _COST.get(op, 1)
+
+
 def cost(outputs: Sequence[Node]) -> int:
     """How much arithmetic an element takes, in additions."""
-    return sum(_COST.get(node.op, 1) for node in ordered(outputs))
+    return sum(additions(node.op) for node in ordered(outputs))

@@ -105,13 +105,13 @@ class Lanes:
             return x
         if self.format is SINGLE:
             x = nearest_single(x)
-        return Real(self, ir.Constant(self.type, [x] * self.count if self.count else x))
+        return Real(self, ir.Constant(self.type, x))
 
     def whole(self, i: int | Whole) -> Whole:
         if isinstance(i, Whole):
             return i
         i &= (1 << self.format.bits) - 1
-        return Whole(self, ir.Constant(self.whole_type, [i] * self.count if self.count else i))
+        return Whole(self, ir.Constant(self.whole_type, i))
 
     def call(self, name: str, *args: Real) -> Real:
         """An LLVM intrinsic of values of this type."""

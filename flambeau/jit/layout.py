@@ -40,6 +40,19 @@ def stretched(shape: tuple[int, ...], strides: tuple[int, ...], full: tuple[int,
     return [0] * missing + [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
 
 
+def spread(shape: tuple[int, ...], strides: tuple[int, ...], full: tuple[int, ...]) -> list[int]:
+    """`stretched`, of an array that need not broadcast to `full`.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if shape != full:
+        missing = len(full) - len(shape)
+        if missing < 0 or any(extent not in (1, whole) for extent, whole in zip(shape, full[missing:], strict=True)):
+            raise ValueError(f"an array of shape {shape} does not broadcast to {full}")
+    return stretched(shape, strides, full)
+
+
 class Dims(NamedTuple):
     """Dimensions to walk, the innermost first: extents, and of every operand the strides."""
 

@@ -47,7 +47,12 @@ def local(builder: ir.IRBuilder, type_: ir.Type, count: int | None = None) -> An
 
 def block_of(builder: ir.IRBuilder, dtype: np.dtype, count: int) -> Any:
     """Memory of the function's own for `count` elements, as a pointer of no type."""
-    memory, pointer = local(builder, stored(dtype), count), local(builder, POINTER)
+    return untyped(builder, local(builder, stored(dtype), count))
+
+
+def untyped(builder: ir.IRBuilder, memory: Any) -> Any:
+    """The address of the function's own memory, as a pointer of no type."""
+    pointer = local(builder, POINTER)
     builder.store(memory, pointer)
     return builder.load(pointer, typ=POINTER)
 
@@ -169,9 +174,6 @@ def turn(builder: ir.IRBuilder, dtype: np.dtype, base: Any, stride: Any, rows: A
     vector = ir.VectorType(kind, lanes)
     mask = first_lanes(builder, rows, lanes)
     last = builder.sub(columns, i64(1))
-    half = lanes // 2
-    orders = [ir.Constant(ir.VectorType(I32, lanes), [each for i in range(start, start + half)
-                                                      for each in (i, i + lanes)]) for start in (0, half)]
     with loop(builder, i64(0), columns, lanes) as first:
         vectors = []
         for j in range(lanes):
@@ -179,12 +181,39 @@ def turn(builder: ir.IRBuilder, dtype: np.dtype, base: Any, stride: Any, rows: A
             address = at(builder, base, builder.mul(column, stride))
             vectors.append(intrinsic(builder, "masked.load", vector,
                                      [address, ir.Constant(I32, 1), mask, number(0, vector)], [vector, POINTER]))
-        for _ in range(lanes.bit_length() - 1):
-            vectors = [builder.shuffle_vector(vectors[i], vectors[i + half], order)
-                       for i in range(half) for order in orders]
-        for q, row in enumerate(vectors):
+        for q, row in enumerate(transposed(builder, vectors)):
             place = builder.gep(square, [builder.add(first, i64(q * pitch))], source_etype=kind)
             builder.store(row, place, align=1)
+
+
+def turn_back(builder: ir.IRBuilder, dtype: np.dtype, square: Any, base: Any, stride: Any, rows: Any, columns: Any,
+              lanes: int) -> None:
+    """Copy a block whose rows lie together in memory, `lanes` elements each, to columns `stride` bytes apart.
+
+    At most `lanes` rows and columns are written, though all are read.
+    """
+    kind = stored(dtype)
+    vector = ir.VectorType(kind, lanes)
+    mask = first_lanes(builder, rows, lanes)
+    vectors = [builder.load(builder.gep(square, [i64(q * lanes)], source_etype=kind), typ=vector, align=1)
+               for q in range(lanes)]
+    for j, column in enumerate(transposed(builder, vectors)):
+        shown = builder.select(builder.icmp_signed("<", i64(j), columns), mask, number(0, mask.type))
+        intrinsic(builder, "masked.store", ir.VoidType(),
+                  [column, at(builder, base, builder.mul(i64(j), stride)), ir.Constant(I32, 1), shown],
+                  [vector, POINTER])
+
+
+def transposed(builder: ir.IRBuilder, vectors: list[Any]) -> list[Any]:
+    """As many vectors as they have lanes: lane i of vector j becomes lane j of vector i."""
+    lanes = len(vectors)
+    half = lanes // 2
+    orders = [ir.Constant(ir.VectorType(I32, lanes), [each for i in range(start, start + half)
+                                                      for each in (i, i + lanes)]) for start in (0, half)]
+    for _ in range(lanes.bit_length() - 1):
+        vectors = [builder.shuffle_vector(vectors[i], vectors[i + half], order)
+                   for i in range(half) for order in orders]
+    return vectors
 
 
 #: dimensions of an array, at most
@@ -245,3 +274,26 @@ class Walk:
         builder.store(builder.add(d, i64(1)), dim)
         builder.branch(head)
         builder.position_at_end(after)
+
+
+class Line:
+    """A place among outer elements that lie at one distance, as `Walk` is one in a nest of dimensions.
+
+    Args:
+        distances: in bytes, operand by operand.
+    """
+
+    def __init__(self, builder: ir.IRBuilder, bases: Sequence[Any], distances: Sequence[Any], row: Any) -> None:
+        self.distances = distances
+        self.places = [local(builder, POINTER) for _ in bases]
+        for place, base, distance in zip(self.places, bases, distances, strict=True):
+            builder.store(at(builder, base, builder.mul(row, distance)), place)
+
+    def pointers(self, builder: ir.IRBuilder) -> list[Any]:
+        """Where the operands are at this place."""
+        return [builder.load(place, typ=POINTER) for place in self.places]
+
+    def advance(self, builder: ir.IRBuilder) -> None:
+        """Go to the next place."""
+        for place, distance in zip(self.places, self.distances, strict=True):
+            builder.store(at(builder, builder.load(place, typ=POINTER), distance), place)

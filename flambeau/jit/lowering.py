@@ -64,7 +64,7 @@ def number(value: Any, type_: ir.Type) -> ir.Constant:
     """The Python number, or raw bits of a float, as a constant of a scalar or vector type."""
     scalar = type_.element if isinstance(type_, ir.VectorType) else type_
     one = _FloatBits(scalar, value) if isinstance(value, bytes) else ir.Constant(scalar, value)
-    return ir.Constant(type_, [one] * type_.count) if isinstance(type_, ir.VectorType) else one
+    return ir.Constant(type_, one) if isinstance(type_, ir.VectorType) else one
 
 
 class _FloatBits(ir.Constant):  # type: ignore[misc]
@@ -72,14 +72,13 @@ class _FloatBits(ir.Constant):  # type: ignore[misc]
 
     def __init__(self, type_: ir.Type, bits: bytes) -> None:
         super().__init__(type_, 0.0)
-        self.bits = bits
+        # LLVM writes every float as the bits of the double of that value
+        with np.errstate(all="ignore"):
+            wide = np.frombuffer(bits, np.float32 if len(bits) == 4 else np.float64).astype(np.float64)
+        self.text = f"0x{wide.view(np.uint64)[0]:016X}"
 
     def get_reference(self) -> str:
-        # LLVM writes every float as the bits of the double of that value
-        dtype = np.float32 if len(self.bits) == 4 else np.float64
-        with np.errstate(all="ignore"):
-            wide = np.frombuffer(self.bits, dtype).astype(np.float64)
-        return f"0x{wide.view(np.uint64)[0]:016X}"
+        return self.text
 
 
 def _is_number(node: Node) -> bool:

@@ -13,43 +13,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from .expression import BOOL, Node, cast, variable, wide
+from .expression import BOOL, Node, cast, variable
 from .lowering import computed, extreme, lower, number, splat
+from .terms import BYTE, INT64
+from .terms import prepared as prepared
+from .terms import result_dtype as result_dtype
 
-OPERATIONS = ("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin")
-INT64, BYTE = np.dtype(np.int64), np.dtype(np.uint8)
 _LAST = (1 << 63) - 1
-
-
-def prepared(op: str, expression: Node) -> Node:
-    """The expression in the dtype that it is reduced in: integers are added as int64, narrow floats as float32.
-
-    Raises:
-        TypeError: an unknown reduction, or the mean of what is not floating.
-    """
-    if op not in OPERATIONS:
-        raise TypeError(f"unknown reduction {op!r}")
-    kind = expression.dtype.kind
-    if op in ("any", "all"):
-        return cast(expression, BOOL)
-    if op == "mean" and kind in "biu":
-        raise TypeError(f"mean of {expression.dtype}: cast it to a floating dtype")
-    if op in ("sum", "prod") and kind in "biu":
-        return cast(expression, INT64)
-    if expression.dtype == BOOL:
-        return cast(expression, BYTE)
-    return wide(expression)
-
-
-def result_dtype(op: str, expression: Node) -> np.dtype:
-    """The dtype of the result, as PyTorch has it."""
-    if op in ("argmax", "argmin"):
-        return INT64
-    if op in ("any", "all"):
-        return BOOL
-    if op in ("sum", "prod") and expression.dtype.kind in "biu":
-        return INT64
-    return expression.dtype
 
 
 def _least(dtype: np.dtype, op: str) -> Any:
@@ -84,6 +54,10 @@ class Monoid:
     def finds_places(self) -> bool:
         """Whether a component is an element's place."""
         return any(op.startswith("arg") for op in self.ops)
+
+    def types(self, lanes: int) -> list[ir.Type]:
+        """The LLVM types of a state's components."""
+        return [computed(dtype, lanes) for dtype in self.dtypes]
 
     def identity(self, lanes: int) -> list[Any]:
         """The state of no elements."""
@@ -164,15 +138,4 @@ class Monoid:
                     x = variable(0, expression.dtype)
                     [value] = lower(builder, [cast(x, result)], {x: value}, lanes)
             found.append(value)
-        return found
-
-    def empty(self, op: str) -> Any:
-        """The result over no elements.
-
-        Raises:
-            ValueError: there is none.
-        """
-        found = {"sum": 0, "prod": 1, "any": False, "all": True, "mean": float("nan")}.get(op)
-        if found is None:
-            raise ValueError(f"{op} of no elements")
         return found

@@ -1,36 +1,24 @@
-"""Sums and other reductions of an expression over any axes, pairwise: kernels that read their arrays once.
+"""Sums and other reductions of expressions over any axes, pairwise, several in one pass: rows of what is reduced.
 
-An array is seen as dimensions that are kept and dimensions that are reduced. Where the innermost one is reduced, the
-kernel goes *along* it with several vectors of accumulators; where it is kept, the kernel goes *across*: it adds
-groups of rows, a vector of columns at a time. Either way the states of blocks merge as the bits of a binary counter
-carry, which is pairwise summation: errors grow as the logarithm of the number of elements. What is cut up for the
-threads is cut by the shape alone, and merged in one order: results do not depend on the number of threads.
+The dimensions that are reduced are a row's, the others tell the rows apart (`rows`). Errors of sums grow as the
+logarithm of the number of elements, and results do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
-import ctypes
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from . import compiled, layout, target, threads
-from .expression import Node, cost, ordered, text, variable
+from . import launch as launching
+from . import layout, rows
+from .expression import Node, cast, ordered, variable
+from .launch import Launch, Spec
+from .terms import prepared, result_dtype
 
 #: plans that a kernel remembers
 PLANS = 1024
-#: columns that are added up together, at most
-COLUMNS = 512
-
-
-class _Plan:
-    __slots__ = ("call", "chunks", "scratch", "shape", "words")
-
-    def __init__(self, shape: tuple[int, ...], call: Any, chunks: int, words: Sequence[int], scratch: int) -> None:
-        self.shape, self.call, self.chunks, self.scratch = shape, call, chunks, scratch
-        self.words = (ctypes.c_int64 * len(words))(*words)
 
 
 class Kernel:
@@ -43,37 +31,20 @@ class Kernel:
         terms: pairs of a reduction's name and an expression.
         inputs: the inputs' dtypes.
         axes: the axes that are reduced, or None for all.
-        ir, asm: the code for contiguous arrays, reduced along their last dimension.
+        results: the results' dtypes.
     """
 
     def __init__(self, terms: tuple[tuple[str, Node], ...], inputs: tuple[np.dtype, ...],
                  axes: tuple[int, ...] | None, keepdims: bool) -> None:
         if not terms or not inputs:
             raise ValueError("a kernel has at least one term and one input")
-        from .monoid import Monoid
-
-        self.terms, self.inputs, self.axes, self.keepdims = terms, inputs, axes, keepdims
-        self._monoid = Monoid(terms)
-        nodes = ordered(self._monoid.expressions)
-        for node in nodes:
+        for node in ordered([prepared(op, x) for op, x in terms]):
             if node.op == "input" and (node.const >= len(inputs) or inputs[node.const] != node.dtype):
                 raise TypeError(f"{node} of {node.dtype} is not among inputs of {', '.join(map(str, inputs))}")
-        if self._monoid.finds_places and axes is not None and len(axes) != 1:
-            raise ValueError("a place is looked for along one axis, or in the whole array")
-        self._recipe = "\n".join([" ".join(op for op, _ in terms), text([x for _, x in terms]),
-                                  "in " + " ".join(map(str, inputs))])
-        self._all = (*self._monoid.results, *inputs)
-        self._sizes = [dtype.itemsize for dtype in self._all]
-        widest = max([node.dtype.itemsize for node in nodes] + [each.itemsize for each in self._monoid.dtypes
-                                                                if not self._monoid.finds_places])
-        self._lanes = max(4, target.host().vector_bits // 8 // widest)
-        work = cost(self._monoid.expressions)
-        self._unroll = 2 if len(self._monoid.dtypes) > 1 else 8 if work <= 4 else 4 if work <= 24 else 2
-        self._group = 1 if work > 24 else 4 if work > 8 or len(self._monoid.dtypes) > 1 else 8
-        self._grain = max(1024, int(10_000 / (sum(each.itemsize for each in inputs) / 30 + (work + 1) / 20)))
-        self._plans: dict[tuple, _Plan] = {}
-        self._lock = threading.Lock()
-        self._variants: dict[str, Any] = {}
+        _work(terms, len(inputs), axes)
+        self.terms, self.inputs, self.axes, self.keepdims = terms, inputs, axes, keepdims
+        self.results = tuple(result_dtype(op, x) for op, x in terms)
+        self._plans: dict[tuple, tuple[tuple[int, ...], list[Launch]]] = {}
 
     def __repr__(self) -> str:
         return f"<kernel {', '.join(f'{op} of {x}' for op, x in self.terms)}, axes {self.axes}>"
@@ -86,18 +57,12 @@ class Kernel:
         key = tuple([each for x in arrays for each in (x.shape, x.strides, x.dtype)])
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plan(arrays)
-            with self._lock:
-                if len(self._plans) >= PLANS:
-                    self._plans.clear()
-                self._plans[key] = plan
-        results = tuple([np.empty(plan.shape, dtype) for dtype in self._monoid.results])
-        if plan.call is not None:
-            scratch = np.empty(plan.scratch, np.uint8)
-            plan.call(threads.pool(), plan.words, plan.chunks, *map(id, results), id(scratch), *map(id, arrays))
-        elif results[0].size:
-            for (op, _), result in zip(self.terms, results, strict=True):
-                result[...] = self._monoid.empty(op)
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = self._plan(arrays)
+        shape, work = plan
+        results = tuple([np.empty(shape, dtype) for dtype in self.results])
+        launching.run(work, [*results, *arrays])
         if out is not None:
             given = (out,) if isinstance(out, np.ndarray) else tuple(out)
             for result, each in zip(results, given, strict=True):
@@ -108,130 +73,95 @@ class Kernel:
             results = given
         return results[0] if len(results) == 1 else results
 
-    @property
-    def ir(self) -> str:
-        return self._library("c" * len(self.inputs), True).ir
-
-    @property
-    def asm(self) -> str:
-        return self._library("c" * len(self.inputs), True).asm
-
-    def _reduced(self, rank: int) -> set[int]:
-        if self.axes is None:
-            return set(range(rank))
-        found = set()
-        for axis in self.axes:
-            if not -rank <= axis < rank:
-                raise IndexError(f"axis {axis} of an array of {rank} dimensions")
-            found.add(axis % rank)
-        return found
-
-    def _plan(self, arrays: Sequence[np.ndarray]) -> _Plan:
+    def _plan(self, arrays: Sequence[np.ndarray]) -> tuple[tuple[int, ...], list[Launch]]:
         for x, dtype in zip(arrays, self.inputs, strict=True):
             if x.dtype != dtype:
                 raise TypeError(f"{self!r} was made for {', '.join(map(str, self.inputs))}, not {x.dtype}")
         shape = layout.broadcast([x.shape for x in arrays])
-        rank = len(shape)
-        reduced = self._reduced(rank)
-        kept = tuple(1 if dim in reduced else extent for dim, extent in enumerate(shape))
-        result_shape = kept if self.keepdims else tuple(shape[dim] for dim in range(rank) if dim not in reduced)
-        count = layout.elements([shape[dim] for dim in reduced])
-        if layout.elements(shape) == 0:
-            if count == 0 and layout.elements(result_shape):
-                for op, _ in self.terms:
-                    self._monoid.empty(op)
-            return _Plan(result_shape, None, 0, (), 0)
-        inputs = [layout.stretched(x.shape, x.strides, shape) for x in arrays]
-        outputs = []
-        for dtype in self._monoid.results:
-            stride, strides = dtype.itemsize, [0] * rank
-            for dim in reversed(range(rank)):
-                if dim not in reduced:
-                    strides[dim] = stride
-                    stride *= shape[dim]
-            outputs.append(strides)
-        every = outputs + inputs
-        order = list(range(rank)) if self._monoid.finds_places else layout.memory_order(shape, inputs)
-        dims = layout.collapse(shape, every, order, lambda dim: dim in reduced)
-        # which of the dimensions found are reduced: the outputs have no stride there
-        def is_reduced(dim: int) -> bool:
-            return dims.strides[0][dim] == 0
-
-        extents = dims.extents
-        if extents and extents[0] < self._lanes:
-            longest = max(range(len(extents)), key=extents.__getitem__)
-            same = is_reduced(longest) == is_reduced(0)
-            if extents[longest] >= 4 * extents[0] and not (self._monoid.finds_places and same):
-                dims = layout.bring_inside(dims, longest)
-                extents = dims.extents
-        along = not extents or is_reduced(0)
-        of_reduced = [dim for dim in range(len(extents)) if is_reduced(dim)]
-        of_kept = [dim for dim in range(len(extents)) if not is_reduced(dim)]
-        kept_count = layout.elements(result_shape)
-        build = self._along if along else self._across
-        words, chunks, pieces = build(dims, of_kept, of_reduced, kept_count, count)
-        steps = layout.steps(dims, self._sizes)
-        pitch = -(-kept_count // self._lanes) * self._lanes
-        scratch = pieces * pitch * sum(each.itemsize for each in self._monoid.dtypes) if pieces > 1 else 0
-        outputs_steps = steps[:len(outputs)] if not along else "s" * len(outputs)
-        return _Plan(result_shape, self._call(outputs_steps + steps[len(outputs):], along), chunks, words, scratch)
-
-    def _along(self, dims: layout.Dims, kept: list[int], reduced: list[int], kept_count: int,
-               count: int) -> tuple[list[int], int, int]:
-        n = dims.extents[0] if dims.extents else 1
-        pieces, piece = 1, count
-        if kept_count < 16:
-            pieces, piece = layout.blocks(count, self._grain)
-        blocks, tall = layout.blocks(kept_count, max(1, self._grain // piece), 1)
-        return self._words(dims, kept, reduced[1:], [n, 0, pieces, piece, blocks, tall, kept_count, count]
-                           ), blocks * pieces, pieces
-
-    def _across(self, dims: layout.Dims, kept: list[int], reduced: list[int], kept_count: int,
-                count: int) -> tuple[list[int], int, int]:
-        n = dims.extents[0]
-        wide = -(-n // -(-n // COLUMNS))
-        wide = min(-(-wide // self._lanes) * self._lanes, COLUMNS)
-        across, rows = -(-n // wide), kept_count // n
-        pieces, piece = 1, count
-        if across * rows < 16:
-            pieces, piece = layout.blocks(count, max(2 * self._group, self._grain // min(n, wide)), self._group)
-        blocks, tall = layout.blocks(rows, max(1, self._grain // (min(wide, n) * piece)), 1)
-        return self._words(dims, kept[1:], reduced, [n, wide, pieces, piece, blocks, tall, kept_count, count]
-                           ), across * blocks * pieces, pieces
-
-    def _words(self, dims: layout.Dims, kept: list[int], reduced: list[int], words: list[int]) -> list[int]:
-        first = len(self._monoid.results)
-        return [*words, layout.elements([dims.extents[dim] for dim in kept]),
-                layout.elements([dims.extents[dim] for dim in reduced]), len(kept), len(reduced),
-                *(each[0] if each else 0 for each in dims.strides),
-                *(dims.extents[dim] for dim in kept), *(each[dim] for each in dims.strides for dim in kept),
-                *(dims.extents[dim] for dim in reduced),
-                *(each[dim] for each in dims.strides[first:] for dim in reduced)]
-
-    def _call(self, steps: str, along: bool) -> Any:
-        name = f"{steps} {along}"
-        found = self._variants.get(name)
-        if found is None:
-            from . import calling
-
-            count = len(self._all) + 1
-            found = self._library(steps, along).function("call", *calling.call_type(count))
-            self._variants[name] = found
-        return found
-
-    def _library(self, steps: str, along: bool) -> compiled.Library:
-        if len(steps) == len(self.inputs):
-            steps = "s" * len(self._monoid.results) + steps
-        recipe = (f"reduction {steps} {'along' if along else 'across'} {self._lanes} {self._unroll} {self._group}\n"
-                  f"{self._recipe}")
-        return compiled.load(recipe, ("call",), lambda: _generate(self, steps, along))
+        reduced = _reduced(self.axes, len(shape))
+        left = tuple(1 if dim in reduced else extent for dim, extent in enumerate(shape)
+                     if self.keepdims or dim not in reduced)
+        outs = [Spec.dense(left, dtype) for dtype in self.results]
+        return left, launches(self.terms, outs, [Spec.of(x) for x in arrays], self.axes)
 
 
-def _generate(kernel: Kernel, steps: str, along: bool) -> str:
-    from .reducing import Writer
+def _reduced(axes: int | Sequence[int] | None, rank: int) -> list[int]:
+    """The dimensions that are reduced, in order."""
+    if axes is None:
+        return list(range(rank))
+    found = set()
+    for axis in (axes,) if isinstance(axes, int) else axes:
+        if not -rank <= axis < rank:
+            raise IndexError(f"axis {axis} of an array of {rank} dimensions")
+        found.add(axis % rank)
+    return sorted(found)
 
-    return Writer(kernel._monoid, kernel.inputs, steps, kernel._lanes, kernel._unroll, kernel._group,
-                  COLUMNS).module(along)
+
+_works: dict[tuple, rows.Rows] = {}
+
+
+def _work(terms: Sequence[tuple[str, Node]], inputs: int, axes: int | Sequence[int] | None) -> rows.Rows:
+    """One stage of these terms, whose results are those of the rows."""
+    key = (tuple(terms), inputs)
+    found = _works.get(key)
+    if found is None:
+        made = []
+        for i, (op, x) in enumerate(terms):
+            prepared(op, x)
+            made.append(cast(variable(inputs + i, rows.term_dtype(op, x)), result_dtype(op, x)))
+        found = _works[key] = rows.Rows(stages=(tuple((op, x) for op, x in terms),), per_row=tuple(made))
+    if not (axes is None or isinstance(axes, int) or len(axes) == 1) and any(op.startswith("arg") for op, _ in terms):
+        raise ValueError("a place is looked for along one axis, or in the whole array")
+    return found
+
+
+def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Sequence[Spec],
+             axes: int | Sequence[int] | None = None) -> list[Launch]:
+    """The work of reducing several expressions over the same axes in one pass: no arrays are needed yet.
+
+    Args:
+        terms: pairs of a reduction and an expression, whose variables are the positions in `ins`.
+        outs: where the results are written: of the shape that is left, reduced axes left out or of extent 1.
+        ins: the inputs, of shapes that broadcast together to the shape that is reduced.
+        axes: the axes of that shape to reduce; all, if None.
+
+    Returns:
+        Launches over the pointers of `outs`, of `ins`, and of the scratch memory that they ask for.
+
+    Raises:
+        TypeError: an output's dtype is not its result's (`terms.result_dtype`).
+        ValueError: shapes that do not fit, or a reduction that no elements have.
+
+    >>> import numpy as np
+    >>> from flambeau import jit
+    >>> from flambeau.jit import launch
+    >>> from flambeau.jit.expression import variable
+    >>> x, out = np.arange(6, dtype="f4").reshape(2, 3), np.zeros(2, "f4")
+    >>> if jit.available():
+    ...     work = launches([("max", variable(0, "float32"))], [launch.Spec.of(out)], [launch.Spec.of(x)], 1)
+    ...     launch.run(work, [out, x])
+    """
+    work = _work(terms, len(ins), axes)
+    shape = layout.broadcast([each.shape for each in ins])
+    rank = len(shape)
+    reduced = _reduced(axes, rank)
+    kept = [dim for dim in range(rank) if dim not in reduced]
+    order = kept + reduced
+    left, with_ones = (tuple([shape[dim] for dim in kept]),
+                       tuple([1 if dim in reduced else extent for dim, extent in enumerate(shape)]))
+    results = []
+    for each in outs:
+        if each.shape == left:
+            results.append(each)
+        elif each.shape == with_ones:
+            results.append(Spec(left, tuple([each.strides[dim] for dim in kept]), each.dtype))
+        else:
+            raise ValueError(f"a result of shape {each.shape} for a reduction of {shape} over {reduced}")
+    arrays = []
+    for each in ins:
+        strides = layout.stretched(each.shape, each.strides, shape)
+        arrays.append(Spec(tuple([shape[dim] for dim in order]), tuple([strides[dim] for dim in order]), each.dtype))
+    return rows.launches(work, results, arrays, len(reduced))
 
 
 _kernels: dict[tuple, Kernel] = {}

@@ -35,7 +35,7 @@ def run(folder, *arguments, **environment):
 def test_a_second_process_compiles_nothing(tmp_path):
     first = run(tmp_path)
     assert first.stdout == "328850.0 2.0\n", first.stderr
-    assert len(list((tmp_path / "jit").iterdir())) == 3  # the pool and two kernels
+    assert len(list((tmp_path / "jit").iterdir())) == 5  # the pool, two kernels, and a way to call each
     second = run(tmp_path, "generates nothing")
     assert second.stdout == first.stdout, second.stderr
 
@@ -67,7 +67,7 @@ def test_processes_that_compile_at_once(tmp_path):
     running = [subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True,
                                 env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path)}) for _ in range(4)]
     assert [process.communicate()[0] for process in running] == ["328850.0 2.0\n"] * 4
-    assert len(list((tmp_path / "jit").iterdir())) == 3
+    assert len(list((tmp_path / "jit").iterdir())) == 5
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
@@ -95,13 +95,15 @@ def test_narrower_vectors(tmp_path):
     for width in ("128", "256"):
         done = run(tmp_path, FLAMBEAU_JIT_WIDTH=width)
         assert done.stdout == "328850.0 2.0\n", done.stderr
-    assert len(list((tmp_path / "jit").iterdir())) == 6  # the processor's features are part of what names an entry
+    assert len(list((tmp_path / "jit").iterdir())) == 10  # the processor's features are part of what names an entry
 
 
 def test_debugging_prints_the_code(tmp_path):
-    done = run(tmp_path, FLAMBEAU_DEBUG="ir,asm")
+    done = run(tmp_path, FLAMBEAU_DEBUG="llvm,asm")
     assert "define" in done.stderr
     assert "ret" in done.stderr
+    done = run(tmp_path, FLAMBEAU_DEBUG="llvm,amd")
+    assert "there is no view 'amd', only ir, kernels, llvm, asm" in done.stderr
 
 
 def test_switched_off():
@@ -113,7 +115,8 @@ def test_switched_off():
 
 def test_importing_needs_no_llvm():
     code = ("import sys; sys.modules['llvmlite'] = None\n"
-            "from flambeau.jit import elementwise, reduction, expression, threads, cache, target\nprint('fine')")
+            "from flambeau.jit import elementwise, reduction, rows, indexing, expression, threads, cache, target\n"
+            "print('fine')")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "fine\n", done.stderr
 

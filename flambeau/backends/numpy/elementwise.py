@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ..compiled.sizes import limit_of
 from .memory import address, laid_out, owner
 
 # ----- parts of complex numbers -----
@@ -253,6 +254,24 @@ def _nearest(function: Any, limit: int) -> Any:
     return near
 
 
+class TooLargeError(RuntimeError):
+    """An array that is to be computed by a compiled kernel."""
+
+
+def _limited(function: Any, limit: int, kernel_from: list[int]) -> Any:
+    """`_nearest` for who else has a kernel, and asks for no size: a larger array raises TooLargeError."""
+    def near(x: Any) -> Any:
+        n = x.size
+        if n > kernel_from[0]:
+            raise TooLargeError
+        if n <= limit and x.dtype is F32:
+            return function(x.astype(F64, "C" if 0 in x.strides else "K")).astype(F32)
+        return function(x)
+
+    near.__name__ = function.__name__
+    return near
+
+
 def _exp2(x: Any) -> Any:
     return np.exp(x * float(np.log(2))) if x.dtype.kind == "c" else np.exp2(x)
 
@@ -363,11 +382,15 @@ _SPECIAL = ("erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtri", "lgamma", "di
 PRIMITIVES: dict[str, Any] = {name: getattr(np, name) for name in _SAME}
 PRIMITIVES |= {name: getattr(np, theirs) for name, theirs in _RENAMED.items()}
 PRIMITIVES |= {name: _special(name) for name in _SPECIAL}
-PRIMITIVES |= {name: _nearest(getattr(np, name), 4096) for name in (
+#: transcendental functions, and up to which size they are to be right to the last bit
+_EXACT: dict[str, tuple[Any, int]] = {name: (getattr(np, name), 4096) for name in (
     "exp", "log", "log2", "log10", "log1p", "expm1", "tan", "sinh", "cosh", "tanh")}
-PRIMITIVES |= {"a" + name: _nearest(getattr(np, "arc" + name), 4096) for name in ("sin", "cos", "tan", "tanh")}
-PRIMITIVES |= {name: _nearest(getattr(np, name), 256) for name in ("sin", "cos")}  # float64's are slow
-PRIMITIVES |= {"exp2": _nearest(_exp2, 4096), "sigmoid": _nearest(_sigmoid, 4096)}
+_EXACT |= {"a" + name: (getattr(np, "arc" + name), 4096) for name in ("sin", "cos", "tan", "tanh")}
+_EXACT |= {name: (getattr(np, name), 256) for name in ("sin", "cos")}  # float64's are slow
+_EXACT |= {"exp2": (_exp2, 4096), "sigmoid": (_sigmoid, 4096)}
+PRIMITIVES |= {name: _nearest(function, limit) for name, (function, limit) in _EXACT.items()}
+#: the same for arrays that have no kernel; others raise TooLargeError
+LIMITED = {name: _limited(function, limit, limit_of(name)) for name, (function, limit) in _EXACT.items()}
 PRIMITIVES |= {name: _round_with(ufunc) for name, ufunc in (
     ("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("round", np.rint))}
 PRIMITIVES |= {

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors.
+"""Products of matrices and vectors: large ones by compiled kernels where these are quicker.
 
 NumPy hands a transposed float operand to BLAS as it lies, so nothing here copies first.
 """
@@ -9,16 +9,29 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import products as kernels
 from . import decomposition, distance
 
 _dot = np.dot
+_large = kernels.LEAST
 _QUICK = frozenset("fd")  # what BLAS multiplies
 
 
 def _mm(x: Any, y: Any) -> Any:
     """x @ y for matrices and vectors."""
-    if x.dtype.char in _QUICK:
-        return _dot(x, y)
+    if x.dtype.char not in _QUICK or x.dtype is not y.dtype:
+        return np.matmul(x, y)
+    if x.size > _large[0] and x.ndim == 2 and y.ndim == 2:
+        return kernels.mm(x, y)
+    return _dot(x, y)
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    """x @ y, whatever their dimensions."""
+    if x.size > _large[0] and x.ndim > 1 and y.ndim > 1 and x.dtype is y.dtype and x.dtype.char in _QUICK:
+        found = kernels.mm(x, y) if x.ndim == 2 and y.ndim == 2 else kernels.bmm(x, y)
+        if found is not None:
+            return found
     return np.matmul(x, y)
 
 
@@ -27,6 +40,10 @@ def _bmm(x: Any, y: Any) -> Any:
     b, n, k = x.shape
     if k == 1 and x.dtype.char in _QUICK:
         return x * y  # outer products
+    if x.size > _large[0] and x.dtype.char in _QUICK:
+        found = kernels.bmm(x, y)
+        if found is not None:
+            return found
     if y.strides[0] == 0 and b > 1 and n and y.strides[1] and y.strides[2] and x.dtype.char in _QUICK:
         return _dot(x.reshape(b * n, k), y[0]).reshape(b, n, y.shape[2])  # one matrix for all rows
     if 0 in x.strides or 0 in y.strides:
@@ -65,7 +82,7 @@ def _sum_of(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 def _add_product(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
     def product() -> Any:
-        out = np.matmul(x, y)
+        out = _matmul(x, y)
         return out if out.ndim else out[...]
 
     return _sum_of(input, product, beta, alpha)
@@ -75,7 +92,7 @@ def _add_batch_product(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any
     def product() -> Any:
         b, n, m = x.shape
         # one product of the batches laid side by side
-        return np.matmul(x.transpose(1, 0, 2).reshape(n, b * m), y.reshape(b * m, y.shape[2]))
+        return _matmul(x.transpose(1, 0, 2).reshape(n, b * m), y.reshape(b * m, y.shape[2]))
 
     return _sum_of(input, product, beta, alpha)
 
@@ -117,7 +134,7 @@ def _trilinear(x: Any, w: Any, y: Any) -> Any:
 
 
 PRIMITIVES = {
-    "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "matmul": np.matmul, "add_product": _add_product,
+    "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "matmul": _matmul, "add_product": _add_product,
     "add_batch_product": _add_batch_product, "add_outer": _add_outer, "cross_product": _cross_product,
     "trilinear": _trilinear, **decomposition.PRIMITIVES, **distance.PRIMITIVES,
 }

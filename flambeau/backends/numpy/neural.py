@@ -1,4 +1,4 @@
-"""Convolution and pooling by the kernels, which are loaded when first needed; losses and normalization with them."""
+"""Convolution and pooling by kernels, loaded when first needed; losses and normalization with them."""
 
 from __future__ import annotations
 
@@ -7,37 +7,45 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import convolution as large
+from ..compiled import pooling as windows
 from . import alignment, attention, loss, normalization
 
 # ----- convolution ----------------------------------------------------------------------
 
 
 def _conv_output(image: Any, weight: Any, geometry: Any) -> Any:
-    from ...kernels.convolution import conv_forward
-
-    _, _, positions, stride, padding, dilation, groups = geometry
-    return conv_forward(image, weight, stride, padding, dilation, groups, positions)
+    return _convolve(image, weight, None, geometry, False)
 
 
 def _conv_image(output: Any, weight: Any, geometry: Any) -> Any:
-    from ...kernels.convolution import conv_input_grad
-
-    spatial, _, _, stride, padding, dilation, groups = geometry
-    return conv_input_grad(output, weight, spatial, stride, padding, dilation, groups)
+    return _convolve(output, weight, None, geometry, True)
 
 
 def _conv_weight(output: Any, image: Any, geometry: Any) -> Any:
+    found = large.weight(output, image, geometry)
+    if found is not None:
+        return found
     from ...kernels.convolution import conv_weight_grad
 
     _, kernel, _, stride, padding, dilation, groups = geometry
-    return conv_weight_grad(output, image, kernel, stride, padding, dilation, groups)
+    return large.like(conv_weight_grad(output, image, kernel, stride, padding, dilation, groups), image, output)
 
 
 def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -> Any:
-    out = (_conv_image if transposed else _conv_output)(x, weight, geometry)
+    found = (large.image if transposed else large.output)(x, weight, bias, geometry)
+    if found is not None:
+        return found
+    from ...kernels.convolution import conv_forward, conv_input_grad
+
+    spatial, _, positions, stride, padding, dilation, groups = geometry
+    if transposed:
+        out = conv_input_grad(x, weight, spatial, stride, padding, dilation, groups)
+    else:
+        out = conv_forward(x, weight, stride, padding, dilation, groups, positions)
     if bias is not None:
-        np.add(out, bias.reshape(1, -1, *(1 for _ in geometry.spatial)), out=out)
-    return out
+        np.add(out, bias.reshape(1, -1, *(1 for _ in spatial)), out=out)
+    return large.like(out, x, weight)
 
 
 def _windows_to_columns(x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
@@ -84,18 +92,25 @@ def _max_pool(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any
               kept: list[Any] | None) -> Any:
     from ...kernels import pooling
 
-    values, index = pooling.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
+    positions = pooling.pool_output_size(x.shape[x.ndim - len(kernel_size):], kernel_size, stride, padding, dilation,
+                                         ceil_mode)
+    found = windows.max_pool(x, positions, kernel_size, stride, padding, dilation, kept is not None)
+    if found is None:
+        found = windows.like([*pooling.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)], x,
+                             len(kernel_size))
     if kept is not None:
-        kept[:] = (index,)
-    return values
+        kept[:] = found[1:]
+    return found[0]
 
 
 def _adaptive_max_pool(x: Any, output_size: Any, kept: list[Any]) -> Any:
     from ...kernels import pooling
 
-    values, index = pooling.adaptive_max_pool(x, output_size)
-    kept[:] = (index,)
-    return values
+    found = windows.adaptive_max_pool(x, output_size)
+    if found is None:
+        found = windows.like([*pooling.adaptive_max_pool(x, output_size)], x, len(output_size))
+    kept[:] = found[1:]
+    return found[0]
 
 
 def _gather_planes(x: Any, index: Any, dims: int) -> Any:
@@ -106,9 +121,12 @@ def _gather_planes(x: Any, index: Any, dims: int) -> Any:
 
 
 def _scatter_planes(g: Any, index: Any, spatial: Any, overlapping: bool) -> Any:
+    found = windows.scatter_planes(g, index, tuple(spatial))
+    if found is not None:
+        return found
     from ...kernels.pooling import max_pool_backward
 
-    return max_pool_backward(g, index, tuple(spatial), overlapping)
+    return windows.like([max_pool_backward(g, index, tuple(spatial), overlapping)], g, len(spatial))[0]
 
 
 def _max_unpool(x: Any, indices: Any, output_size: Any) -> Any:
@@ -119,28 +137,45 @@ def _max_unpool(x: Any, indices: Any, output_size: Any) -> Any:
 
 def _avg_pool(x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
               divisor_override: int | None) -> Any:
-    from ...kernels.pooling import avg_pool
+    from ...kernels import pooling
 
-    return avg_pool(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    positions = pooling.pool_output_size(x.shape[x.ndim - len(kernel_size):], kernel_size, stride, padding,
+                                         (1,) * len(kernel_size), ceil_mode)
+    found = windows.avg_pool(x, positions, kernel_size, stride, padding, count_include_pad, divisor_override)
+    if found is not None:
+        return found
+    values = pooling.avg_pool(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return windows.like([values], x, len(kernel_size), True)[0]
 
 
 def _avg_pool_backward(g: Any, spatial: Any, kernel_size: Any, stride: Any, padding: Any, count_include_pad: bool,
                        divisor_override: int | None) -> Any:
+    found = windows.avg_pool_backward(g, tuple(spatial), kernel_size, stride, padding, count_include_pad,
+                                      divisor_override)
+    if found is not None:
+        return found
     from ...kernels.pooling import avg_pool_backward
 
-    return avg_pool_backward(g, tuple(spatial), kernel_size, stride, padding, count_include_pad, divisor_override)
+    image = avg_pool_backward(g, tuple(spatial), kernel_size, stride, padding, count_include_pad, divisor_override)
+    return windows.like([image], g, len(kernel_size), True)[0]
 
 
 def _adaptive_avg_pool(x: Any, output_size: Any) -> Any:
+    found = windows.adaptive_avg_pool(x, output_size)
+    if found is not None:
+        return found
     from ...kernels.pooling import adaptive_avg_pool
 
-    return adaptive_avg_pool(x, output_size)
+    return windows.like([adaptive_avg_pool(x, output_size)], x, len(output_size), True)[0]
 
 
 def _adaptive_avg_pool_backward(g: Any, spatial: Any) -> Any:
+    found = windows.adaptive_avg_pool_backward(g, tuple(spatial))
+    if found is not None:
+        return found
     from ...kernels.pooling import adaptive_avg_pool_backward
 
-    return adaptive_avg_pool_backward(g, tuple(spatial))
+    return windows.like([adaptive_avg_pool_backward(g, tuple(spatial))], g, len(spatial), True)[0]
 
 
 PRIMITIVES: dict[str, Any] = {

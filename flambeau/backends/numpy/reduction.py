@@ -9,6 +9,8 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim, wrap_dims
+from ..compiled import reduced
+from ..compiled.sizes import REDUCTIONS, SUMS
 from .summation import add_up, axes_of, count_along, kept_shape, square_up
 
 ndarray = np.ndarray
@@ -26,6 +28,10 @@ def _prod(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> 
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     integer = dtype is None and x.dtype.kind in "biu"
+    if x.size > REDUCTIONS[0] and (integer or x.dtype.kind == "f"):
+        found = reduced(("prod",), "", (x,), dim, keepdim)
+        if found is not None:
+            return found[0]
     if dim is None and not x.flags.c_contiguous:
         x = x.ravel()  # NumPy's order of multiplication follows memory, and overflow depends on it
     return _multiply(x, axes_of(dim, x.ndim), _INT64 if integer else x.dtype, None, keepdim)
@@ -70,6 +76,10 @@ def _extremum(reduce: Any, name: str) -> Any:
     def extremum(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         if not x.size:
             _require(x, dim, name)
+        elif x.size > REDUCTIONS[0]:
+            found = reduced((name[1:],), "", (x,), dim, keepdim)
+            if found is not None:
+                return found[0]
         return reduce(x, axes_of(dim, x.ndim), None, None, keepdim)
 
     return extremum
@@ -79,6 +89,10 @@ def _all_of(reduce: Any, name: str) -> Any:
     def extremum(x: Any) -> Any:
         if not x.size:
             _require(x, None, name)
+        elif x.size > REDUCTIONS[0]:
+            found = reduced((name,), "", (x,), None, False)
+            if found is not None:
+                return found[0]
         return reduce(x, None)
 
     return extremum
@@ -91,6 +105,10 @@ def _aminmax(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
                                "identity.")
         if x.shape[wrap_dim(dim, x.ndim)] == 0:
             raise IndexError(f"aminmax: Expected reduction dim {dim} to have non-zero size.")
+    if x.size > REDUCTIONS[0]:
+        found = reduced(("min", "max"), "", (x,), dim, keepdim)
+        if found is not None:
+            return found
     axis = axes_of(dim, x.ndim)
     return _minimum(x, axis, None, None, keepdim), _maximum(x, axis, None, None, keepdim)
 
@@ -107,6 +125,10 @@ def _place(name: str) -> Any:
             found = where(x) if x.ndim else np.zeros((), np.int64)
             return np.full((1,) * x.ndim, found) if keepdim else found
         dim = wrap_dim(dim, x.ndim)
+        if x.size > REDUCTIONS[0]:
+            found = reduced((name,), "", (x,), dim, keepdim)
+            if found is not None:
+                return found[0]
         return where(x, dim, keepdims=keepdim)
 
     return place
@@ -160,6 +182,10 @@ def _selected(name: str) -> Any:
             return x.copy(), np.zeros((), np.int64)
         if not x.size:
             _require(x, dim, name)
+        if x.size > REDUCTIONS[0]:
+            found = reduced((name, "arg" + name), "", (x,), axis, keepdim)
+            if found is not None:
+                return found
         index = where(x, axis, keepdims=keepdim)
         if x.ndim == 1:
             return x[index], index
@@ -184,8 +210,13 @@ def _share(x: Any, out: Any, dim: Any = None, keepdim: bool = False, nan: bool =
 
 def _truth(ufunc: Any) -> Any:
     reduce = ufunc.reduce
+    name = "all" if ufunc is np.logical_and else "any"
 
     def truth(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        if x.size > REDUCTIONS[0] and dim != () and dim != [] and not (dim is None and x.dtype.kind == "b"):
+            found = reduced((name,), "", (x,), dim, keepdim)
+            if found is not None:
+                return found[0].astype(np.uint8) if x.dtype == np.uint8 else found[0]
         axis = () if dim == () or dim == [] else axes_of(dim, x.ndim)
         found = reduce(x, axis, None, None, keepdim)
         return found.astype(np.uint8) if x.dtype == np.uint8 else found
@@ -194,6 +225,10 @@ def _truth(ufunc: Any) -> Any:
 
 
 def _count_nonzero(x: Any, dim: Any = None) -> Any:
+    if x.size > REDUCTIONS[0]:
+        found = reduced(("sum",), "nonzero", (x,), dim, False)
+        if found is not None:
+            return found[0]
     if dim is None:
         return np.asarray(np.count_nonzero(x), np.int64)
     return _add(x != 0, axes_of(dim, x.ndim), _INT64)
@@ -208,10 +243,14 @@ def _moments(x: Any, dim: Any, correction: float | None, keepdim: bool) -> Any:
     count = x.size if dim is None else count_along(x.shape, dim)
     mean = add_up(x, axis, True)
     mean = np.asarray(mean / x.dtype.type(count))
-    off = x - mean
-    if x.dtype.kind == "c":
+    found = reduced(("sum",), "deviations", (x, mean), axis, keepdim) if x.size > SUMS[0] else None
+    if found is not None:
+        squares = found[0]
+    elif x.dtype.kind == "c":
+        off = x - mean
         squares = add_up(off.real * off.real + off.imag * off.imag, axis, keepdim)
     else:
+        off = x - mean
         squares = add_up(np.multiply(off, off, off) if off.ndim else off * off, axis, keepdim)
     freedom = count - (1 if correction is None else correction)
     return squares / squares.dtype.type(freedom if freedom > 0 else 0), mean
@@ -250,6 +289,10 @@ def _vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, d
         _require_norm(x, ord, dim)
     if ord == 2 and x.dtype.kind == "c":
         return np.sqrt(add_up(x.real * x.real + x.imag * x.imag, axis, keepdim))
+    if ord == 1 and x.size > SUMS[0]:
+        found = reduced(("sum",), "sizes", (x,), axis, keepdim)
+        if found is not None:
+            return found[0]
     size = np.abs(x)
     if ord == 1:
         return add_up(size, axis, keepdim)
@@ -285,10 +328,12 @@ def _logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
         with_zero = add_up(x, axis, keepdim)
         return np.log(with_zero)
     parts = x.real if x.dtype.kind == "c" else x
-    top = _maximum(parts, axis, None, None, True)
+    found = reduced(("max",), "", (parts,), axis, True) if x.size > SUMS[0] else None
+    top = _maximum(parts, axis, None, None, True) if found is None else found[0]
     if not np.isfinite(top).all():
         top = np.where(np.isinf(top), parts.dtype.type(0), top)
-    total = np.log(add_up(np.exp(x - top), axis, keepdim))
+    found = reduced(("sum",), "exponentials", (x, top), axis, keepdim) if x.size > SUMS[0] else None
+    total = np.log(add_up(np.exp(x - top), axis, keepdim) if found is None else found[0])
     return total + (top if keepdim else top.reshape(np.shape(total)))
 
 

@@ -2,7 +2,8 @@
 
 NumPy adds pairwise along the innermost axis only; along the others errors would grow with
 the number of terms, so long sums there are cut into blocks. Long contiguous lines are summed
-as dot products with ones, which run over many lanes at once (`add_up`).
+as dot products with ones, which run over many lanes at once (`add_up`). Large arrays are
+added up by compiled kernels, where there are some.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dims
+from ..compiled import reduced
+from ..compiled.sizes import REDUCTIONS, SUMS
 
 ndarray = np.ndarray
 _add: Any = np.add.reduce
@@ -46,6 +49,10 @@ def add_up(x: Any, axis: Any, keepdims: bool = False) -> Any:
     """The sum of floating point or complex numbers along axes, pairwise wherever it is long."""
     if x.size <= BLOCK:
         return _add(x, axis, None, None, keepdims)
+    if x.size > SUMS[0]:
+        found = reduced(("sum",), "", (x,), axis, keepdims)
+        if found is not None:
+            return found[0]
     shape, strides = x.shape, x.strides
     n = len(shape)
     flags = x.flags
@@ -93,6 +100,10 @@ def _lines(x: Any) -> Any:
 
 def square_up(x: Any, axis: Any, keepdims: bool) -> Any:
     """The sum of squares of real numbers along axes."""
+    if x.size > SUMS[0]:
+        found = reduced(("sum",), "squares", (x,), axis, keepdims)
+        if found is not None:
+            return found[0]
     if axis is None and x.size >= LINE and x.flags.c_contiguous:
         flat = x.reshape(-1)
         whole = flat.size - flat.size % LINE
@@ -123,6 +134,10 @@ def _sum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> A
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     if x.dtype.kind in "biu":
+        if x.size > REDUCTIONS[0] and (dtype is None or x.dtype == _INT64):
+            found = reduced(("sum",), "", (x,), dim, keepdim)
+            if found is not None:
+                return found[0]
         return _add(x, axes_of(dim, x.ndim), _INT64 if dtype is None else x.dtype, None, keepdim)
     return add_up(x, axes_of(dim, x.ndim), keepdim)
 

@@ -36,8 +36,12 @@ The names load at first use.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from ...modes import capturing, special
 
 if TYPE_CHECKING:
     from .continuous import cauchy, dirichlet, exponential, standard_gamma
@@ -70,6 +74,23 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     for module, names in _HOME.items():
         if name in names:
-            value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+            value = getattr(import_module(f".{module}", __name__), name)
+            if module not in ("engine", "order"):
+                value = _told(value)
+            globals()[name] = value
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _told(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """`draw(engine, ...)`, of which a function's capture is told."""
+    @wraps(draw)
+    def drawing(engine: Any, *args: Any, **options: Any) -> Any:
+        found = draw(engine, *args, **options)
+        if special[0]:
+            capture = capturing.get()
+            if capture is not None:
+                capture.draws(partial(draw, **options) if options else draw, engine, args, found)
+        return found
+
+    return drawing

@@ -1,0 +1,120 @@
+"""Elementwise operators on large arrays: kernels of their forwards, found by dtypes and parameters.
+
+>>> from flambeau import jit
+>>> from flambeau.ops.declare import REGISTRY
+>>> import numpy as np
+>>> F32 = np.dtype(np.float32)
+>>> if jit.available():
+...     gelu = Operators(REGISTRY).kernel_for(REGISTRY["gelu"], [F32], {"approximate": "none"})
+...     print(gelu.runner.outputs)
+... else:
+...     print("(mul(x0, mul(0.5, add(1.0, erf(mul(x0, 0.70710677))))),)")
+(mul(x0, mul(0.5, add(1.0, erf(mul(x0, 0.7071067690849304))))),)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...jit.expression import FLOAT32
+from .elementwise import Runner
+from .gradients import Gradients
+from .namespace import ExpressionNamespace
+from .scalars import Numbers
+from .symbols import Trace, Untraceable
+from .tracing import Formula, Formulas, elements, result, split
+
+NO_PARAMS: dict[str, Any] = {}
+
+
+class Operators:
+    """The declared operators over expressions.
+
+    Args:
+        registry: the operators by name.
+    """
+
+    def __init__(self, registry: dict[str, Any]) -> None:
+        self.xp = ExpressionNamespace(registry)
+        self.gradients = Gradients(self.xp)
+        self._forwards: dict[Any, Formulas] = {}
+
+    def forwards(self, op: Any) -> Formulas:
+        """The traces of an operator's forward."""
+        found = self._forwards.get(op)
+        if found is None:
+            found = self._forwards[op] = Formulas()
+        return found
+
+    def kernel_for(self, op: Any, dtypes: Sequence[np.dtype], params: dict[str, Any] = NO_PARAMS,
+                   compute: np.dtype | None = None, narrow: np.dtype | None = None,
+                   zero_dims: Sequence[bool] = ()) -> Formula | None:
+        """The formula of an operator's forward, its kernel in `runner`; None where there is none.
+
+        Args:
+            op: an elementwise operator.
+            dtypes: its inputs' dtypes.
+            compute: the dtype that they are promoted to; None: they are alike.
+            narrow: the dtype that the result is rounded to.
+            zero_dims: which inputs have no dimensions, where narrow dtypes are mixed.
+        """
+        parts, names, values = split(params)
+        return self.forwards(op).find((*dtypes, compute, narrow, *zero_dims, parts), values, lambda: self._traced(
+            op, dtypes, params, Numbers(names), compute, narrow, zero_dims))
+
+    def _traced(self, op: Any, dtypes: Sequence[np.dtype], params: dict[str, Any], numbers: Numbers,
+                compute: np.dtype | None, narrow: np.dtype | None, zero_dims: Sequence[bool]) -> Formula:
+        if op.n_outputs != 1 or op.variadic:
+            raise Untraceable("several results")
+        trace = Trace(numbers, len(dtypes))
+        promoted = [name not in op.unpromoted for name in op.inputs]
+        rounded = [name not in op.unrounded or not zero for name, zero in
+                   zip(op.inputs, zero_dims or [False] * len(dtypes), strict=False)]
+        values = elements(trace, dtypes, compute, narrow, promoted, rounded)
+        given = {name: numbers.scalar(name, value) if name in numbers.names else value
+                 for name, value in params.items()}
+        found = op.forward(self.xp, *values, **given) if op.takes_xp else op.forward(*values, **given)
+        formula = Formula([result(found, trace, compute or FLOAT32, narrow)], dtypes, numbers)
+        if formula.same[0] is not None:
+            raise Untraceable("gives its input back")
+        formula.runner = Runner(formula.outputs, dtypes, formula.numbers)
+        return formula
+
+    def run(self, op: Any, arrays: Sequence[np.ndarray], params: dict[str, Any], compute: np.dtype | None,
+            narrow: np.dtype | None, out: np.ndarray | None = None) -> Any:
+        """An operator's result on arrays, or None: NumPy is to compute it.
+
+        Args:
+            compute: the dtype that the arrays are promoted to, as far as they are not of it; None: they are alike.
+            narrow: the dtype that the result is rounded to.
+            out: where it is written, if it has the result's dtype and shares memory with no other of the arrays.
+        """
+        dtypes = [x.dtype for x in arrays]
+        if narrow is None and compute is not None and dtypes.count(compute) == len(dtypes):
+            compute = None
+        zero_dims = () if narrow is None else [not x.ndim for x in arrays]
+        formula = self.kernel_for(op, dtypes, params, compute, narrow, zero_dims)
+        if formula is None:
+            return None
+        numbers = () if formula.values is None else formula.values(*split(params)[2])
+        if out is None:
+            return formula.runner(arrays, numbers)[0]
+        if formula.runner.dtypes[0] != out.dtype:
+            return None
+        formula.runner.into([out], arrays, numbers)
+        return out
+
+    def simple(self, op: Any, dtype: np.dtype) -> Callable[..., np.ndarray] | None:
+        """The function of one or two arrays of one dtype, for an operator without parameters; None: there is none."""
+        count = len(op.inputs)
+        formula = self.kernel_for(op, [dtype] * count)
+        if formula is None or formula.numbers:
+            return None
+        runner: Runner = formula.runner
+        return runner.of_one() if count == 1 else runner.of_two()
+
+
+__all__ = ["Operators"]

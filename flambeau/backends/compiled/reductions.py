@@ -1,0 +1,66 @@
+"""Plain reductions of large arrays, where their kernels are quicker than NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...jit import expression
+from ...jit.expression import Node
+from ...shapes import wrap_dims
+from .reducing import Reducer
+
+ndarray = np.ndarray
+
+#: what is reduced, of one array or of two that broadcast together
+_FORMULAS: dict[str, Callable[..., Node]] = {
+    "": lambda x: x,
+    "sizes": lambda x: abs(expression.wide(x)),
+    "squares": lambda x: expression.wide(x) * expression.wide(x),
+    "nonzero": lambda x: expression.ne(expression.wide(x), False if x.dtype == expression.BOOL else 0),
+    "deviations": lambda x, mean: (x - mean) * (x - mean),
+    "exponentials": lambda x, top: expression.exp(x - top),
+}
+#: reductions that NumPy does quickly along elements that follow each other
+_PLACES = ("argmax", "argmin")
+
+
+@cache
+def _reducer(ops: tuple[str, ...], of: str, dtypes: tuple[np.dtype, ...]) -> Reducer | None:
+    """What reduces arrays of these dtypes; None where kernels are not made of them."""
+    try:
+        x = _FORMULAS[of](*[expression.variable(i, dtype) for i, dtype in enumerate(dtypes)])
+        return Reducer([(op, x) for op in ops], dtypes)
+    except TypeError:
+        return None
+
+
+def reduced(ops: Sequence[str], of: str, arrays: Sequence[np.ndarray], dim: Any,
+            keepdim: bool) -> tuple[np.ndarray, ...] | None:
+    """The reductions of arrays over the first one's dimensions, in one pass; None: NumPy is to compute them.
+
+    Args:
+        ops: of `sum`, `mean`, `prod`, `max`, `min`, `any`, `all`, `argmax`, `argmin`.
+        of: what is reduced: the elements themselves (""), their "sizes", "squares", whether they are "nonzero"; of two
+            arrays, the squares of "deviations" from the second, or the "exponentials" of what is above it.
+        dim: a dimension, several, or None for all.
+    """
+    x = arrays[0]
+    reducer = _reducer(tuple(ops), of, tuple([each.dtype for each in arrays]))
+    if reducer is None or x.__class__ is not ndarray:
+        return None
+    axes = None
+    rank = x.ndim
+    if dim is not None and rank:
+        axes = (dim % rank,) if dim.__class__ is int and -rank <= dim < rank else tuple(sorted(wrap_dims(dim, rank)))
+    if ops[-1] in _PLACES:
+        along = rank - 1 if axes is None else axes[0]
+        if x.strides[along] == x.itemsize and (axes is not None or x.flags.c_contiguous):
+            return None
+    return reducer(arrays, axes, keepdim)
+
+
+__all__ = ["reduced"]

@@ -1,0 +1,154 @@
+"""The tile of accumulators in registers that convolutions are made of, and how large it is best made.
+
+A tile is rows × columns × vectors. One step multiplies a number of every (row, column) with every vector of a factor,
+and adds the products to the accumulators: for a convolution numbers are a source's channel at neighbouring positions,
+and vectors lie over the output channels of the weights. Where each channel is convolved alone, vectors over channels
+stand in the numbers' place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+
+from . import target
+from .lanes import host_fuses
+from .loops import POINTER, at, i64, local, loop
+from .lowering import intrinsic, number, splat, stored
+
+
+class Tile(NamedTuple):
+    """Accumulators: `rows` × `columns` × `vectors` of `lanes` elements.
+
+    Attributes:
+        apart: whether each channel is convolved alone, so that a vector of channels meets a vector of weights.
+    """
+
+    dtype: np.dtype
+    rows: int
+    columns: int
+    vectors: int
+    lanes: int
+    apart: bool = False
+
+    @property
+    def vector(self) -> ir.VectorType:
+        return ir.VectorType(stored(self.dtype), self.lanes)
+
+    @property
+    def bytes(self) -> int:
+        """Of the vectors that lie beside each other."""
+        return self.vectors * self.lanes * self.dtype.itemsize
+
+    def zeros(self, builder: ir.IRBuilder) -> list[Any]:
+        """Accumulators, as variables of the function that is written, set to 0 where the builder stands."""
+        found = [local(builder, self.vector) for _ in range(self.rows * self.columns * self.vectors)]
+        for each in found:
+            builder.store(number(0.0, self.vector), each)
+        return found
+
+    def places(self) -> Iterator[tuple[int, int, int, int]]:
+        """(place in the accumulators' list, row, column, vector) of each."""
+        for i in range(self.rows * self.columns * self.vectors):
+            yield i, i // (self.columns * self.vectors), i // self.vectors % self.columns, i % self.vectors
+
+    def accumulate(self, builder: ir.IRBuilder, sums: Sequence[Any], bases: Sequence[Any], step: Any, factor: Any,
+                   count: Any, stride: Any, factor_stride: Any) -> None:
+        """sums[r, q, v] += bases[r][q · step + i · stride] · factor[i · factor_stride, v], for all i below `count`.
+
+        Args:
+            bases: where each row begins.
+            step: bytes between columns, an integer or a value.
+            factor: where the first vectors lie.
+            stride, factor_stride: bytes between the numbers, and the vectors, of one i and the next.
+        """
+        offsets = [i64(q * step) if isinstance(step, int) else builder.mul(step, i64(q)) for q in range(self.columns)]
+        rows = [local(builder, POINTER) for _ in bases]
+        vectors = local(builder, POINTER)
+        for row, base in zip(rows, bases, strict=True):
+            builder.store(base, row)
+        builder.store(factor, vectors)
+        size = self.dtype.itemsize
+        width = self.lanes * size
+        with loop(builder, i64(0), count):
+            here = builder.load(vectors, typ=POINTER)
+            factors = [builder.load(at(builder, here, v * width), typ=self.vector, align=size)
+                       for v in range(self.vectors)]
+            for r, row in enumerate(rows):
+                base = builder.load(row, typ=POINTER)
+                for q, offset in enumerate(offsets):
+                    place = at(builder, base, offset)
+                    if not self.apart:
+                        value = splat(builder, builder.load(place, typ=stored(self.dtype), align=size), self.lanes)
+                    for v, vector in enumerate(factors):
+                        if self.apart:
+                            value = builder.load(at(builder, place, v * width), typ=self.vector, align=size)
+                        total = sums[(r * self.columns + q) * self.vectors + v]
+                        builder.store(_multiply_add(builder, value, vector, builder.load(total, typ=self.vector)),
+                                      total)
+                builder.store(at(builder, base, stride), row)
+            builder.store(at(builder, here, factor_stride), vectors)
+
+
+def _multiply_add(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:
+    if host_fuses():
+        return intrinsic(builder, "fma", a.type, [a, b, c])
+    return builder.fadd(builder.fmul(a, b), c)
+
+
+@cache
+def registers() -> int:
+    """How many vector registers the machine has."""
+    host = target.host()
+    return 32 if host.vector_bits == 512 or host.triple.startswith(("aarch64", "arm64")) else 16
+
+
+def lanes_for(width: int, dtype: np.dtype) -> int:
+    """Lanes of vectors over `width` channels: the machine's, or fewer where they would stay empty."""
+    most = target.host().vector_bits // 8 // dtype.itemsize
+    lanes = 16 // dtype.itemsize
+    while lanes < min(most, width):
+        lanes *= 2
+    return lanes
+
+
+class Choice(NamedTuple):
+    """A tile's rows, columns and vectors; `last` is the number of vectors of the last tile, where fewer are left."""
+
+    rows: int
+    columns: int
+    vectors: int
+    last: int
+
+
+@cache
+def choose(columns: int, rows: int, vectors: int, apart: bool) -> Choice:
+    """The tile that covers `rows` × `columns` numbers and as many `vectors` in the fewest processor cycles.
+
+    The last tile of a row begins so early that it ends with the row; rows that are missing are computed twice.
+    """
+    free = registers()
+    best, found = float("inf"), Choice(1, 1, 1, 1)
+    for v in range(1, min(vectors, 4) + 1):
+        for r in range(1, min(rows, 8) + 1):
+            most = (free - 1 - v) // v // r
+            for q in range(1, min(columns, most) + 1):
+                tiles = -(-columns // q) * -(-rows // r)
+                whole, last = divmod(vectors, v)
+                cost = tiles * (whole * _cycles(r, q, v, apart) + (_cycles(r, q, last, apart) if last else 0.0))
+                if cost < best * 0.999:
+                    best, found = cost, Choice(r, q, v, last or v)
+    return found
+
+
+def _cycles(rows: int, columns: int, vectors: int, apart: bool) -> float:
+    """What one step takes: two multiplications or loads a cycle, four cycles until a sum can be added to again."""
+    numbers = rows * columns
+    loads = numbers * vectors if apart else numbers
+    # vectors of the factor come from the second cache: they cost twice what numbers do
+    return max(numbers * vectors / 2, (loads + 2 * vectors) / 1.8, 4.0) + 0.5 + 0.1 * rows
+

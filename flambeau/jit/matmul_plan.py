@@ -1,0 +1,239 @@
+"""How a product is shared between threads and walked: from shapes and strides to the integers that compiled code reads.
+
+Nothing here changes what is computed: an element's sum is taken in parts of K that depend on K alone.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import threads as limits
+from .compiled import Symbol
+
+#: the longest part of K that is summed up in registers, then added to what was before: the sum's error stays small
+DEPTH = 256
+#: K of a slab: what is used of A and B for all columns of a region before the next part
+SLAB = 1024
+#: bytes of A's rows, within a slab, that are one region; and of those of a region where they are more: they are to
+#: stay in a processor's own cache while all columns are computed
+WHOLE, NEAR = 1 << 20, 384 << 10
+#: rows of a region, at most; and where the sums wait in the function's own memory for the other parts of K
+MOST, WAITING = 512, 256
+#: bytes from a row of B to the next one, from which it is copied, and the rows of A for which that pays
+FAR, MANY = 1024, 32
+#: regions above each other for which B is packed as a whole
+TALL = 3
+#: bytes of a column that are read at once where columns' elements lie together
+PIECE = 16
+#: rows of a region, at least, where the result is cut more often than it must be: if B is read in place, or packed
+PLACED, SPLIT = 32, 128
+#: K that is long beside the result's sides, by itself and as their multiple, if there are fewer regions than these
+LONG, MULTIPLE, REGIONS = 2048, 8, 16
+#: K up to which storing the result takes most of the time: it is done row by row, as memory likes it
+SHALLOW = 8
+#: vectors of a region of one row, at least, for the bytes of an element: the more rows the fewer
+LENGTH = 64
+#: what one thread does in a nanosecond: multiplications of float32, bytes
+PRODUCTS, BYTES = 80, 12
+#: nanoseconds of work that are worth a chunk; and from which there are several; and how many there are, at most
+CHUNK, SHARED, CHUNKS = 10_000, 20_000, 32
+
+
+class Way(IntEnum):
+    """How B lies in memory: as it is wanted; elements together by row, by column, or not; packed already."""
+
+    IN_PLACE = 0
+    ROWS = auto()
+    COLUMNS = auto()
+    STRIDED = auto()
+    PACKED = auto()
+
+
+class Packing(IntEnum):
+    """Where the integers stand that say how the whole of B is packed."""
+
+    VECTORS = 0  # in a chunk
+    ALL_VECTORS = auto()
+    COLUMNS = auto()
+    K = auto()
+    WAY = auto()
+    BY_K = auto()
+    BY_COLUMN = auto()
+    SOURCE = auto()  # the number of B's pointer
+    TARGET = auto()  # of the pointer to scratch memory
+
+
+class Plan(IntEnum):
+    """Where the plan's integers stand.
+
+    After these come, for every batch dimension (the fastest first), its extent and all operands' strides; then all
+    outputs' and extras' strides by row, then those by column. Operands stand in the order outputs, extras, A, B.
+    """
+
+    ITEMS = 0  # regions of the result: batches × row regions × column regions
+    PER_CHUNK = auto()  # of them
+    COLUMN_REGIONS = auto()
+    ROW_REGIONS = auto()
+    M = auto()
+    N = auto()
+    K = auto()  # of one slice
+    K_TOTAL = auto()
+    SLICES = auto()  # of K: the fastest batch dimension, where there are several
+    ROWS = auto()  # of a region
+    VECTORS = auto()  # of a region's row
+    ALL_VECTORS = auto()  # of a row
+    DEPTH = auto()  # of K that is summed up at once
+    SLAB = auto()
+    A_ROW = auto()
+    A_K = auto()
+    B_K = auto()
+    B_COLUMN = auto()
+    WAY = auto()
+    FINISH = auto()  # the address of the epilogue; 0: the result is stored as it is
+    OPERANDS = auto()  # outputs and extras
+    RANK = auto()  # batch dimensions
+    STRIDES = auto()  # where the strides by row begin
+    POINTERS = auto()  # from here on: which pointers the operands are, A and B last
+
+
+class Problem(NamedTuple):
+    """C[b, m, n] = A[b, m, k] B[b, k, n] with everything known but the addresses; strides in bytes."""
+
+    dtype: np.dtype
+    m: int
+    n: int
+    k: int
+    batch: tuple[int, ...]  # extents, the fastest first
+    strides: tuple[tuple[int, ...], ...]  # of outputs, extras, A, B by batch dimension
+    a: tuple[int, int]  # by row, by k
+    b: tuple[int, int]  # by k, by column
+    others: tuple[tuple[int, int], ...]  # of outputs and extras, by row and by column
+    pointers: tuple[int, ...]  # of outputs, extras, A, B
+
+
+def way(problem: Problem) -> Way:
+    """How B is brought to the registers."""
+    (by_k, by_column), size = problem.b, problem.dtype.itemsize
+    if by_column == size or problem.n == 1:
+        return Way.ROWS if abs(by_k) >= FAR and problem.m >= MANY else Way.IN_PLACE
+    return Way.COLUMNS if by_k == size and problem.k * size >= PIECE else Way.STRIDED
+
+
+def rows(problem: Problem, slab: int, high: int, waits: bool) -> int:
+    """How many rows a region has, at most; `waits`: its sums are not stored before they are complete."""
+    most, bytes_ = WAITING if waits and slab > DEPTH else MOST, slab * problem.dtype.itemsize
+    if problem.m * bytes_ <= WHOLE:
+        return most
+    return max(high, min(most, NEAR // bytes_) // high * high)
+
+
+def packs(problem: Problem, shared: Regions, how: Way) -> bool:
+    """Whether B is packed as a whole, because many regions would pack the same part of it."""
+    return how is not Way.IN_PLACE and not problem.batch and shared.rows * (TALL - 1) < problem.m
+
+
+def packing(problem: Problem, shared: Regions, how: Way, lanes: int, place: int) -> tuple[int, ...]:
+    """The integers that say how B is packed (`Packing`) into the memory that pointer number `place` points to."""
+    return (shared.vectors, -(-problem.n // lanes), problem.n, problem.k, int(how), *problem.b, problem.pointers[-1],
+            place)
+
+
+def chunks(problem: Problem) -> int:
+    """Into how many chunks a product is worth cutting: an even number where they are few."""
+    m, n, k, size = problem.m, problem.n, max(1, problem.k), problem.dtype.itemsize
+    batch = prod(problem.batch)
+    left, right = (prod(extent for extent, stride in zip(problem.batch, strides, strict=True) if stride)
+                   for strides in problem.strides[-2:])
+    moved = size * (left * m * k + right * k * n + len(problem.others) * batch * m * n)
+    time = max(batch * m * n * k * size // 4 // PRODUCTS, moved // BYTES)
+    if time < SHARED:
+        return 1
+    count = min(CHUNKS, time // CHUNK)
+    return count if count >= 8 else count - count % 2
+
+
+def long(problem: Problem, vectors: int) -> bool:
+    """Whether K is to be shared between threads, because the result has too few elements for that."""
+    return (problem.k >= max(LONG, MULTIPLE * max(problem.m, problem.n))
+            and -(-vectors // 3) * -(-problem.m // SPLIT) < REGIONS)
+
+
+class Regions(NamedTuple):
+    """How the result is shared: rows and vectors of a region, regions in a chunk, and chunks."""
+
+    rows: int
+    vectors: int
+    per_chunk: int
+    chunks: int
+
+
+def _even(extent: int, most: int, multiple: int) -> int:
+    """The size of equal parts that are no larger than `most`, rounded up."""
+    part = -(-extent // -(-extent // most))
+    return -(-part // multiple) * multiple
+
+
+def regions(problem: Problem, vectors: int, most: int, panel: int, high: int, packed: bool) -> Regions:
+    """The regions of a product whose rows are so many vectors.
+
+    Args:
+        problem: the product.
+        vectors: in a row of the result.
+        most: rows of a region, at most.
+        panel: vectors of a panel.
+        high: rows that are computed together.
+        packed: whether regions with the same columns copy the same part of B.
+    """
+    wanted, batch, m = chunks(problem), prod(problem.batch), problem.m
+    shallow = problem.k <= SHALLOW and vectors > panel
+    rows = high if shallow else _even(m, most, high)
+    down = -(-m // rows)
+    if batch >= wanted or wanted == 1 or shallow:
+        per_chunk = -(-batch * down // wanted)
+        return Regions(rows, vectors, per_chunk, -(-batch * down // per_chunk))
+    # few rows leave memory's speed as the limit, which wants long rows of B
+    least = max(1, vectors * batch * down // (2 * wanted), LENGTH // (m * problem.dtype.itemsize))
+    shares = [share for share in (2, panel, 4, *range(2 * panel, 7 * panel, panel)) if least <= share < vectors]
+    workers = max(2, limits.count())
+    share = min([*shares, vectors],
+                key=lambda each: _makespan(vectors, each, batch * down, panel, workers) + each / 8)
+    across = -(-vectors // share)
+    fewest = max(SPLIT if packed else PLACED, high)
+    split = max(down, min(-(-wanted // (batch * across)), m // fewest))
+    rows = _even(m, -(-m // split), high)
+    return Regions(rows, share, 1, batch * across * -(-m // rows))
+
+
+def _makespan(vectors: int, share: int, times: int, panel: int, workers: int) -> float:
+    """How long the last thread works, in vectors, if `times` rows of regions of `share` vectors are shared."""
+    whole, rest = divmod(vectors, share)
+    turns, more = divmod(whole * times, workers)
+    each, last = _effort(share, panel), _effort(rest, panel)
+    small = times if rest else 0
+    if not more:
+        return turns * each + -(-small // workers) * last
+    return max((turns + 1) * each, turns * each + -(-small // max(1, workers - more)) * last)
+
+
+def _effort(vectors: int, panel: int) -> float:
+    """What so many vectors cost, in vectors of the widest panels: narrow ones are slower."""
+    narrow = vectors % panel
+    return vectors + (0.0, 0.12 if vectors > panel else 0.25, 0.06)[min(narrow, 2)] + 0.05
+
+
+def words(problem: Problem, shared: Regions, part: int, finish: int | Symbol, lanes: int, slab: int,
+          how: Way) -> tuple[int | Symbol, ...]:
+    """The plan's integers, in the order of `Plan`."""
+    vectors, depth = -(-problem.n // lanes), -(-slab // -(-slab // DEPTH))
+    across, down = -(-vectors // shared.vectors), -(-problem.m // shared.rows)
+    dims = [each for i, extent in enumerate(problem.batch) for each in (extent, *(s[i] for s in problem.strides))]
+    return (
+        prod(problem.batch) * across * down, shared.per_chunk, across, down, problem.m, problem.n, part, problem.k,
+        max(1, -(-problem.k // max(1, part))), shared.rows, shared.vectors, vectors, depth, slab, *problem.a,
+        *problem.b, int(how), finish, len(problem.others), len(problem.batch),
+        Plan.POINTERS + len(problem.pointers) + len(dims), *problem.pointers, *dims,
+        *(row for row, _ in problem.others), *(column for _, column in problem.others))

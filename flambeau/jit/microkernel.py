@@ -1,0 +1,293 @@
+"""The innermost part of a matrix product: a block of the result that stays in registers while K runs.
+
+A block has some rows of as many vectors as its panel is wide. One step of K loads a vector of B for every vector of
+the panel, and spreads an element of A over a vector for every row: rows × vectors multiplications and additions for
+rows + vectors loads. A is read by its strides and B by the distance of its rows, so that both may lie where they
+are or be packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+
+from . import target
+from .loops import I1, I32, I64, POINTER, at, first_lanes, i64, loop, smaller
+from .lowering import intrinsic, stored
+
+VOID = ir.VoidType()
+#: tile, bytes between its rows, operands' addresses, their strides, row, column, rows, columns
+FINISH = ir.FunctionType(VOID, [POINTER, I64, POINTER, POINTER, I64, I64, I64, I64])
+#: what a panel's function is told, in order
+ARGUMENTS = {
+    "a": POINTER, "by_row": I64, "by_k": I64,
+    "b": POINTER, "pitch": I64, "depth": I64,  # bytes between B's rows; K
+    "into": POINTER, "apart": I64, "advance": I64,  # where the result goes; bytes between a block's rows, and blocks'
+    "rows": I64, "columns": I64, "add": I1,  # whether to add to what is there
+    "finish": POINTER, "bases": POINTER, "strides": POINTER, "first": I64, "column": I64,  # as for FINISH
+    "soon": POINTER, "soon_k": I64, "soon_bytes": I64,  # what will be read next: bytes between its rows, and of a row
+}
+PANEL = ir.FunctionType(VOID, [*ARGUMENTS.values()])
+
+#: how many turns of K before its use the left operand is asked for
+AHEAD = 8
+
+
+class Tiling(NamedTuple):
+    """How the result is cut into blocks that fit the machine's registers.
+
+    Attributes:
+        lanes: elements in a vector.
+        rows: the height of blocks, and of those for the rows that are left.
+        vectors: the greatest width of a panel.
+        masked: whether loading a part of a vector costs no more than loading the whole.
+    """
+
+    lanes: int
+    rows: tuple[int, int]
+    vectors: int
+    masked: bool
+
+    @property
+    def width(self) -> int:
+        """Elements of the widest panel's row."""
+        return self.lanes * self.vectors
+
+
+@cache
+def tiling(dtype: np.dtype) -> Tiling:
+    """The blocks for products of this dtype on this machine."""
+    host = target.host()
+    lanes = host.vector_bits // 8 // dtype.itemsize
+    if host.vector_bits == 512:
+        return Tiling(lanes, (8, 4), 3, True)
+    if host.triple.startswith(("aarch64", "arm64")):  # as many registers, but no masks
+        return Tiling(lanes, (8, 4), 3, False)
+    return Tiling(lanes, (4, 2), 3, False)
+
+
+class Called:
+    """A function known by its address, as a callee."""
+
+    def __init__(self, address: Any, function_type: ir.FunctionType) -> None:
+        self.address, self.function_type, self.type = address, function_type, address.type
+
+    def get_reference(self) -> str:
+        return str(self.address.get_reference())
+
+
+@contextmanager
+def carried(builder: ir.IRBuilder, count: Any, start: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """A loop of `count` turns that carries values along: (values before a turn, a list to put those after it in).
+
+    Behind the loop the first list holds what the last turn left.
+    """
+    before = builder.block
+    turn, after = (builder.append_basic_block(name) for name in ("turn", "carried"))
+    builder.cbranch(builder.icmp_signed(">", count, i64(0)), turn, after)
+    builder.position_at_end(turn)
+    left = builder.phi(I64)
+    left.add_incoming(count, before)
+    values = [builder.phi(each.type) for each in start]
+    following: list[Any] = []
+    carrying = list(values)
+    yield carrying, following
+    rest = builder.sub(left, i64(1))
+    left.add_incoming(rest, builder.block)
+    for phi, each in zip(values, following, strict=True):
+        phi.add_incoming(each, builder.block)
+    builder.cbranch(builder.icmp_signed(">", rest, i64(0)), turn, after)
+    last = builder.block
+    builder.position_at_end(after)
+    for i, (phi, first, each) in enumerate(zip(values, start, following, strict=True)):
+        phi.add_incoming(first, before)
+        carrying[i] = builder.phi(each.type)
+        carrying[i].add_incoming(first, before)
+        carrying[i].add_incoming(each, last)
+
+
+@contextmanager
+def positive(builder: ir.IRBuilder, start: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """A loop that carries values along while the first of them is above 0: (values, a list to put the next ones in)."""
+    before = builder.block
+    head, body, after = (builder.append_basic_block(name) for name in ("while", "do", "done"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    values = [builder.phi(each.type) for each in start]
+    for phi, each in zip(values, start, strict=True):
+        phi.add_incoming(each, before)
+    builder.cbranch(builder.icmp_signed(">", values[0], i64(0)), body, after)
+    builder.position_at_end(body)
+    following: list[Any] = []
+    yield values, following
+    for phi, each in zip(values, following, strict=True):
+        phi.add_incoming(each, builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+
+
+def spread(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
+    """A vector whose elements all are `value`."""
+    nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
+    one = builder.insert_element(nothing, value, ir.Constant(I32, 0))
+    return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(I32, lanes), None))
+
+
+def fused(builder: ir.IRBuilder, x: Any, y: Any, z: Any) -> Any:
+    """x y + z, rounded once where the processor does that as quickly."""
+    return intrinsic(builder, "fmuladd", x.type, [x, y, z])
+
+
+def prefetch(builder: ir.IRBuilder, address: Any, write: bool, near: int) -> None:
+    """Ask for the memory at this address, to be written or read, as near to the processor as 3 or as far as 0."""
+    intrinsic(builder, "prefetch", VOID, [address, *(ir.Constant(I32, i) for i in (int(write), near, 1))], [POINTER])
+
+
+def _opaque(builder: ir.IRBuilder, value: Any) -> Any:
+    """The same integer, of which LLVM does not know where it comes from."""
+    return builder.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [value], False)
+
+
+#: from sums and places to those after a step of K
+Step = Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]
+
+
+class _Panel:
+    """The function (`PANEL`) that computes all rows of a panel, block by block."""
+
+    def __init__(self, module: ir.Module, dtype: np.dtype, vectors: int) -> None:
+        self.shape, self.size, self.kind, self.vectors = tiling(dtype), dtype.itemsize, stored(dtype), vectors
+        self.line = self.shape.lanes * self.size
+        self.vector = ir.VectorType(self.kind, self.shape.lanes)
+        self.zero = ir.Constant(self.vector, None)
+        self.function = ir.Function(module, PANEL, f"panel.{vectors}")
+        self.builder = builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.given = dict(zip(ARGUMENTS, self.function.args, strict=True))
+        self.wanted = builder.icmp_unsigned("!=", builder.ptrtoint(self.given["finish"], I64), i64(0))
+        self.mask = None
+        if vectors == 1 and self.shape.masked:
+            self.mask = first_lanes(builder, self.given["columns"], self.shape.lanes)
+
+    def emit(self) -> ir.Function:
+        builder, rows = self.builder, self.given["rows"]
+        high, low = self.shape.rows
+        whole = builder.sub(rows, builder.srem(rows, i64(high)))
+        with loop(builder, i64(0), whole, high) as row:
+            self._high(row, high)
+        with loop(builder, whole, rows, low) as row:
+            self._low(row, low)
+        builder.ret_void()
+        return self.function
+
+    def _load(self, address: Any, v: int) -> Any:
+        if self.mask is None:
+            return self.builder.load(at(self.builder, address, v * self.line), typ=self.vector, align=self.size)
+        return intrinsic(self.builder, "masked.load", self.vector,
+                         [address, ir.Constant(I32, self.size), self.mask, self.zero], [self.vector, POINTER])
+
+    def _store(self, value: Any, address: Any, v: int) -> None:
+        if self.mask is None:
+            self.builder.store(value, at(self.builder, address, v * self.line), align=self.size)
+        else:
+            intrinsic(self.builder, "masked.store", VOID, [value, address, ir.Constant(I32, self.size), self.mask],
+                      [self.vector, POINTER])
+
+    def _products(self, sums: list[Any], rows: list[Any], line: Any) -> list[Any]:
+        """The sums after one more step of K: B's row at `line`, A's elements at `rows`."""
+        builder, vectors = self.builder, self.vectors
+        panel = [self._load(line, v) for v in range(vectors)]
+        found = []
+        for i, address in enumerate(rows):
+            factor = spread(builder, builder.load(address, typ=self.kind, align=self.size), self.shape.lanes)
+            found += [fused(builder, factor, each, sums[i * vectors + v]) for v, each in enumerate(panel)]
+        return found
+
+    def _high(self, row: Any, height: int) -> None:
+        """A block of `height` rows."""
+        builder, given = self.builder, self.given
+        corner = at(builder, given["a"], builder.mul(row, given["by_row"]))
+        # LLVM must not know how these are related: it would make all rows' addresses one chain of additions, which
+        # takes longer than the products of a narrow panel
+        offsets = [_opaque(builder, builder.mul(given["by_row"], i64(i))) for i in range(1, height)]
+        ahead = builder.mul(given["by_k"], i64(AHEAD))
+        start = [given["b"], corner]
+        hints = self.vectors > 1  # narrow panels take so little time that it is felt
+        if hints:
+            soon = smaller(builder, builder.mul(row, i64(64 // height)), given["soon_bytes"])
+            start.append(at(builder, given["soon"], soon))
+
+        def step(sums: list[Any], places: list[Any]) -> tuple[list[Any], list[Any]]:
+            line, first = places[:2]
+            if hints:
+                prefetch(builder, places[2], False, 2)
+                prefetch(builder, at(builder, first, ahead), False, 3)
+            sums = self._products(sums, [first, *(at(builder, first, offset) for offset in offsets)], line)
+            places = [at(builder, line, given["pitch"]), at(builder, first, given["by_k"]), *places[2:]]
+            if hints:
+                places[2] = at(builder, places[2], given["soon_k"])
+            return sums, places
+
+        self._summed(row, [i64(i) for i in range(height)], start, step)
+
+    def _low(self, row: Any, height: int) -> None:
+        """A block of up to `height` rows: what lies beyond the last row repeats it, to no effect."""
+        builder, given = self.builder, self.given
+        last = builder.sub(builder.sub(given["rows"], row), i64(1))
+        places = [smaller(builder, i64(i), last) for i in range(height)]
+        corner = at(builder, given["a"], builder.mul(row, given["by_row"]))
+        starts = [at(builder, corner, builder.mul(i, given["by_row"])) for i in places]
+
+        def step(sums: list[Any], values: list[Any]) -> tuple[list[Any], list[Any]]:
+            line, along = values
+            sums = self._products(sums, [at(builder, each, along) for each in starts], line)
+            return sums, [at(builder, line, given["pitch"]), builder.add(along, given["by_k"])]
+
+        self._summed(row, places, [given["b"], i64(0)], step)
+
+    def _summed(self, row: Any, places: list[Any], start: list[Any], step: Step) -> None:
+        """Sum over K, add what was there before if that is asked for, store, and let the epilogue go over it."""
+        builder, given, vectors = self.builder, self.given, self.vectors
+        count = len(places) * vectors
+        target = at(builder, given["into"], builder.mul(row, given["advance"]))
+        lines = [at(builder, target, builder.mul(i, given["apart"])) for i in places]
+        for line in lines:
+            for v in range(vectors):  # asked for now, as it is needed when K has run
+                prefetch(builder, at(builder, line, v * self.line), True, 3)
+        with carried(builder, given["depth"], [*[self.zero] * count, *start]) as (values, following):
+            sums, moved = step(values[:count], values[count:])
+            following += [*sums, *moved]
+        for k, result in enumerate(self._added(values[:count], lines)):
+            self._store(result, lines[k // vectors], k % vectors)
+        with builder.if_then(self.wanted):
+            rows = builder.add(places[-1], i64(1))
+            builder.call(Called(given["finish"], FINISH), [
+                target, given["apart"], given["bases"], given["strides"], builder.add(given["first"], row),
+                given["column"], rows, given["columns"]])
+
+    def _added(self, sums: list[Any], lines: list[Any]) -> list[Any]:
+        """The sums, with what lies at `lines` added to them if that is asked for."""
+        builder, vectors = self.builder, self.vectors
+        alone, adding, added = builder.block, *(builder.append_basic_block(name) for name in ("adding", "added"))
+        builder.cbranch(self.given["add"], adding, added)
+        builder.position_at_end(adding)
+        totals = [builder.fadd(each, self._load(lines[k // vectors], k % vectors)) for k, each in enumerate(sums)]
+        builder.branch(added)
+        builder.position_at_end(added)
+        results = [builder.phi(self.vector) for _ in sums]
+        for phi, each, total in zip(results, sums, totals, strict=True):
+            phi.add_incoming(each, alone)
+            phi.add_incoming(total, adding)
+        return results
+
+
+def emit_panel(module: ir.Module, dtype: np.dtype, vectors: int) -> ir.Function:
+    """The function (`PANEL`) that computes all rows of a panel of so many vectors.
+
+    Only a panel of one vector may be narrower than its vectors: loading a part costs nothing there.
+    """
+    return _Panel(module, dtype, vectors).emit()

@@ -1,0 +1,193 @@
+"""Copies of a product's right operand, or of parts of it, so that its elements lie as the registers' blocks read them.
+
+What is packed is cut into panels of the result's widths, whose rows, one for every k, lie one after the other. They
+are whole vectors: what lies beyond the matrix is never looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from . import calling
+from .loops import I32, I64, POINTER, at, first_lanes, i64, loop, smaller, word
+from .lowering import intrinsic, number, stored
+from .matmul_plan import PIECE, Packing, Way
+from .microkernel import VOID, Tiling, positive, tiling
+
+#: panel, matrix, bytes from k to k + 1, bytes from column to column, length of K, columns
+PACK = ir.FunctionType(VOID, [POINTER, POINTER, I64, I64, I64, I64])
+#: rows that are copied for all panels of a region before the next ones: the lines that they share are read once
+ROWS_AT_ONCE = 32
+
+
+def panels(builder: ir.IRBuilder, shape: Tiling, left: Any, columns: Any) -> Any:
+    """How many of the `left` vectors, which hold so many columns, the next panel takes.
+
+    A part of a vector is a panel by itself; four vectors are two and two, not three and one.
+    """
+    whole = smaller(builder, left, builder.sdiv(columns, i64(shape.lanes)))
+    even = builder.icmp_signed("==", whole, i64(shape.vectors + 1))
+    take = builder.select(even, i64((shape.vectors + 2) // 2), smaller(builder, whole, i64(shape.vectors)))
+    return builder.select(builder.icmp_signed("==", whole, i64(0)), i64(1), take)
+
+
+class Packers:
+    """The functions (`PACK`) that copy panels, whatever their source."""
+
+    def __init__(self, module: ir.Module, dtype: np.dtype) -> None:
+        shape = tiling(dtype)
+        self.module, self.kind, self.size, self.lanes = module, stored(dtype), dtype.itemsize, shape.lanes
+        self.from_rows = {wide: self._rows(wide) for wide in range(1, shape.vectors + 1)}
+        self.from_columns, self.from_anything = self._columns(), self._strided()
+
+    def pack(self, builder: ir.IRBuilder, way: Any, take: Any, arguments: list[Any]) -> None:
+        """Copy a panel of `take` vectors from a source that lies so in memory (`Way`)."""
+        done, other = builder.append_basic_block("packed"), builder.append_basic_block("anyhow")
+        choice = builder.switch(builder.add(builder.mul(way, i64(8)), take), other)
+        blocks = [(other, self.from_anything)]
+        for wide, function in self.from_rows.items():
+            for kind, packer in ((Way.ROWS, function), (Way.COLUMNS, self.from_columns)):
+                block = builder.append_basic_block("packing")
+                choice.add_case(i64(8 * kind + wide), block)
+                blocks.append((block, packer))
+        for block, packer in blocks:
+            builder.position_at_end(block)
+            builder.call(packer, arguments)
+            builder.branch(done)
+        builder.position_at_end(done)
+
+    def _begin(self, name: str) -> tuple[ir.Function, ir.IRBuilder]:
+        function = ir.Function(self.module, PACK, f"pack.{name}")
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        return function, ir.IRBuilder(function.append_basic_block("entry"))
+
+    def _rows(self, vectors: int) -> ir.Function:
+        """From rows whose elements lie together; only a panel of one vector may have fewer columns than it is wide."""
+        function, builder = self._begin(f"rows.{vectors}")
+        panel, matrix, by_k, _, depth, columns = function.args
+        vector, line = ir.VectorType(self.kind, self.lanes), self.lanes * self.size
+        mask = first_lanes(builder, columns, self.lanes)
+        with loop(builder, i64(0), depth) as k:
+            source, place = at(builder, matrix, builder.mul(k, by_k)), at(builder, panel, builder.mul(
+                k, i64(vectors * line)))
+            for v in range(vectors):
+                address = at(builder, source, v * line)
+                if vectors > 1:
+                    value = builder.load(address, typ=vector, align=self.size)
+                else:
+                    value = intrinsic(builder, "masked.load", vector, [
+                        address, ir.Constant(I32, self.size), mask, number(0.0, vector)], [vector, POINTER])
+                builder.store(value, at(builder, place, v * line), align=PIECE)
+        builder.ret_void()
+        return function
+
+    def _columns(self) -> ir.Function:
+        """From columns whose elements lie together.
+
+        Pieces of as many columns as a vector has lanes are put side by side, one piece in a lane of `PIECE` bytes,
+        and turned there. Columns beyond the matrix repeat its last one. K is a piece at least.
+        """
+        lanes, size = self.lanes, self.size
+        function, builder = self._begin("columns")
+        panel, matrix, _, by_column, depth, columns = function.args
+        piece = PIECE // size
+        part = ir.VectorType(self.kind, piece)
+        pitch = builder.mul(builder.sdiv(builder.add(columns, i64(lanes - 1)), i64(lanes)), i64(lanes * size))
+        last = builder.sub(columns, i64(1))
+        with loop(builder, i64(0), columns, lanes) as column:
+            starts = [at(builder, matrix, builder.mul(smaller(builder, builder.add(column, i64(lane)), last),
+                                                      by_column)) for lane in range(lanes)]
+            place = at(builder, panel, builder.mul(column, i64(size)))
+            with loop(builder, i64(0), depth, piece) as k:
+                # the last piece ends with K, and may repeat what the one before it has written
+                begin = smaller(builder, k, builder.sub(depth, i64(piece)))
+                offset = builder.mul(begin, i64(size))
+                rows = []
+                for j in range(piece):
+                    parts = [builder.load(at(builder, starts[lane], offset), typ=part, align=size)
+                             for lane in range(j, lanes, piece)]
+                    while len(parts) > 1:
+                        parts = [_shuffled(builder, x, y, list(range(2 * x.type.count)))
+                                 for x, y in zip(parts[::2], parts[1::2], strict=True)]
+                    rows.append(parts[0])
+                first = at(builder, place, builder.mul(begin, pitch))
+                for j, row in enumerate(_turned(builder, rows, piece)):
+                    builder.store(row, at(builder, first, builder.mul(pitch, i64(j))), align=PIECE)
+        builder.ret_void()
+        return function
+
+    def _strided(self) -> ir.Function:
+        """Element by element."""
+        lanes, size, kind = self.lanes, self.size, self.kind
+        function, builder = self._begin("strided")
+        panel, matrix, by_k, by_column, depth, columns = function.args
+        width = builder.mul(builder.sdiv(builder.add(columns, i64(lanes - 1)), i64(lanes)), i64(lanes))
+        with loop(builder, i64(0), depth) as k:
+            source = at(builder, matrix, builder.mul(k, by_k))
+            place = at(builder, panel, builder.mul(k, builder.mul(width, i64(size))))
+            with loop(builder, i64(0), columns) as column:
+                one = builder.load(at(builder, source, builder.mul(column, by_column)), typ=kind, align=size)
+                builder.store(one, builder.gep(place, [column], source_etype=kind), align=size)
+            with loop(builder, columns, width) as column:
+                builder.store(ir.Constant(kind, 0.0), builder.gep(place, [column], source_etype=kind), align=size)
+        builder.ret_void()
+        return function
+
+
+def _shuffled(builder: ir.IRBuilder, x: Any, y: Any, order: list[int]) -> Any:
+    return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(order)), order))
+
+
+def _turned(builder: ir.IRBuilder, vectors: list[Any], piece: int) -> list[Any]:
+    """Square blocks of `piece` elements, side by side in `piece` vectors, each block turned."""
+    lanes = vectors[0].type.count
+    half = piece // 2
+    while half:
+        groups = range(0, lanes, 2 * half)
+        low = [i for g in groups for i in (*range(g, g + half), *range(lanes + g, lanes + g + half))]
+        high = [i for g in groups for i in (*range(g + half, g + 2 * half),
+                                            *range(lanes + g + half, lanes + g + 2 * half))]
+        result = list(vectors)
+        for i in range(piece):
+            if not i & half:
+                result[i] = _shuffled(builder, vectors[i], vectors[i + half], low)
+                result[i + half] = _shuffled(builder, vectors[i], vectors[i + half], high)
+        vectors, half = result, half // 2
+    return vectors
+
+
+def generate(dtype: np.dtype) -> str:
+    """The code: `body` packs the panels of a chunk's columns, some rows of all of them at a time."""
+    module = ir.Module("packing")
+    shape, size = tiling(dtype), dtype.itemsize
+    packers = Packers(module, dtype)
+    _, builder = calling.begin(module, "body", calling.BODY)
+    pointers, plan, chunk = builder.function.args
+    p = {field: word(builder, plan, field) for field in Packing}
+    source, target = (builder.load(builder.gep(pointers, [p[field]], source_etype=POINTER), typ=POINTER)
+                      for field in (Packing.SOURCE, Packing.TARGET))
+    start = builder.mul(chunk, p[Packing.VECTORS])
+    vectors = smaller(builder, p[Packing.VECTORS], builder.sub(p[Packing.ALL_VECTORS], start))
+    with positive(builder, [p[Packing.K], i64(0)]) as (slab, next_slab):
+        rest, k = slab
+        # what would be left for a last turn of its own, and might be less than a piece of a column, is taken along
+        few = builder.icmp_signed("<", rest, i64(2 * ROWS_AT_ONCE))
+        count = builder.select(few, rest, i64(ROWS_AT_ONCE))
+        with positive(builder, [vectors, builder.mul(start, i64(shape.lanes))]) as (values, following):
+            left, column = values
+            some = builder.sub(p[Packing.COLUMNS], column)
+            take = panels(builder, shape, left, some)
+            full = builder.mul(take, i64(shape.lanes))
+            before = builder.add(builder.mul(column, p[Packing.K]), builder.mul(k, full))
+            matrix = builder.add(builder.mul(k, p[Packing.BY_K]), builder.mul(column, p[Packing.BY_COLUMN]))
+            packers.pack(builder, p[Packing.WAY], take, [
+                at(builder, target, builder.mul(before, i64(size))), at(builder, source, matrix), p[Packing.BY_K],
+                p[Packing.BY_COLUMN], count, smaller(builder, full, some)])
+            following += [builder.sub(left, take), builder.add(column, full)]
+        next_slab += [builder.sub(rest, count), builder.add(k, count)]
+    builder.ret_void()
+    return str(module)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from flambeau import jit
+from flambeau.backends.compiled import sizes
+
+
+@pytest.fixture(autouse=True, scope="package")
+def compiled_code(tmp_path_factory):
+    """A cache folder of the tests' own; skipped where nothing can be compiled."""
+    if not jit.available():
+        pytest.skip("llvmlite is not installed, or FLAMBEAU_JIT is 0")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()
+
+
+@pytest.fixture
+def everything_large():
+    """Arrays of any size run on kernels."""
+    before = sizes.set_all(0)
+    yield
+    sizes.restore(before)
+
+
+class Ways:
+    """The two ways of computing: by NumPy, and by kernels."""
+
+    @staticmethod
+    def _run(elements, function):
+        before = sizes.set_all(elements)
+        try:
+            return function()
+        finally:
+            sizes.restore(before)
+
+    def numpy(self, function):
+        return self._run(1 << 60, function)
+
+    def kernels(self, function):
+        return self._run(0, function)
+
+    def both(self, function):
+        return self.numpy(function), self.kernels(function)
+
+
+@pytest.fixture
+def ways():
+    return Ways()

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.backends.compiled.allocator import LEAST, Allocator, allocator
+from flambeau.backends.errstate import quietly
+
+
+@pytest.fixture
+def memory():
+    """The allocator, all whose idle memory was given back."""
+    found = allocator()
+    if found is None:
+        pytest.skip("no such memory on this system")
+    found.trim()
+    return found
+
+
+def test_memory_given_back_is_taken_again(memory):
+    x = quietly(np.empty, 1 << 20, np.uint8)
+    at = x.__array_interface__["data"][0]
+    assert at % 64 == 0
+    assert x.flags.owndata
+    assert np._core.multiarray.get_handler_name(x) == "flambeau"
+    used = memory.memory().used
+    del x
+    assert memory.memory().idle >= 1 << 20
+    assert memory.memory().used <= used - (1 << 20)
+    y = quietly(np.empty, (1 << 20) - 100, np.uint8)
+    assert y.__array_interface__["data"][0] == at
+    assert memory.memory().idle == 0
+
+
+def test_small_arrays_are_numpys_own_affair(memory):
+    before = memory.memory()
+    x = [quietly(np.empty, n, np.uint8) for n in (0, 1, 100, LEAST - 1)]
+    assert memory.memory() == before
+    del x
+
+
+def test_other_arrays_are_untouched(memory):
+    x = np.empty(1 << 20, np.uint8)
+    assert np._core.multiarray.get_handler_name(x) == "default_allocator"
+
+
+@pytest.mark.parametrize("size", [LEAST, LEAST + 1, 50_000, 1 << 16, (1 << 16) + 1, 1_000_003, (1 << 21) + 8])
+def test_blocks_hold_what_was_asked_for(memory, size):
+    x, y = (quietly(np.empty, size, np.uint8) for _ in range(2))
+    x[:], y[:] = 1, 2
+    assert x.min() == x.max() == 1
+    assert not np.may_share_memory(x, y)
+    used = memory.memory().used
+    assert 2 * size <= used
+    del x, y
+
+
+def test_zeros(memory):
+    x = quietly(np.empty, 100_000, np.uint8)
+    x[:] = 7
+    del x
+    assert not quietly(np.zeros, 100_000, np.uint8).any()  # a block that was used
+    memory.trim()
+    assert not quietly(np.zeros, 100_000, np.uint8).any()  # a fresh one
+
+
+def test_arrays_that_grow_and_shrink(memory):
+    x = quietly(np.arange, 10_000)
+    for size in (20_000, 100, 50_000, 4_500):
+        before = x[:min(size, x.size)].copy()
+        quietly(lambda x=x, size=size: x.resize(size, refcheck=False))
+        np.testing.assert_array_equal(x[:before.size], before)
+    y = np.arange(10)  # made elsewhere, grown here
+    quietly(lambda: y.resize(100_000, refcheck=False))
+    assert y[:10].tolist() == list(range(10))
+
+
+def test_no_more_is_held_than_was_ever_in_use(memory):
+    sizes = np.random.default_rng(0).integers(LEAST, 3 << 20, 300)
+    blocks = []
+    held = []
+    floor = memory._word(5)
+    before, floor.value = floor.value, 0
+    try:
+        for k, size in enumerate(sizes):
+            blocks.append(quietly(np.empty, int(size), np.uint8))
+            if k % 7 == 0:
+                del blocks[:5]
+            now = memory.memory()
+            held.append(now.used + now.idle - now.highest)
+        assert max(held) <= 0
+    finally:
+        floor.value = before
+        del blocks
+    memory.trim()
+    assert memory.memory().idle == 0
+
+
+def test_idle_memory_is_limited(memory):
+    most = memory._word(4)
+    before, most.value = most.value, 1 << 20
+    try:
+        x = [quietly(np.empty, 300_000, np.uint8) for _ in range(10)]
+        del x
+        assert 0 < memory.memory().idle <= 1 << 20
+    finally:
+        most.value = before
+
+
+def test_threads(memory):
+    wrong = []
+
+    def work(k):
+        random = np.random.default_rng(k)
+        mine = []
+        for _ in range(300):
+            try:
+                x = quietly(np.empty, int(random.integers(LEAST, 1 << 18)), np.uint8)
+            except RuntimeError:  # another thread is in there
+                continue
+            x[:] = k
+            mine.append(x)
+            if len(mine) > 5:
+                y = mine.pop(int(random.integers(5)))
+                if y.min() != k or y.max() != k:
+                    wrong.append(k)
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+@pytest.mark.usefixtures("everything_large")
+def test_operators_take_their_memory_from_it(memory):
+    x = torch.ones(100_000)
+    torch.exp(x)  # the first call may compile
+    before = memory.memory()
+    y = torch.exp(x) * 2.5
+    z = torch.relu(y - 1)
+    assert memory.memory().kept + memory.memory().fresh >= before.kept + before.fresh + 4
+    del y, z
+    after = memory.memory()
+    torch.exp(x)
+    assert memory.memory().fresh == after.fresh
+
+
+def test_tracing_memory_sees_it(memory):
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        x = quietly(np.empty, 1 << 20, np.uint8)
+        held, _ = tracemalloc.get_traced_memory()
+        assert held >= 1 << 20
+        del x
+        assert tracemalloc.get_traced_memory()[0] < held
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such memory there")
+def test_there_is_one():
+    assert allocator() is allocator()
+    assert isinstance(allocator(), Allocator)

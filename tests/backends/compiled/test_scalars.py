@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from flambeau.backends.compiled.scalars import Numbers, Scalar
+
+
+def test_arithmetic_is_done_anew_with_other_numbers():
+    numbers = Numbers(("lr", "beta", "step"))
+    lr, beta, step = (numbers.scalar(*pair) for pair in (("lr", 0.1), ("beta", 0.9), ("step", 3.0)))
+    formulas = [lr / (1 - beta**step), -lr, 2 * lr - 1, abs(lr - 5) % 3, 7 // lr, +lr, (1 - beta) ** 0.5, 2**step]
+    for formula in formulas:
+        numbers.keep(formula, float)
+    holds, values = numbers.functions()
+    assert holds is None
+    for case in ((0.1, 0.9, 3.0), (0.25, 0.5, 7.0)):
+        a, b, s = case
+        assert values(*case) == (a / (1 - b**s), -a, 2 * a - 1, abs(a - 5) % 3, 7 // a, a, (1 - b) ** 0.5, 2**s)
+    assert [formula.value for formula in formulas] == list(values(0.1, 0.9, 3.0))
+
+
+def test_one_scalar_is_kept_once():
+    numbers = Numbers(("x",))
+    x = numbers.scalar("x", 2.0)
+    assert numbers.keep(x * 2, float) == numbers.keep(x * 2, float) == 0
+    assert numbers.keep(x, float) == 1
+
+
+@pytest.mark.parametrize(("ask", "like", "unlike"), [
+    (lambda x: x == 2, (2.0,), (3.0, math.nan)),
+    (lambda x: x != 2, (2.0,), (1.0,)),
+    (lambda x: x < 3, (1.0, 2.5), (3.0,)),
+    (lambda x: x >= 3, (2.9,), (3.0, 9.0)),
+    (bool, (1.0, -1.0), (0.0,)),
+    (float, (2.0,), (2.1,)),
+    (lambda x: x == None, (1.0, 5.0), ()),  # noqa: E711
+    (lambda x: x > x * 0.5, (1.0,), (-1.0,)),
+])
+def test_answers_are_guards(ask, like, unlike):
+    numbers = Numbers(("x",))
+    ask(numbers.scalar("x", 2.0))
+    holds, _ = numbers.functions()
+    for value in like:
+        assert holds is None or holds(value)
+    for value in unlike:
+        assert not holds(value)
+
+
+def test_a_fixed_nan_is_found_again():
+    numbers = Numbers(("x",))
+    assert math.isnan(numbers.scalar("x", math.nan).fixed())
+    holds, _ = numbers.functions()
+    assert holds(math.nan)
+    assert not holds(1.0)
+
+
+def test_integers_can_be_counted_by():
+    numbers = Numbers(("n",))
+    n = numbers.scalar("n", 3)
+    assert [int(n), list(range(n))] == [3, [0, 1, 2]]
+    assert f"{n:d}" == "3"
+    assert "3" in repr(n)
+
+
+def test_scalars_have_nothing_to_do_with_other_things():
+    x = Numbers(("x",)).scalar("x", 2.0)
+    with pytest.raises(TypeError):
+        x + "a"
+    with pytest.raises(TypeError):
+        x < []
+    with pytest.raises(TypeError):
+        hash(x)
+    assert isinstance(x, Scalar)

@@ -1,0 +1,101 @@
+"""Optimizers' steps by one kernel against the same by NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import jit
+from flambeau.backends.compiled import sizes, update, updates
+from flambeau.optim import adam
+
+OPTIMIZERS = [
+    ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "maximize": True}),
+    ("Adam", {}), ("Adam", {"amsgrad": True, "weight_decay": 0.1}), ("AdamW", {}), ("AdamW", {"maximize": True}),
+    ("Adam", {"betas": (0.3, 0.5)}), ("Adamax", {}), ("NAdam", {}), ("RAdam", {}), ("RMSprop", {}),
+    ("RMSprop", {"centered": True, "momentum": 0.9}), ("Adagrad", {}), ("Adadelta", {}), ("ASGD", {}), ("Rprop", {}),
+]
+
+
+def trained(name, options, dtype=torch.float32, steps=8, schedule=None, shape=(50, 60), turned=False):
+    random = np.random.default_rng(0)
+    values = torch.tensor(random.standard_normal(shape), dtype=dtype)
+    x = torch.nn.Parameter(values.t().contiguous().t() if turned else values)
+    optimizer = getattr(torch.optim, name)([x], **options)
+    for step in range(steps):
+        if schedule is not None:
+            optimizer.param_groups[0]["lr"] = schedule(step)
+        x.grad = torch.tensor(random.standard_normal(shape), dtype=dtype)
+        optimizer.step()
+    state = optimizer.state[x]
+    return [x.detach(), *(value for value in state.values() if isinstance(value, torch.Tensor))]
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIMIZERS, ids=[f"{n}-{'-'.join(o)}" for n, o in OPTIMIZERS])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_steps(ways, name, options, dtype):
+    expected, found = ways.both(lambda: trained(name, options, dtype))
+    assert len(expected) == len(found)
+    for a, b in zip(expected, found, strict=True):
+        assert (a.dtype, a.shape, a.stride(), a._version) == (b.dtype, b.shape, b.stride(), b._version)
+        scale = np.abs(a.numpy()).max()
+        tolerance = 3e-6 if dtype is torch.float32 else 1e-13
+        np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=tolerance, atol=tolerance * scale)
+
+
+def test_other_layouts(ways):
+    expected, found = ways.both(lambda: trained("Adam", {}, turned=True))
+    for a, b in zip(expected, found, strict=True):
+        assert a.stride() == b.stride()
+        np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=3e-6, atol=1e-7)
+
+
+@pytest.mark.usefixtures("everything_large")
+def test_another_learning_rate_is_not_another_kernel():
+    trained("Adam", {"lr": 0.1}, steps=2)
+    formulas = updates._rules[adam.rule]
+    before = sum(map(len, formulas._found.values()))
+    trained("Adam", {"lr": 0.2, "betas": (0.8, 0.99), "eps": 1e-6}, steps=12, schedule=lambda step: 0.1 / (step + 1))
+    assert sum(map(len, formulas._found.values())) == before
+    trained("Adam", {"lr": 0.2, "weight_decay": 0.1}, steps=2)  # a rule that goes another way
+    assert sum(map(len, formulas._found.values())) == before + 1
+
+
+@pytest.mark.usefixtures("everything_large")
+def test_rules_that_cannot_be_traced_stay_with_numpy():
+    def rule(xp, param, grad, scale):
+        param[...] = grad * scale if hasattr(param, "__array__") else param.sum()
+
+    x, g = np.ones(5000, np.float32), np.full(5000, 2, np.float32)
+    assert not update(rule, [x, g], (0.5,))
+    np.testing.assert_array_equal(x, 1)
+
+
+@pytest.mark.usefixtures("everything_large")
+@pytest.mark.parametrize("spoil", ["frozen", "gaps", "shared"])
+def test_arrays_that_only_one_thread_may_update(spoil):
+    values = np.arange(1.0, 9.0, dtype=np.float32)
+    if spoil == "gaps":
+        values = np.arange(1.0, 17.0, dtype=np.float32)[::2]
+    x = torch.nn.Parameter(torch.from_numpy(values))
+    x.grad = x.detach() if spoil == "shared" else torch.ones(8)
+    if spoil == "frozen":
+        x._array.setflags(write=False)
+        with pytest.raises(ValueError, match="read-only"):
+            torch.optim.SGD([x], lr=0.5).step()
+        return
+    before = values.copy()
+    torch.optim.SGD([x], lr=0.5).step()
+    np.testing.assert_array_equal(x.detach().numpy(), before * 0.5 if spoil == "shared" else before - 0.5)
+
+
+@pytest.mark.skipif(not jit.available() or not updates.fuses(), reason="products are rounded here")
+@pytest.mark.parametrize(("name", "options"), OPTIMIZERS, ids=[f"{n}-{'-'.join(o)}" for n, o in OPTIMIZERS])
+def test_small_parameters_are_updated_to_the_same_bits(ways, name, options):
+    for size in (40, sizes.UPDATES[0]):
+        expected, found = ways.both(lambda size=size: trained(name, options, shape=(size,), steps=5))
+        for a, b in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())

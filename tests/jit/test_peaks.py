@@ -1,0 +1,84 @@
+"""The machine's peaks: measured once, kept beside the object code, and what they say of kernels."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from flambeau.jit import cache, peaks
+from flambeau.jit.peaks import Peaks
+from flambeau.kernels import threads
+
+MACHINE = Peaks(2, 100e9, 50e9, ((1 << 14, 80e9), (1 << 18, 100e9), (1 << 26, 10e9)))
+
+
+def test_a_working_set_moves_at_least_as_quickly_as_a_larger_one():
+    assert MACHINE.rate(1000) == MACHINE.rate(1 << 14) == MACHINE.rate(1 << 18) == 100e9
+    assert MACHINE.rate((1 << 18) + 1) == MACHINE.rate(1 << 30) == 10e9
+
+
+def test_the_roofline_is_the_longer_of_the_two_times():
+    assert MACHINE.seconds(1 << 30, 10) == pytest.approx((1 << 30) / 10e9)
+    assert MACHINE.seconds(8, 10**9) == pytest.approx(0.01)
+    assert MACHINE.seconds(8, 10**9, wide=True) == pytest.approx(0.02)
+
+
+def test_as_text():
+    assert str(MACHINE) == "10 GB/s in 64 MB, 100 GB/s in 16 KB, 100 Gflop/s in float32, 50 in float64, 2 threads"
+
+
+def test_the_better_of_two_measurements():
+    other = Peaks(2, 90e9, 60e9, ((1 << 14, 90e9), (1 << 18, 90e9), (1 << 26, 12e9)))
+    assert MACHINE.or_better(other) == Peaks(2, 100e9, 60e9, ((1 << 14, 90e9), (1 << 18, 100e9), (1 << 26, 12e9)))
+
+
+def test_measured_quickly_and_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(peaks, "_known", {})
+    found = peaks.measure()  # compiles what it takes
+    start = time.perf_counter()
+    found = peaks.peaks()
+    assert time.perf_counter() - start < 3  # a fifth of a second, where nothing else runs
+    assert found.threads == threads.count()
+    assert found.float32 > found.float64 > 1e8
+    assert [size for size, _ in found.bandwidth] == list(peaks.SIZES)
+    assert all(rate > 1e7 for _, rate in found.bandwidth)
+
+    def refuse():
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(peaks, "measure", refuse)
+    assert peaks.peaks() is found
+    monkeypatch.setattr(peaks, "_known", {})  # as another process finds it
+    assert peaks.peaks() == found
+    quicker = found._replace(float32=2 * found.float32, float64=found.float64 / 2)
+    monkeypatch.setattr(peaks, "measure", lambda: quicker)
+    better = quicker._replace(float64=found.float64)
+    assert peaks.peaks(again=True) == better
+    monkeypatch.setattr(peaks, "_known", {})
+    assert peaks.peaks() == better
+
+
+def test_another_number_of_threads_has_other_peaks(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(peaks, "_known", {})
+    monkeypatch.setattr(peaks, "measure", lambda: MACHINE._replace(threads=threads.count()))
+    before = threads.count()
+    try:
+        for count in (1, before):
+            threads.limit(count)
+            assert peaks.peaks().threads == count
+    finally:
+        threads.limit(before)
+
+
+def test_a_damaged_entry_is_measured_anew(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(peaks, "_known", {})
+    monkeypatch.setattr(peaks, "measure", lambda: MACHINE)
+    peaks.peaks()
+    [entry] = (tmp_path / "jit").iterdir()
+    cache.write(entry.name, b'{"threads": 2}')
+    monkeypatch.setattr(peaks, "_known", {})
+    assert peaks.peaks() == MACHINE
