@@ -54,12 +54,13 @@ for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format)
     _class.__module__ = __name__
 
 #: imported when first asked for, so that `import flambeau` stays quick
-_LAZY = ("cuda", "func", "functorch", "linalg", "nn", "optim", "profiler", "random", "serialization", "special",
+_LAZY = ("compiler", "cuda", "func", "functorch", "linalg", "nn", "optim", "profiler", "random", "serialization",
+         "special",
          "storage", "testing", "utils", "viz")
 
 #: functions that lie in modules of their own, by the module
 _FROM = {"TypedStorage": "storage", "UntypedStorage": "storage", "load": "serialization", "save": "serialization",
-         "vmap": "func", **dict.fromkeys((
+         "vmap": "func", "compile": "compiler", **dict.fromkeys((
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
     "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_default_device",

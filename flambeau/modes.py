@@ -7,12 +7,15 @@ with gradients enabled, as in PyTorch. What switches them is in `autograd.modes`
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import Any
 
 #: [how many ways of running operators other than plainly are on, over all threads: dual levels, anomaly
 #: mode, ...]: a list, since every operator reads it and a list's item is the quickest thing to read that
 #: can also be changed
 special = [0]
 
+#: [how many of those are profiles being written down], which compiled functions run under as programs all the same
+profiled = [0]
 #: [how many of those are levels of forward mode and of vmap], which concern only tensors that belong to them
 leveled = [0]
 #: the levels of forward mode that are open, over all threads. Numbers are never used twice, so what a tensor still
@@ -46,6 +49,8 @@ grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
 #: whether tangents are pushed along in this thread
 forward_mode: ContextVar[bool] = ContextVar("forward_mode", default=True)
 inference: ContextVar[bool] = ContextVar("inference_mode", default=False)
+#: [whether inference mode has ever been on, in any thread]: until then the quick ways need not ask
+inferred = [False]
 #: what grad mode was set to under inference mode, where `grad_mode` stays off whatever is asked for
 grad_asked: ContextVar[bool] = ContextVar("grad_mode_asked", default=False)
 
@@ -68,3 +73,8 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Whether `inference_mode` is on in this thread."""
     return inference.get()
+
+#: [how often a module was changed: an attribute set, a parameter or a hook registered], over all modules
+configured = [0]
+#: what writes down this thread's run of a function (`compiler.capture.Capture`); asked for only if `special` is not 0
+capturing: ContextVar[Any] = ContextVar("capturing", default=None)

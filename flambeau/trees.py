@@ -50,6 +50,15 @@ def _container(tree: Any) -> Any:
     return _NAMED if found is None and _is_named(tree) else found
 
 
+def is_container(tree: Any) -> bool:
+    """Whether something is a container, whose children are a tree's.
+
+    >>> is_container([1]), is_container(1)
+    (True, False)
+    """
+    return _container(tree) is not None
+
+
 class TreeSpec:
     """What a tree is without its leaves.
 

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.compiled.sizes import MET
 from ..devices import contiguous_format
+from ..modes import capturing, special
+from .kernel_runs import add as add_large
 from .layer import layer
 from .policies import keeps_layout
 
@@ -30,12 +33,12 @@ _ALONE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", lambda: T
 def add_arrays(a: Any, b: Any) -> Any:
     """a + b, in the dtype of `a`, also where NumPy cannot add (bfloat16)."""
     try:
-        return a + b
+        return a + b if not MET[0] else add_large(a, b)
     except TypeError:
         return dtypes.to_bfloat16(dtypes.widen(a) + dtypes.widen(b))
 
 
-def _is_dense(a: np.ndarray) -> bool:
+def is_dense(a: np.ndarray) -> bool:
     """Whether the elements fill a stretch of memory, in whatever order."""
     if a.flags.forc:
         return True
@@ -49,7 +52,7 @@ def _is_dense(a: np.ndarray) -> bool:
 
 def _lies_well(g: np.ndarray, a: np.ndarray) -> bool:
     """Whether a gradient lies in memory as it should: as its leaf where that is dense, else row by row."""
-    if a.__class__ is not np.ndarray or not _is_dense(a):
+    if a.__class__ is not np.ndarray or not is_dense(a):
         return bool(g.flags.c_contiguous)
     return all(n == 1 or s == t for n, s, t in zip(a.shape, g.strides, a.strides, strict=True)) or not a.size
 
@@ -57,7 +60,7 @@ def _lies_well(g: np.ndarray, a: np.ndarray) -> bool:
 def _copied(g: Any, variable: Any) -> Any:
     """A gradient's copy, recorded as one, that lies in memory as a gradient of its leaf should."""
     a = variable._array
-    if g._array.__class__ is not np.ndarray or not _is_dense(a):
+    if g._array.__class__ is not np.ndarray or not is_dense(a):
         return g.clone(memory_format=contiguous_format)
     return layer.functions.empty_like(variable, dtype=g.dtype).detach().copy_(g)
 
@@ -81,7 +84,10 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
     with _lock:
         held = variable._grad
         if tensors:
-            variable._grad = _copied(g, variable) if held is None else held + g
+            if held is not None and special[0] and capturing.get() is not None:
+                held.add_(g)  # what a capture sees is what is done without one
+            else:
+                variable._grad = _copied(g, variable) if held is None else held + g
         elif held is None:
             if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _ALONE + hold and g.base is None and g.flags.owndata
                     and g.flags.writeable and (g.strides == variable._array.strides or _lies_well(g, variable._array)
@@ -89,7 +95,7 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
                 mine = g
             elif type(g) is not np.ndarray:
                 mine = np.asarray(g)
-            elif _is_dense(variable._array):
+            elif is_dense(variable._array):
                 mine = np.empty_like(variable._array, g.dtype)
                 mine[...] = g
             else:
@@ -100,7 +106,10 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
             if target.dtype.kind == "V":
                 target[...] = add_arrays(target, g)
             elif type(g) is np.ndarray:
-                _add(target, g, target)
+                if MET[0]:
+                    add_large(target, g, target)
+                else:
+                    _add(target, g, target)
             else:
                 target[()] = target[()] + g  # scalars: four times as quick as an addition of arrays
             counter = held._counter

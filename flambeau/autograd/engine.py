@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from .. import dtypes
+from ..backends.compiled.sizes import MET
 from ..backends.errstate import IGNORE, reset_state, set_state
-from ..modes import special
+from ..modes import capturing, special
 from .accumulate import accumulate, add_arrays, converted, told
 from .anomaly_mode import Anomaly, check, evaluated, explain
+from .kernel_runs import add as add_large
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
 from .observing import observers
@@ -131,7 +134,10 @@ class _Run:
         elif self.create:
             pending[node] = held + g
         elif node in self.owned:
-            held += g
+            if MET[0] and held.__class__ is np.ndarray:
+                add_large(held, g, held)
+            else:
+                held += g
         else:
             total = add_arrays(held, g)
             pending[node] = total
@@ -445,8 +451,8 @@ def _materialized(node: Node, g: list[Any], tensors: bool) -> list[Any]:
     full = []
     for value, (shape, array_dtype) in zip(g, node.outputs, strict=True):
         if value is None:
-            zeros = np.zeros(shape, array_dtype)
-            value = layer.wrap(zeros) if tensors else zeros
+            value = layer.functions.zeros(shape, dtype=dtypes.of(array_dtype)) if tensors else np.zeros(
+                shape, array_dtype)
         full.append(value)
     return full
 
@@ -462,7 +468,8 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
     heap: list[tuple[int, Node]] = []
     leaves: list[Node] = []
     run: _Run | None = None  # made when something unusual is met
-    get, pop, add, multiply = pending.get, pending.pop, np.add, np.multiply
+    get, pop, multiply = pending.get, pending.pop, np.multiply
+    add: Any = add_large if MET[0] else np.add
     node: Any
     next_node: Any
     leaf: Any
@@ -661,6 +668,10 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
     if _current.get() is not _admitted.get():
         return _nested(roots, cotangents, retain=retain, create=create, targets=targets, accumulate=accumulate,
                        tensors=tensors)
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            tensors, capture.ran_backward = True, True
     tensors = tensors or create
     if targets is None and not tensors and not (LeafHooks.found and LeafHooks.any()) and not (
             special[0] and (Anomaly.enabled or recording() is not None or observers())):

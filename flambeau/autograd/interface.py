@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
-from ..modes import special, transforming, transforms
+from ..devices import contiguous_format
+from ..modes import capturing, special, transforming, transforms
 from ..shapes import Size
+from .accumulate import is_dense
 from .engine import run_backward
 from .layer import layer
 from .modes import enable_grad
@@ -248,7 +250,7 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
         if not isinstance(x, GradientEdge) and not x._requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge(x))
-    tensors = create or (bool(special[0]) and layer.carried(outputs, cotangents))
+    tensors = create or (bool(special[0]) and (capturing.get() is not None or layer.carried(outputs, cotangents)))
     captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors)
     found = []
     for i, (x, target) in enumerate(zip(inputs, targets, strict=True)):
@@ -256,6 +258,8 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
         if g is not None:
             if not tensors:
                 g = layer.wrap(_own(g))
+            elif not create and special[0] and capturing.get() is not None and not is_dense(g._array):
+                g = g.clone(memory_format=contiguous_format)
             found.append(g)
         elif materialize and isinstance(x, GradientEdge):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
@@ -274,7 +278,7 @@ def _own(g: Any) -> np.ndarray:
     a = np.asarray(g)
     if a.base is None and a.flags.owndata and a.flags.writeable:
         return a
-    return np.array(a, copy=True)
+    return np.array(a, order="K" if is_dense(a) else "C", copy=True)
 
 
 def _batched(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool, create: bool,

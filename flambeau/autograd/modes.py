@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Self, TypeVar, overload
 
-from ..modes import grad_asked, grad_mode, inference, is_grad_enabled, is_inference_mode_enabled, set_grad
+from ..modes import grad_asked, grad_mode, inference, inferred, is_grad_enabled, is_inference_mode_enabled, set_grad
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -180,6 +180,7 @@ class inference_mode(_Mode):
         grad_mode.set(not self.mode)
         grad_asked.set(not self.mode)
         inference.set(self.mode)
+        inferred[0] = True
 
     def __exit__(self, *exception: object) -> None:
         previous_grad, previous_asked, previous_inference = self._previous.pop()

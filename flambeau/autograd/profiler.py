@@ -40,6 +40,9 @@ class profile:
     >>> [event.name for event in prof.function_events if event.name.startswith("aten")][:2]
     ['aten::mul', 'aten::sum']
     >>> print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=5))  # doctest: +SKIP
+
+    A compiled function's kernels are events of their own, run one at a time while this is on. Their lines say what
+    they move and compute, and how near that comes to what the machine can do (`EventList.table`).
     """
 
     def __init__(self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None,
@@ -147,7 +150,10 @@ def _events(timeline: Timeline, memory: bool, flops: bool) -> EventList:
             number, f"{_STEP[:-1]}*" if step else span.name, 1, (span.start - start) / 1e3, (span.end - start) / 1e3,
             overload_name="", fwd_thread=1 if span.forward_thread else 0, input_shapes=span.shapes or [],
             stack=span.stack or [], scope=span.scope, cpu_memory_usage=span.bytes, sequence_nr=span.sequence,
-            device_type=DeviceType.CPU, trace_name=span.name, is_user_annotation=span.scope == USER)
+            device_type=DeviceType.CPU, trace_name=span.name, is_user_annotation=span.scope == USER,
+            flops=None if span.work is None else span.work[1])
+        if span.work is not None:
+            event.works[span.work] = 1
         found.append(event)
     found._build_tree()
     return found

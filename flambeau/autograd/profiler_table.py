@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..jit.peaks import Peaks
 
 _WIDTH = 12  # of a column of numbers
 _GAP = "  "
@@ -89,6 +92,12 @@ def render(events: Sequence[Any], *, sort_by: str | None = None, row_limit: int 
     total = sum(event.self_cpu_time_total for event in events)
     columns = _columns(events, total, max_src_column_width, max_name_column_width, max_shapes_column_width,
                        with_memory, time_unit)
+    measured = None
+    if any(event.works for event in events):
+        from ..jit.peaks import peaks
+
+        measured = peaks()
+        columns += _roofline(measured)
     rule = "".join("-" * column.width + _GAP for column in columns)
     lines = []
     if header is not None or top_level_events_only:
@@ -105,12 +114,36 @@ def render(events: Sequence[Any], *, sort_by: str | None = None, row_limit: int 
         if sources is not None:  # the rest of the stack, below its first line
             before = "".join(column.fill("") for column in columns[:-1])
             lines += [before + sources.fill(_source(line, sources.width)) for line in [*event.stack[1:], ""]]
-    lines += [rule, f"Self CPU time total: {format_time(total, time_unit)}", ""]
+    lines += [rule, f"Self CPU time total: {format_time(total, time_unit)}"]
+    lines += [""] if measured is None else [f"Peaks measured here: {measured}", ""]
     return "\n".join(lines)
 
 
 def _source(line: str, width: int) -> str:
     return line if len(line) <= width else "..." + line[len(line) - width + 3:]
+
+
+def _roofline(peaks: Peaks) -> list[_Column]:
+    """Columns that hold kernels against the machine's peaks."""
+
+    def moved(event: Any) -> int:
+        return sum(size * count for (size, _, _), count in event.works.items())
+
+    def computed(event: Any) -> int:
+        return sum(flops * count for (_, flops, _), count in event.works.items())
+
+    def rate(event: Any, amount: float) -> str:
+        seconds = event.self_cpu_time_total / 1e6
+        return f"{amount / seconds / 1e9:.2f}" if event.works and seconds else ""
+
+    def share(event: Any) -> str:
+        least = sum(peaks.seconds(*work) * count for work, count in event.works.items())
+        return format_share(least * 1e6, event.self_cpu_time_total) if event.works else ""
+
+    return [_Column("Moved", _WIDTH, lambda e: format_memory(moved(e)) if e.works else ""),
+            _Column("GB/s", _WIDTH, lambda e: rate(e, moved(e))),
+            _Column("Gflop/s", _WIDTH, lambda e: rate(e, computed(e))),
+            _Column("Of peak", _WIDTH, share)]
 
 
 def _columns(events: Sequence[Any], total: float, source_width: int | None, name_width: int | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any
@@ -121,6 +121,8 @@ class FunctionEvent(FormattedTimesMixin):
         self.flops = flops
         self.is_user_annotation = is_user_annotation
         self.kernels: list[Any] = []
+        #: of a compiled function's kernel: bytes, arithmetic, whether on float64; and how often
+        self.works: Counter[tuple[int, int, bool]] = Counter()
 
     @property
     def key(self) -> str:
@@ -194,6 +196,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.cpu_parent: FunctionEvent | None = None
         self.device_type = DeviceType.CPU
         self.flops = 0
+        self.works: Counter[tuple[int, int, bool]] = Counter()
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Add an event, or a group, of the same name.
@@ -214,6 +217,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.self_cpu_memory_usage += other.self_cpu_memory_usage
         self.count += other.count
         self.flops += other.flops or 0
+        self.works += other.works
         return self
 
     __iadd__ = add
@@ -283,6 +287,10 @@ class EventList(list[Any]):
               max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80,
               header: str | None = None, top_level_events_only: bool = False, time_unit: str | None = None) -> str:
         """The events as a table of plain text.
+
+        Where there are kernels of compiled functions, each has columns of its own: the bytes that it had to move and
+        its arithmetic, by the time they took, and what part of the time the machine would have needed at its best,
+        which the last line names (`jit.peaks`).
 
         Args:
             sort_by: what to sort by, the largest first: "cpu_time_total", "self_cpu_time_total", "cpu_time",
@@ -392,6 +400,8 @@ def write_trace(path: str | os.PathLike[str], events: Iterable[FunctionEvent], p
             details["Call stack"] = ";".join(event.stack)
         if event.cpu_memory_usage:
             details["Bytes"] = event.cpu_memory_usage
+        for moved, flops, _ in event.works:
+            details |= {"Bytes moved": moved, "Flops": flops}
         found.append({"ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
                       "name": event.trace_name, **place, "dur": event.cpu_time_total, "args": details})
         arrow = {"id": event.sequence_nr, "cat": "fwdbwd", "name": "fwdbwd", **place}

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..modes import special
+from ..modes import profiled, special
 
 FUNCTION, BACKWARD, USER = 0, 1, 7  # what a span is of, by PyTorch's numbers
 
@@ -25,7 +25,8 @@ FUNCTION, BACKWARD, USER = 0, 1, 7  # what a span is of, by PyTorch's numbers
 class Span:
     """One stretch of time: its name, where it ran, what it was given and what it took."""
 
-    __slots__ = ("bytes", "end", "forward_thread", "name", "scope", "sequence", "shapes", "stack", "start", "thread")
+    __slots__ = ("bytes", "end", "forward_thread", "name", "scope", "sequence", "shapes", "stack", "start", "thread",
+                 "work")
 
     def __init__(self, name: str, scope: int, thread: int) -> None:
         self.name = name
@@ -37,6 +38,7 @@ class Span:
         self.stack: list[str] | None = None
         self.sequence = -1  # of the node that an operator recorded, and of that node's own spans
         self.forward_thread = 0
+        self.work: tuple[int, int, bool] | None = None  # of a kernel: bytes, arithmetic, whether on float64
 
 
 _running: dict[int, list[Timeline]] = {}  # thread -> its timelines, that which is written to last
@@ -64,6 +66,7 @@ class Timeline:
     def begin(self) -> None:
         """Be the one that this thread writes to, instead of one that it may be writing to."""
         special[0] += 1  # so that every operator takes the general way, which opens a span
+        profiled[0] += 1
         self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
         _running.setdefault(self.thread, []).append(self)
         self.start = perf_counter_ns()
@@ -75,6 +78,7 @@ class Timeline:
         if self in running:
             running.remove(self)
             special[0] -= 1
+            profiled[0] -= 1
         self.arrays.clear()
 
     def enter(self, name: str, scope: int = FUNCTION, *, given: Sequence[Any] = (), parameters: int = 0) -> Span:
@@ -107,6 +111,21 @@ class Timeline:
                 stack[-1].bytes += last.bytes
             if last is span:
                 return
+
+    def ran(self, name: str, start: int, end: int, work: tuple[int, int, bool]) -> None:
+        """Write down a kernel that has run, within the span that is open.
+
+        Args:
+            start, end: when, in nanoseconds.
+            work: the bytes that it had to move, its arithmetic, and whether that was on float64.
+        """
+        span = Span(name, FUNCTION, self.thread)
+        span.start, span.end, span.work = start, end, work
+        if self.shapes:
+            span.shapes = []
+        if self.stacks:
+            span.stack = self.open[-1].stack if self.open else callers()
+        self.spans.append(span)
 
     # ----- memory -----
 

@@ -3,8 +3,8 @@
 A rule is a function `rule(xp, param, grad, *state, ...)` over the few functions below. Names that end in an
 underscore write into their first argument. `run` picks what a rule runs on:
 
-- plain float arrays: in place, without an operator's dispatch; large ones piece by piece, so that each piece
-  stays in the cache for the whole rule
+- plain float arrays: in place, without an operator's dispatch. Large ones are handed to the rule's compiled kernel;
+  where there is none, they are updated piece by piece, so that each piece stays in the cache for the whole rule
 - anything else (other dtypes, traced values, a step that is to be differentiated): tensors
 """
 
@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mutation import about_to_write
-from ..modes import special
+from ..backends.compiled import update
+from ..backends.compiled.sizes import SINGLE_UPDATES, UPDATES
+from ..modes import capturing, special
 from ..tensor import functions as fn
 
 #: elements of a piece: a rule's six or so arrays of that length fit a core's second cache
@@ -134,6 +136,10 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
         state: tensors in the parameter's shape, or None.
         differentiable: record what the rule does.
     """
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            scalars = capture.updates(rule, param, grad, state, scalars, differentiable)
     array: Any = None if differentiable else getattr(param, "_array", None)
     values = None if array.__class__ is not np.ndarray else _arrays_of(array, grad, state)
     if values is None:
@@ -148,7 +154,10 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
             if t is not None:
                 about_to_write(t)
     size = array.size
-    if size <= PIECE or not all(a is None or a.flags.c_contiguous for a in values):
+    least = SINGLE_UPDATES if array.dtype == SINGLE else UPDATES
+    if size > least[0] and _apart(values) and update(rule, values, scalars):
+        pass
+    elif size <= PIECE or not all(a is None or a.flags.c_contiguous for a in values):
         rule(arrays, *values, *scalars)
     else:
         flat = [None if a is None else a.reshape(-1) for a in values]
@@ -158,6 +167,20 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
     for t in state:
         if t is not None:
             t._bump_version()
+
+
+def _apart(values: list[Any]) -> bool:
+    """Whether arrays can be updated by several threads: each dense, writeable, and none in another's memory."""
+    found = [a for a in values if a is not None]
+    own = True
+    for a in found:
+        flags = a.flags
+        if not flags.forc or not flags.writeable:
+            return False
+        own = own and flags.owndata
+    if own:
+        return len({id(a) for a in found}) == len(found)
+    return not any(np.may_share_memory(a, b) for i, a in enumerate(found) for b in found[:i])
 
 
 def _arrays_of(array: np.ndarray, grad: Any, state: tuple) -> list[Any] | None:
@@ -177,11 +200,15 @@ def _arrays_of(array: np.ndarray, grad: Any, state: tuple) -> list[Any] | None:
 def advance(step: Any) -> float:
     """Count a step tensor up by one, and return its value."""
     count = getattr(step, "_array", None)
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            return capture.advances(step)
     if type(count) is np.ndarray:
         about_to_write(step)
-        np.add(count, 1, out=count)
+        count[()] = count.item() + 1
         step._bump_version()
-        return float(count)
+        return count.item()
     step += 1
     return step.item()
 

@@ -15,7 +15,7 @@ from ..autograd.node import RemovableHandle
 from ..autograd.observing import stepped
 from ..autograd.timeline import USER, spanned
 from ..backends.errstate import IGNORE, reset_state, set_state
-from ..modes import special
+from ..modes import capturing, special
 from ..nn.naming import typename
 from ..tensor import Tensor, enable_grad, no_grad
 from ..tensor import functions as fn
@@ -362,7 +362,7 @@ class FirstOrder(Optimizer):
             token = set_state(IGNORE)
             try:
                 for group in self.param_groups:
-                    self._update(group)
+                    self._update(_captured(self, group) if special[0] else group)
             finally:
                 reset_state(token)
         return loss
@@ -376,6 +376,12 @@ class FirstOrder(Optimizer):
             grad = param.grad
             if grad is not None:
                 yield param, grad, self.state[param]
+
+
+def _captured(optimizer: Optimizer, group: dict[str, Any]) -> dict[str, Any]:
+    """The group, its numbers known to a function's capture if there is one."""
+    capture = capturing.get()
+    return group if capture is None else capture.group(optimizer, group)
 
 
 def zeros_like(param: Tensor) -> Tensor:

@@ -14,9 +14,10 @@ import numpy as np
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
+from ..backends.compiled.sizes import MET, limit_of
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
-from ..modes import special, transforming, transforms
-from ..ops.declare import Op
+from ..modes import inferred, special, transforming, transforms
+from ..ops.declare import ELEMENTWISE, Op
 from .apply import ROW_MAJOR, apply, gradient_edge, kernel_of, row_major
 from .fast import F32, F64, asarray, ndarray, new
 from .returns import named_result
@@ -55,6 +56,7 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
     saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
     constants = _constants(op, plan.consts)
     compact = op.name in ROW_MAJOR
+    elementwise, limit = op.kind == ELEMENTWISE, limit_of(op.name)
 
     def call(input: Any, *params: Any) -> Any:
         try:
@@ -62,7 +64,7 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64):
+        if special[0] or (dt is not F32 and dt is not F64) or (elementwise and MET[0] and a.size > limit[0]):
             return general(op, input, params)
         try:
             r = quietly(kernel, a, *params)
@@ -79,7 +81,7 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
         if not (input._requires_grad and _grad_enabled()):
             result._requires_grad = False
             result._node = None
-            if _inferring():
+            if inferred[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
             if transforms[0]:
                 result._depth = len(transforming.get())
@@ -135,7 +137,7 @@ def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64) or _inferring():
+        if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
             return general(op, input, params)
         token = set_state(IGNORE)
         try:
@@ -161,7 +163,7 @@ def pairs_along(op: Op) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64) or _inferring():
+        if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
             return result_type(general(op, input, params))
         token = set_state(IGNORE)
         try:

@@ -14,13 +14,18 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.anomaly_mode import Anomaly, remember
+from ..autograd.kernel_runs import by_kernel
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..autograd.timeline import recording
-from ..backends.errstate import IGNORE, reset_state, set_state
+from ..backends.compiled import kernels_of
+from ..backends.compiled.sizes import LEAST, MET, limit_of
+from ..backends.errstate import IGNORE, reset_state, run_quietly, set_state
 from ..backends.numpy import ArrayNamespace, primitives
-from ..modes import forward_levels, leveled, special
+from ..backends.numpy.memory import address
+from ..ir.primitives import with_programs
+from ..modes import capturing, forward_levels, inferred, leveled, special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
 from .followers import follow
@@ -30,7 +35,7 @@ from .replaying import steps_to
 from .tensor import INFERENCE, Tensor, wrap
 
 ndarray = np.ndarray
-arrays = layer.arrays = ArrayNamespace(primitives(), REGISTRY)
+arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
 NO_PARAMS: dict[str, Any] = {}
 #: set by the modules above this one, `batching` and `forward_mode`
 batched_class: Any = None
@@ -119,9 +124,13 @@ def promoted_type(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PAR
     return result_type(operands)
 
 
-def _operands(op: Op, inputs: Sequence[Any],
-              params: dict[str, Any] = NO_PARAMS) -> tuple[list[Any], np.dtype | None]:
-    """The arrays an operator computes on, promoted as it says, and the narrow dtype to round results to."""
+def _operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS,
+              large: list[np.dtype] | None = None) -> tuple[list[Any], np.dtype | None]:
+    """The arrays an operator computes on, promoted as it says, and the narrow dtype to round results to.
+
+    Args:
+        large: leave large arrays as they are, and put here, for each of them, the dtype to compute in.
+    """
     narrow: np.dtype | None = None
     found: list[Any] = []
     if op.check is not None:
@@ -162,6 +171,10 @@ def _operands(op: Op, inputs: Sequence[Any],
             found.append(None)
         elif isinstance(x, Tensor):
             a = x._array
+            if large is not None and a.size > LEAST[0]:
+                large.append(compute)
+                found.append(a)
+                continue
             if unpromoted and op.inputs[i] in unpromoted:
                 found.append(a)
                 continue
@@ -173,6 +186,36 @@ def _operands(op: Op, inputs: Sequence[Any],
         else:
             found.append(_number(x, compute))
     return found, narrow
+
+
+def on_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np.dtype, narrow: np.dtype | None,
+              out: np.ndarray | None = None) -> Any:
+    """An elementwise operator's result on large arrays, by its kernel; None where NumPy is to compute it.
+
+    Args:
+        values: as `_operands` leaves them.
+        compute: the dtype that they are promoted to.
+        narrow: the dtype that the result is rounded to.
+        out: where it is written, if there is a kernel for that: of the result's shape.
+    """
+    limit = limit_of(op.name)[0]
+    larger = False
+    for a in values:
+        if a.__class__ is not ndarray:
+            return None
+        larger = larger or a.size > limit
+    kernels = kernels_of(REGISTRY) if larger else None
+    if kernels is None:
+        return None
+    if out is not None and (not out.flags.writeable or not all(_lies_apart(a, out) for a in values)):
+        return None
+    return run_quietly(kernels.run, op, values, params, compute, narrow, out)
+
+
+def _lies_apart(a: np.ndarray, out: np.ndarray) -> bool:
+    """Whether an array shares no memory with another, or is the same."""
+    return a is out or not np.may_share_memory(a, out) or (
+        address(a) == address(out) and a.shape == out.shape and a.strides == out.strides and a.dtype == out.dtype)
 
 
 def rounded_number(value: Any, narrow: np.dtype) -> np.ndarray:
@@ -222,13 +265,20 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
         return op.forward(*inputs, **params)
-    values, narrow = _operands(op, inputs, params)
+    large: list[np.dtype] | None = [] if MET[0] and op.kind == ELEMENTWISE and found is None else None
+    values, narrow = _operands(op, inputs, params, large)
     if op.kind == ELEMENTWISE and len(values) > 1:
         shape: tuple[int, ...] | None = None
         for a in values:
             if a is not None:
                 shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
     run_params = params if narrow is None or not op.promoting else rounded_params(op, params, narrow)
+    if large:
+        found = on_kernel(op, values, run_params, large[0], narrow)
+        if found is None:
+            values, _ = _operands(op, inputs, params)
+        else:
+            narrow = None
     if found is None:
         token = set_state(IGNORE)
         try:
@@ -250,7 +300,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
             if isinstance(x, Tensor) and x._requires_grad:
                 record(op, inputs, outs, params, packed=packed)
                 break
-    if inference.get():
+    if inferred[0] and inference.get():
         for out in outs:
             if out._base is None:
                 out._inference, out._counter = True, INFERENCE
@@ -379,6 +429,8 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         elif not isinstance(x, Tensor) and x is not None:
             x = _wrapped(_number(x, outs[0]._array.dtype if outs[0]._array.dtype.kind != "b" else
                                  result_type(inputs).numpy), None)
+            if special[0]:
+                _tell_number(x._array)
         saved.append(x)
         versions.append(at_first[i] if x is inputs[i] else 0)
     for k in plan.outs:
@@ -396,7 +448,11 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     first = outs[0]._array
     node.outputs = None if op.n_outputs == 1 else tuple((o._array.shape, o._array.dtype) for o in outs)
     node.fix = _fix(op, inputs, first)
-    node.run = plan.run if node.fix is None and op.n_outputs == 1 else None
+    if MET[0] and op.kind == ELEMENTWISE and op.n_outputs == 1 and first.size > limit_of(op.name)[0] and (
+            first.__class__ is ndarray) and kernels_of(REGISTRY) is not None:
+        node.run = by_kernel
+    else:
+        node.run = plan.run if node.fix is None and op.n_outputs == 1 else None
     for k, out in enumerate(outs):
         if out._array.dtype.kind in "fcV":
             out._requires_grad = True
@@ -406,6 +462,13 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     if special[0] and plan.saves_tensors:
         hold_packed(node, inputs, outs, packed, original)
     return node
+
+
+def _tell_number(array: np.ndarray) -> None:
+    """Tell a function's capture of a number that is saved as a tensor."""
+    capture = capturing.get()
+    if capture is not None:
+        capture.creates(array, False)
 
 
 def _const(what: str, which: Any, inputs: Sequence[Any], params: dict[str, Any], op: Op) -> Any:

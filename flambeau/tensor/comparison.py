@@ -12,6 +12,7 @@ from ..autograd.node import layer
 from ..modes import special
 from ..ops.declare import REGISTRY
 from .binding import _type_name, functions_of
+from .memory import tell_reading
 from .tensor import Tensor
 
 __all__ = ["allclose", "equal", "isclose", "isneginf", "isposinf", "signbit"]
@@ -60,6 +61,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     if special[0]:
         _refuse_batches("Batching rule not implemented for aten::equal. We could not generate a fallback.", input,
                         other)
+        tell_reading(input, "equal()")
     a, b = dtypes.widen(input._array), dtypes.widen(other._array)
     return a.shape == b.shape and bool(np.all(a == b))
 
@@ -111,6 +113,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     if special[0]:
         _refuse_batches("vmap over torch.allclose isn't supported yet. Please file an issue at "
                         "https://github.com/pytorch/pytorch/issues if you need this feature.", input, other)
+        tell_reading(input, "allclose()")
     return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
 
 

@@ -98,7 +98,7 @@ def empty(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: 
     if out is not None:
         return put_out(np.empty(shape, out.dtype.numpy), out, dtype)
     array = np.empty(shape, (dtype or dtypes.get_default_dtype()).numpy)
-    return finished(_laid_out(array, memory_format), device, requires_grad)
+    return finished(_laid_out(array, memory_format), device, requires_grad, unset=True)
 
 
 def _laid_out(array: np.ndarray, memory_format: Any) -> np.ndarray:
@@ -122,7 +122,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, la
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     memory = np.empty(count, d.numpy)
     array = lying(memory, size, tuple(s * d.itemsize for s in stride)) if count else np.empty(size, d.numpy)
-    return finished(array, device, requires_grad)
+    return finished(array, device, requires_grad, unset=True)
 
 
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None = None, layout: Any = None,
@@ -142,7 +142,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
                            "Dimension out of range in physical layout")
     array = np.empty([size[d] for d in order], (dtype or dtypes.get_default_dtype()).numpy)
     back = [order.index(d) for d in range(len(order))]
-    return finished(array.transpose(back), device, requires_grad)
+    return finished(array.transpose(back), device, requires_grad, unset=True)
 
 
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
@@ -172,7 +172,7 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
         array = _laid_out(np.empty(a.shape, d), memory_format)
     if fill is not None:
         array[...] = number_array(fill, dtype or input.dtype)
-    return finished(array, device, requires_grad)
+    return finished(array, device, requires_grad, unset=fill is None)
 
 
 def zeros_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,

@@ -186,9 +186,11 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     a = self._array
     if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex, np.generic)):
-            from .creation import number_array
+            from .creation import number_array, tell_created
 
             src = wrap(number_array(src, dtypes.of_scalar(src.item() if isinstance(src, np.generic) else src)))
+            if special[0]:
+                tell_created(src._array)
         else:
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     check_writable(self, is_tracked((self, src)))

@@ -12,14 +12,15 @@ from ..autograd.modes import inference
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..backends.numpy.memory import filled, refuse_number
 from ..dtypes import dtype as dtype_type
+from ..modes import capturing, special
 from ..shapes import Size
 from .tensor import INFERENCE, Tensor, as_leaf, wrap
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
 
 
-def finished(array: np.ndarray, device: Any, requires_grad: bool) -> Tensor:
-    """The tensor of a new array.
+def finished(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = False) -> Tensor:
+    """The tensor of a new array, whose elements may be `unset`.
 
     Raises:
         RuntimeError: gradients are asked for that its dtype cannot have.
@@ -27,6 +28,8 @@ def finished(array: np.ndarray, device: Any, requires_grad: bool) -> Tensor:
     if device is not None:
         devices.check(device)
     out: Tensor = wrap(array)
+    if special[0]:
+        tell_created(array, unset)
     if requires_grad:
         if array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -34,6 +37,13 @@ def finished(array: np.ndarray, device: Any, requires_grad: bool) -> Tensor:
     if inference.get():
         out._inference, out._counter = True, INFERENCE
     return out
+
+
+def tell_created(array: np.ndarray, unset: bool = False) -> None:
+    """Tell a function's capture of an array that was made of nothing but what the function says."""
+    capture = capturing.get()
+    if capture is not None:
+        capture.creates(array, unset)
 
 
 def sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
@@ -411,4 +421,6 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
         array = np.zeros(sizes(args, "new"), dtype.numpy)
     if device is not None:
         devices.check(device)
+    if special[0] and not (args and isinstance(args[0], Tensor)):
+        tell_created(array)
     return wrap(array, cls)

@@ -14,6 +14,7 @@ from ..autograd.layer import layer
 from ..autograd.node import FREED_MESSAGE, Node, _modified, _modified_output
 from ..autograd.saved import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, SavedTensor, innermost_hooks, place_of
 from ..modes import special
+from .creation import tell_created
 from .tensor import Tensor, wrap, wrap_output
 
 #: an output's shape and dtype; None where it was no tensor
@@ -184,6 +185,8 @@ class FunctionNode(Node, FunctionCtx):
                 shown.append(value if tensors else wrap(np.asarray(value)))
             elif meta is not None and self.materialize_grads and (live or self._materialize_non_diff_grads):
                 shown.append(wrap(np.zeros(*meta)))
+                if special[0]:
+                    tell_created(shown[-1]._array)
             else:
                 shown.append(None)
         found = self._backward()(self, *shown)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import grad_mode
+from ..modes import special
 from .tensor import Tensor
 
 _INT = (int, np.integer)
@@ -26,7 +27,13 @@ def as_index(value: Any) -> int | None:
     if isinstance(value, _INT):
         return int(value)
     if isinstance(value, Tensor) and value._array.ndim == 0 and value._array.dtype.kind in "iu":
-        return int(value._array) if value._array.__class__ is np.ndarray else None
+        if value._array.__class__ is not np.ndarray:
+            return None
+        if special[0]:
+            from .memory import tell_reading
+
+            tell_reading(value, "an integer argument")
+        return int(value._array)
     return None
 
 

@@ -13,13 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.kernel_runs import by_kernel
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
-from ..autograd.runs import plan_of
+from ..autograd.runs import both, plan_of
+from ..backends.compiled import kernels_of
+from ..backends.compiled.sizes import MET, limit_of
 from ..backends.errstate import quietly
-from ..modes import special, transforming, transforms
-from ..ops.declare import Op
-from .apply import gradient_edge, kernel_of
+from ..backends.numpy.elementwise import LIMITED
+from ..modes import inferred, special, transforming, transforms
+from ..ops.declare import ELEMENTWISE, REGISTRY, Op
+from .apply import arrays, gradient_edge, kernel_of
 from .tensor import INFERENCE, Tensor
 
 ndarray = np.ndarray
@@ -55,15 +59,73 @@ class _Numbers(dict):
 _float32s, _float64s = _Numbers(F32), _Numbers(F64)
 
 
+#: no array has so many elements
+_NEVER = 1 << 62
+
+
+def _on_kernel(op: Op) -> tuple[Callable[..., Any], list[int]]:
+    """An operator of float32 or float64 by its compiled kernel, and above which size it is to be computed so.
+
+    Where there is no kernel, NumPy computes it, and the size is as if arrays never were large.
+    """
+    by_numpy, limit = kernel_of(op), limit_of(op.name)
+    single: Any = None
+    double: Any = None
+
+    def run(a: Any, *others: Any) -> Any:
+        nonlocal single, double
+        if a.dtype is F32:
+            if single is None:
+                single = found(F32)
+            return single(a, *others)
+        if double is None:
+            double = found(F64)
+        return double(a, *others)
+
+    def found(dtype: np.dtype) -> Callable[..., Any]:
+        kernels = kernels_of(REGISTRY)
+        kernel = None if kernels is None else kernels.simple(op, dtype)
+        if kernel is not None:
+            return kernel
+        limit[0] = _NEVER
+        return by_numpy
+
+    return run, limit
+
+
 def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     """The public function of an operator of one input without parameters."""
-    kernel = kernel_of(op)
-    scalar = _SCALAR.get(op.name)
     plan = plan_of(op, 1, 1)
-    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
     shape_only = plan.consts == (("shape", 0),)
     if (plan.consts and not shape_only) or not op.differentiable:
         return general
+    if op.kind != ELEMENTWISE:
+        return _unary(op, general, kernel_of(op), plan.run, None, general)
+    kernel, limit = _on_kernel(op)
+    large = _unary(op, general, kernel, by_kernel, None, general)
+    limited = LIMITED.get(op.name)
+    if limited is None or kernel_of(op) is not getattr(arrays, op.name):
+        return _unary(op, general, kernel_of(op), plan.run, limit, large)
+
+    def beyond(input: Any) -> Any:
+        return large(input) if input._array.size > limit[0] else general(input)
+
+    return _unary(op, general, limited, plan.run, None, beyond)
+
+
+def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run: Any, limit: list[int] | None,
+           otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """`unary` by a kernel.
+
+    Args:
+        run: the run of its node.
+        limit: the largest size that the kernel is for; None: it says so itself, by an exception.
+        otherwise: the function where it is not for that.
+    """
+    scalar = _SCALAR.get(op.name) if limit is not None else None
+    plan = plan_of(op, 1, 1)
+    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
+    shape_only = plan.consts == (("shape", 0),)
 
     def call(input: Any, *, out: Any = None) -> Any:
         if out is not None or special[0]:
@@ -76,9 +138,16 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         if dt is not F32 and dt is not F64:
             return general(input)
         try:
-            r = quietly(kernel, a) if scalar is None or a.ndim else quietly(scalar, a[()])
-        except RuntimeError:  # another thread is in there
-            return general(input)
+            if limit is None:
+                r = quietly(kernel, a)
+            elif scalar is not None and not a.ndim:
+                r = quietly(scalar, a[()])
+            elif MET[0] and a.size > limit[0]:
+                return otherwise(input)
+            else:
+                r = quietly(kernel, a)
+        except RuntimeError:  # another thread is in there, or the array is too large
+            return otherwise(input) if limit is None else general(input)
         if type(r) is not ndarray:
             r = asarray(r)
         result = new(Tensor)
@@ -101,7 +170,7 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
             node.n_edges = 1
             node.edge_outputs = (input._output_nr,) if input._output_nr else None
             node.plan = plan
-            node.run = plan.run
+            node.run = run
             node.consts = (a.shape,) if shape_only else ()
             node.extra = node.outputs = node.fix = node.versions = None
             node.seq = next_number()
@@ -127,7 +196,7 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         else:
             result._requires_grad = False
             result._node = None
-            if _inferring():
+            if inferred[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
             if transforms[0]:
                 result._depth = len(transforming.get())
@@ -139,7 +208,14 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
 
 def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
     """The function of an elementwise operator of two inputs, and its operator form, which may decline."""
-    kernel = kernel_of(op)
+    kernel, limit = _on_kernel(op)
+    _, large = _binary(op, general, kernel, [_NEVER], None)
+    return _binary(op, general, kernel_of(op), limit, large)
+
+
+def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], limit: list[int],
+            large: Any) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
+    """`binary` by a kernel, for arrays of up to `limit` elements; `large` is that of more, None if this is that."""
     scalar = _SCALAR.get(op.name)
     records = op.differentiable
     takes_numbers = op.inputs[1] in op.numbers
@@ -155,6 +231,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         else:
             codes.append({(0,): 1, (1,): 2, (0, 1): 3}[plan.tensors])
     records_short = records and 4 not in codes
+    runs = tuple([plan and (by_kernel if large is None and plan.run is not both else plan.run) for plan in plans])
+    wide_runs = tuple([plan and (by_kernel if large is None else plan.wide_run) for plan in plans])
 
     save_left = tuple(code & 1 for code in codes)
     save_right = tuple(code & 2 for code in codes)
@@ -172,6 +250,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
             return fall_back(input, other)
         try:
+            if MET[0] and (a.size > limit[0] or b.size > limit[0]):
+                return large(input, other)
             if a.ndim or b.ndim:
                 r = quietly(kernel, a, b)
             elif scalar is None:
@@ -188,7 +268,7 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         if not (mask and records and _grad_enabled()):
             result._requires_grad = False
             result._node = None
-            if _inferring():
+            if inferred[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
             if transforms[0]:
                 result._depth = len(transforming.get())
@@ -229,12 +309,12 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
                 edge = gradient_edge(other)
             node.edge1 = edge
         node.seq = next_number()
-        node.plan = plan = plans[mask]
+        node.plan = plans[mask]
         if a.shape == b.shape:
-            node.run = plan.run
+            node.run = runs[mask]
         else:
             node.fix = ((a.shape, b.shape), None, False, False)
-            node.run = plan.wide_run
+            node.run = by_kernel if MET[0] and r.size > limit[0] else wide_runs[mask]
         if saves[mask]:
             if save_left[mask]:
                 node.saved0 = input
@@ -268,7 +348,12 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
             return fall_back(input, other)
         try:
             b = _float32s[other] if dt is F32 else _float64s[other]
-            r = quietly(kernel, a, b) if scalar is None or a.ndim else quietly(scalar, a[()], b[()])
+            if scalar is not None and not a.ndim:
+                r = quietly(scalar, a[()], b[()])
+            elif MET[0] and a.size > limit[0]:
+                return large(input, other)
+            else:
+                r = quietly(kernel, a, b)
         except (OverflowError, RuntimeError):
             return fall_back(input, other)
         if type(r) is not ndarray:
@@ -280,7 +365,7 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         if not wants:
             result._requires_grad = False
             result._node = None
-            if _inferring():
+            if inferred[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
             if transforms[0]:
                 result._depth = len(transforming.get())
@@ -298,8 +383,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
         node.edge0 = edge
         node.edge_outputs = (input._output_nr, 0) if input._output_nr else None
         node.seq = next_number()
-        node.plan = plan = plans[1]
-        node.run = plan.run
+        node.plan = plans[1]
+        node.run = runs[1]
         if save_left[1]:
             node.saved0 = input
             if save_right[1]:

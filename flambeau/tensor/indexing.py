@@ -21,6 +21,7 @@ from .apply import apply
 from .binding import functions_of
 from .copying import copy_, fill_
 from .inplace import check_apart, check_writable, is_tracked, overwrite
+from .memory import tell_reading
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 from .viewing import Step, plan_keeping, viewed_in_steps, viewing
@@ -206,6 +207,8 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                     found = unsqueeze(found, dim)
                     put(wrap(np.zeros(1 if a else 0, np.int64)))
                 else:
+                    if special[0]:
+                        tell_reading(obj, "an index")
                     found = _selected(found, dim, a.item())
             elif a.dtype == np.bool_ or a.dtype == np.uint8:
                 if a.dtype == np.uint8:
@@ -218,6 +221,8 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                                          f"shape of the indexed tensor {list(shape)} at index {dim + k}")
                 if a.__class__ is not np.ndarray:
                     raise RuntimeError(MASK_HIDDEN)
+                if special[0]:
+                    tell_reading(obj, "indexing with a mask")
                 for places in np.nonzero(a):
                     put(wrap(places))
             elif a.dtype == np.int64 or a.dtype == np.int32:

@@ -17,12 +17,13 @@ from ..autograd.modes import grad_mode
 from ..autograd.mutation import about_to_write
 from ..autograd.node import OpNode, operator_of
 from ..autograd.timeline import recording
+from ..backends.compiled.sizes import MET, limit_of
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
 from ..backends.numpy.memory import address
 from ..modes import special, transforming, transforms
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
-from .apply import _operands, gradient_edge, kernel_of, origin_of, promoted_type, record, rounded_params
+from .apply import _operands, gradient_edge, kernel_of, on_kernel, origin_of, promoted_type, record, rounded_params
 from .followers import tell
 from .interception import answered, told
 from .packing import pack_inputs
@@ -166,12 +167,18 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         if op.differentiable and not dtypes.can_cast(result, target.dtype):
             raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
                                f"{target.dtype.scalar_name}")
-    values, narrow = _operands(op, inputs, params)
+    large: list[np.dtype] | None = [] if MET[0] and op.kind == ELEMENTWISE else None
+    values, narrow = _operands(op, inputs, params, large)
     if narrow is not None and op.promoting:
         params = rounded_params(op, params, narrow)
 
     def compute() -> None:
-        found = kernel_of(op)(*values, **params)
+        run_on = values
+        if large:
+            if on_kernel(op, values, params, large[0], narrow, a) is not None:
+                return
+            run_on, _ = _operands(op, inputs, params)
+        found = kernel_of(op)(*run_on, **params)
         if found.__class__ is np.ndarray and np.may_share_memory(found, a):
             found = found.copy()
         if op.kind != ELEMENTWISE and np.shape(found) != a.shape:
@@ -326,7 +333,7 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
 
 def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place form of an elementwise operator of two inputs, quick where nothing is recorded."""
-    kernel = kernel_of(op)
+    kernel, limit = kernel_of(op), limit_of(op.name)
     f32, f64 = np.dtype(np.float32), np.dtype(np.float64)
     enabled = grad_mode.get
 
@@ -338,7 +345,7 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         except AttributeError:
             return general(input, other)
         if ((b is not other and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
-                or special[0] or input._inference or 0 in a.strides):
+                or special[0] or input._inference or 0 in a.strides or (MET[0] and a.size > limit[0])):
             return general(input, other)
         if b is not other and b is not a and (
                 a.base is b or (b.base is not None and (b.base is a or b.base is a.base))):

@@ -9,7 +9,7 @@ import numpy as np
 from .. import dtypes
 from ..autograd.node import layer
 from ..backends.numpy.memory import address, lying, owner
-from ..modes import grad_mode, inference, special
+from ..modes import capturing, grad_mode, inference, special
 from .apply import result_type as promoted_type
 from .tensor import INFERENCE, Tensor, wrap
 
@@ -78,9 +78,18 @@ def item(self: Tensor) -> Any:
         a.item()  # which refuses
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
+    if special[0]:
+        tell_reading(self, "item()")
     if a.dtype == dtypes.BFLOAT16:
         a = dtypes.widen(a)
     return a.item()
+
+
+def tell_reading(self: Tensor, how: str) -> None:
+    """Tell a function's capture that the interpreter is handed a tensor's numbers."""
+    capture = capturing.get()
+    if capture is not None:
+        capture.reads(self, how)
 
 
 def _refuse_hidden(self: Tensor) -> None:
@@ -91,6 +100,8 @@ def _refuse_hidden(self: Tensor) -> None:
     """
     if special[0] and self._array.__class__ is not np.ndarray:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+    if special[0]:
+        tell_reading(self, "numpy() or tolist()")
 
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
@@ -121,8 +132,6 @@ def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers."""
     _refuse_hidden(self)
     return dtypes.widen(self._array).tolist()
-
-
 
 
 # ----- what other libraries see -------------------------------------------------------------
@@ -187,33 +196,6 @@ def _number(self: Tensor) -> Any:
     return item(self)
 
 
-def __float__(self: Tensor) -> float:
-    return float(_number(self))
-
-
-def __int__(self: Tensor) -> int:
-    return int(_number(self))
-
-
-def __complex__(self: Tensor) -> complex:
-    return complex(_number(self))
-
-
-def __index__(self: Tensor) -> int:
-    if self._array.size != 1 or self._array.dtype.kind not in "iub":
-        raise TypeError("only integer tensors of a single element can be converted to an index")
-    return int(self._array.item())
-
-
-def __bool__(self: Tensor) -> bool:
-    a = self._array
-    if a.size != 1:
-        if not a.size:
-            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    return bool(a.item()) if a.dtype != dtypes.BFLOAT16 else bool(item(self))
-
-
 def is_nonzero(input: Tensor) -> bool:
     """Whether a tensor's only element is not zero.
 
@@ -227,16 +209,6 @@ def is_nonzero(input: Tensor) -> bool:
     if not isinstance(input, Tensor):
         raise TypeError(f"is_nonzero(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return bool(input)
-
-
-def __contains__(self: Tensor, element: Any) -> bool:
-    if special[0] and self._array.__class__ is not np.ndarray:
-        self._array.item()  # which refuses
-    if isinstance(element, Tensor):
-        return bool(np.any(dtypes.widen(self._array) == dtypes.widen(element._array)))
-    if isinstance(element, (bool, int, float, complex, np.generic)):
-        return bool(np.any(dtypes.widen(self._array) == element))
-    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
 # ----- copies of the whole object ------------------------------------------------------------
@@ -366,8 +338,7 @@ METHODS: dict[str, Any] = {
     "detach": detach, "item": item, "numpy": numpy, "tolist": tolist, "__array__": __array__,
     "is_complex": is_complex, "is_floating_point": is_floating_point, "is_nonzero": is_nonzero, "is_signed": is_signed,
     "__array_wrap__": __array_wrap__, "__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__,
-    "__array_namespace__": __array_namespace__, "__float__": __float__, "__int__": __int__,
-    "__complex__": __complex__, "__index__": __index__, "__bool__": __bool__, "__contains__": __contains__,
+    "__array_namespace__": __array_namespace__,
     "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__dir__": _attribute_names,
     "as_subclass": as_subclass, "_make_subclass": staticmethod(_made_subclass), "is_pinned": _false,
     "is_shared": _false, "element_size": _element_size, "get_device": lambda self: -1,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..modes import capturing, special
 from ..ops.declare import ELEMENTWISE, REGISTRY
 from . import (
     activation,
@@ -42,6 +43,7 @@ from . import (
 from .apply import apply
 from .binding import functions_of, in_place
 from .inplace import fast_binary
+from .memory import tell_reading
 from .tensor import Tensor
 
 _FAMILIES = (activation, arithmetic, attributes, comparison, complex, constants, contraction, copying, creation,
@@ -164,7 +166,12 @@ def _bool(self: Tensor) -> bool:
     if a.size != 1:
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if not a.size else
                            "Boolean value of Tensor with more than one value is ambiguous")
-    return bool(dtypes.widen(a).item())
+    found = bool(dtypes.widen(a).item())
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            capture.truth(self, found)
+    return found
 
 
 def _only(self: Tensor) -> Any:
@@ -198,6 +205,8 @@ def _index(self: Tensor) -> int:
     a = self._array
     if a.size != 1 or a.dtype.kind not in "iub":
         raise TypeError("only integer tensors of a single element can be converted to an index")
+    if special[0]:
+        tell_reading(self, "an index")
     return int(a.item())
 
 
@@ -209,6 +218,8 @@ def _contains(self: Tensor, element: Any) -> bool:
     if not _operand(element):
         raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                            f"{type(element)}.")
+    if special[0]:
+        tell_reading(self, "the operator in")
     return bool(np.any(functions.eq(self, element)._array))
 
 

@@ -13,6 +13,7 @@ from ..dtypes import C_NAMES
 from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply
+from .creation import tell_created
 from .products import matmul
 from .tensor import Tensor, wrap
 
@@ -136,7 +137,11 @@ def _dropped(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
         noise = wrap(np.empty_like(a))
     else:
         noise = wrap(np.empty(a.shape, a.dtype))
-    noise = fn.bernoulli(noise, 1 - p) if special[0] else noise.bernoulli_(1 - p)
+    if special[0]:
+        tell_created(noise._array, True)
+        noise = fn.bernoulli(noise, 1 - p)
+    else:
+        noise.bernoulli_(1 - p)
     if not alpha:
         noise.div_(1 - p)
         return input.mul_(noise) if inplace else input * noise

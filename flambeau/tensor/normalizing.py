@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.node import layer
-from ..modes import special
+from ..modes import capturing, special
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .tensor import Tensor, wrap
@@ -38,10 +38,16 @@ def _check_channels(input: Tensor, named: dict[str, Tensor | None], training: bo
                                f"{'Float' if kind in dtypes.NARROW else input.dtype.scalar_name}")
 
 
-def _moved(average: Tensor | None, value: np.ndarray, momentum: float) -> None:
-    """average ← (1 - momentum) · average + momentum · value."""
+def _moved(average: Tensor | None, value: np.ndarray, momentum: float, factor: float = 1.0) -> None:
+    """average ← (1 - momentum) · average + momentum · factor · value."""
     if average is None:
         return
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            capture.moves(average, value, momentum, factor)
+    if factor != 1.0:
+        value = value * factor
     a = average._array
     if a.dtype in dtypes.NARROW:
         a[...] = dtypes.cast((1 - momentum) * dtypes.widen(a) + momentum * value, a.dtype)
@@ -69,7 +75,7 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
         if running_var is not None:
             shape = input._array.shape
             count = prod(shape) // max(shape[1], 1)
-            _moved(running_var, kept[2] * (count / max(count - 1, 1) if count != 1 else np.nan), momentum)
+            _moved(running_var, kept[2], momentum, count / max(count - 1, 1) if count != 1 else np.nan)
     return out, kept
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import config, dtypes
+from ..modes import special
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -259,6 +260,10 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes.append(f"tangent={tensor_format(tangent, '')}")
 
     if tensor_contents is None:
+        if special[0] and not meta:
+            from .memory import tell_reading
+
+            tell_reading(tensor, "printing")
         tensor_contents = "..." if meta else _contents(tensor._array, len(prefix))
     text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix)) + ")"
     return f"Parameter({text})" if not plain and _is_parameter(tensor) else text
@@ -343,5 +348,9 @@ def tensor_format(tensor: Any, spec: str) -> str:
     '3.14'
     """
     if _is_plain(tensor) and tensor.device.type != "meta" and not tensor._array.ndim:
+        if special[0]:
+            from .memory import tell_reading
+
+            tell_reading(tensor, "format()")
         return format(dtypes.widen(tensor._array).item(), spec)
     return object.__format__(tensor, spec)

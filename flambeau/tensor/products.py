@@ -14,6 +14,7 @@ import numpy as np
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import FREED, OpNode, layer, next_number
 from ..autograd.runs import plan_of
+from ..backends.compiled import products as kernels
 from ..backends.errstate import quietly
 from ..modes import special, transforming, transforms
 from ..ops.declare import REGISTRY
@@ -29,6 +30,7 @@ ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 new = object.__new__
 _dot, _add_reduce = np.dot, np.add.reduce
+_large = kernels.LEAST
 _grad_enabled, _inferring = grad_mode.get, inference.get
 _mm, _t, _addmm = REGISTRY["mm"], REGISTRY["t"], REGISTRY["addmm"]
 _general_mm, _general_addmm, _transposed = functions_of(_mm), functions_of(_addmm), functions_of(_t)
@@ -51,32 +53,45 @@ def _values(node: Any) -> Any:
     return node.unpack(False)
 
 
-def _by_left(g: Any, y: Any, x: Any) -> Any:
-    """The gradient of `x` in x @ y; it lies as `x` does."""
+def _product(x: Any, y: Any) -> Any:
+    """x @ y of matrices of one dtype, float32 or float64."""
+    return _dot(x, y) if x.size <= _large[0] else kernels.mm(x, y)
+
+
+def _by_left(g: Any, y: Any, strides: tuple[int, int]) -> Any:
+    """The gradient of x in x @ y; it lies as x does, whose strides these are."""
+    s, t = strides
+    return _product(y, g.T).T if s < t else _product(g, y.T)
+
+
+def _by_right(g: Any, x: Any, strides: tuple[int, int]) -> Any:
+    """The gradient of y in x @ y."""
+    s, t = strides
+    return _product(g.T, x).T if s < t else _product(x.T, g)
+
+
+def _both(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The gradients of x and y in x @ y."""
+    if g.size > _large[0]:
+        return _by_left(g, y, x.strides), _by_right(g, x, y.strides)
     s, t = x.strides
-    return _dot(y, g.T).T if s < t else _dot(g, y.T)
-
-
-def _by_right(g: Any, x: Any, y: Any) -> Any:
-    s, t = y.strides
-    return _dot(g.T, x).T if s < t else _dot(x.T, g)
+    u, v = y.strides
+    return (_dot(y, g.T).T if s < t else _dot(g, y.T)), (_dot(g.T, x).T if u < v else _dot(x.T, g))
 
 
 def _run_mm(node: Any, g: Any) -> Any:
     x, y = _values(node)
-    return _by_left(g, y, x), _by_right(g, x, y)
+    return _both(g, x, y)
 
 
 def _run_mm_right(node: Any, g: Any) -> Any:
     x, = _values(node)
-    s, t = node.consts[0]
-    return None, _dot(g.T, x).T if s < t else _dot(x.T, g)
+    return None, _by_right(g, x, node.consts[0])
 
 
 def _run_mm_left(node: Any, g: Any) -> Any:
     y, = _values(node)
-    s, t = node.consts[0]
-    return _dot(y, g.T).T if s < t else _dot(g, y.T), None
+    return _by_left(g, y, node.consts[0]), None
 
 
 def _run_t(node: Any, g: Any) -> Any:
@@ -86,12 +101,13 @@ def _run_t(node: Any, g: Any) -> Any:
 def _run_linear(node: Any, g: Any) -> Any:
     """beta = alpha = 1, the bias a vector."""
     x, y = _values(node)
-    return _add_reduce(g, 0), _by_left(g, y, x), _by_right(g, x, y)
+    left, right = _both(g, x, y)
+    return _add_reduce(g, 0), left, right
 
 
 def _run_linear_right(node: Any, g: Any) -> Any:
     x, = _values(node)
-    return _add_reduce(g, 0), None, _dot(g.T, x).T
+    return _add_reduce(g, 0), None, _product(g.T, x).T
 
 
 _mm_plans: tuple[Any, ...] = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))
@@ -136,7 +152,11 @@ def _plain(x: Any, y: Any) -> bool:
 
 def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     """`mm` of plain matrices, recorded."""
-    result = _fresh(_dot(x, y))  # BLAS warns of nothing
+    result = new(Tensor)
+    result._array = _dot(x, y) if x.size <= _large[0] else kernels.mm(x, y)  # BLAS warns of nothing
+    result._output_nr = 0
+    result._grad = result._counter = result._base = result._accumulator = result._node = None
+    result._requires_grad = False
     mask = (1 if input._requires_grad else 0) + (2 if mat2._requires_grad else 0)
     if not mask or not _grad_enabled():
         if _inferring():
@@ -230,7 +250,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         except AttributeError:
             pass
         else:
-            if _plain(x, y):
+            dt = x.dtype
+            if (dt is y.dtype and (dt is F32 or dt is F64) and x.ndim == 2 and y.ndim == 2
+                    and x.shape[1] == y.shape[0] and not special[0]):  # `_plain`, written out
                 return _quick_mm(input, other, x, y)
         return _matmul(_operand(input, "input", 1), _operand(other, "other", 2))
     return _written("matmul", _matmul(input, other), out)
@@ -448,12 +470,19 @@ def _turned(weight: Any, w: Any) -> Any:
 
 def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b: Any) -> Any:
     """`addmm` of plain operands, recorded."""
-    array = _dot(x, w.T)
-    try:
-        quietly(np.add, array, b, array)
-    except RuntimeError:  # another thread is in there
-        array = array + b
-    result = _fresh(array)
+    if x.size > _large[0]:
+        array = kernels.linear(x, w.T, b)
+    else:
+        array = _dot(x, w.T)
+        try:
+            quietly(np.add, array, b, array)
+        except RuntimeError:  # another thread is in there
+            array = array + b
+    result = new(Tensor)
+    result._array = array
+    result._output_nr = 0
+    result._grad = result._counter = result._base = result._accumulator = result._node = None
+    result._requires_grad = False
     if not mask:
         if _inferring():
             result._inference, result._counter = True, INFERENCE

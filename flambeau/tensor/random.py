@@ -21,7 +21,7 @@ from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
 from .apply import apply
-from .creation import sizes
+from .creation import sizes, tell_created
 from .inplace import check_overlap, check_writable, is_tracked, write
 from .tensor import Tensor, wrap
 
@@ -430,6 +430,8 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
         return _drawn_from(lambda *given: bernoulli(*given, generator=generator), [input, p], out)
     if p is not None:
         made: Tensor = wrap(np.empty_like(input._array))
+        if special[0]:
+            tell_created(made._array, True)
         return bernoulli_(made, p, generator=generator)
     if input._array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.scalar_name}'")

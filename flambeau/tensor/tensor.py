@@ -31,8 +31,9 @@ from ..autograd.interface import backward
 from ..autograd.layer import layer
 from ..autograd.node import HookDict, LeafHooks, Node, RemovableHandle, revealed
 from ..autograd.versions import DETACHED, WRITES
+from ..backends.compiled.sizes import LEAST, MET
 from ..devices import CPU, device
-from ..modes import inference, transforming, transforms
+from ..modes import capturing, inference, special, transforming, transforms
 from ..shapes import Size, as_size
 from .followers import tell
 
@@ -245,6 +246,10 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is None:
+            if special[0]:
+                capture = capturing.get()
+                if capture is not None:
+                    capture.clears(self)
             self._grad = None
             return
         if not isinstance(value, Tensor):
@@ -499,6 +504,8 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     out._output_nr = 0
     if transforms[0]:
         out._depth = len(transforming.get())
+    if not MET[0] and array.size > LEAST[0]:
+        MET[0] = True
     return out
 
 

@@ -37,6 +37,10 @@ class Geometry:
             offset += address(owner(base)) - address(owner(view))
         self.offset = offset
 
+    def __repr__(self) -> str:
+        return (f"Geometry({self.shape}, {self.strides}, {self.offset} of {self.base_shape}, {self.base_strides}, "
+                f"{self.base_dtype} as {self.dtype})")
+
     def repeated(self, sizes: tuple[int, ...]) -> Geometry:
         """The same in each of as many bases side by side: what has `sizes` in front."""
         reach = self.base_dtype.itemsize

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...autograd.node import RemovableHandle
+from ...modes import capturing, special
 from ...tensor import Tensor
 from .hooks import GLOBAL, BackwardHook, add_hook, warn_of_missing_grads
 
@@ -34,6 +35,8 @@ class Calling:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
+        if special[0]:
+            _tell_called(self)
         if (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
                 or own["_backward_pre_hooks"] or GLOBAL.any):
             return _call_with_hooks(self, args, kwargs)
@@ -111,6 +114,13 @@ class Calling:
         """
         _claim_backward_hooks(self, full=False)
         return add_hook(self._backward_hooks, hook)
+
+
+def _tell_called(module: Calling) -> None:
+    """Tell a function's capture, if one is on, which modules it calls."""
+    capture = capturing.get()
+    if capture is not None:
+        capture.calls(module)
 
 
 def _call_with_hooks(module: Calling, args: tuple, kwargs: dict[str, Any]) -> Any:

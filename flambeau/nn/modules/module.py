@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from ...modes import configured
 from ...tensor import Parameter, Tensor
 from ..naming import typename
 from ..parameter import Buffer
@@ -105,6 +106,7 @@ class Module(Calling, Stateful, Convertible):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        configured[0] += 1
         own = self.__dict__
         params = own.get("_parameters")
         if isinstance(value, Parameter):
@@ -140,6 +142,7 @@ class Module(Calling, Stateful, Convertible):
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
+        configured[0] += 1
         for kind in ("_parameters", "_buffers", "_modules"):
             members = self.__dict__.get(kind, {})
             if name in members:
@@ -182,6 +185,7 @@ class Module(Calling, Stateful, Convertible):
         >>> m.mean
         tensor([0., 0.])
         """
+        configured[0] += 1
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         _check_name(self, name, "buffer", self._buffers)
@@ -202,6 +206,7 @@ class Module(Calling, Stateful, Convertible):
             TypeError: the name is no string, or `param` is neither a Parameter nor None.
             ValueError: `param` was computed.
         """
+        configured[0] += 1
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         _check_name(self, name, "parameter", self._parameters)
@@ -224,6 +229,7 @@ class Module(Calling, Stateful, Convertible):
             KeyError: the name is empty, has a dot or is taken.
             TypeError: the name is no string, or `module` is neither a Module nor None.
         """
+        configured[0] += 1
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         if not isinstance(name, str):

@@ -1,0 +1,498 @@
+"""A function's run, written down: every operator that it applies, forward and backward, as one graph.
+
+The function runs as it always does, on real arrays, so its results are right whatever comes of the writing down.
+A `Capture` is told of each operator and adds what it computes to the graph; arrays are recognized by their memory. What
+cannot be written down is noted with its reason and the line of the user's program, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd.modes import no_grad
+from ..backends.compiled.sizes import pause, resume
+from ..ir.namespace import lowered
+from ..ir.value import Graph, Unsupported, Value
+from ..ir.whole import Foreign
+from ..modes import capturing
+from ..ops.declare import COMPOSITE, VIEW, Op
+from ..tensor import Tensor
+from ..tensor.apply import _operands, apply, rounded_params
+from ..tensor.interception import Interceptor
+from ..tensor.tensor import wrap
+from . import storages
+from .storages import Storage
+from .symbols import Group, Symbol, concrete
+from .updates import Cell, Updates
+
+_PACKAGE = __name__.partition(".")[0]
+
+#: optimizers that hand their options to the interpreter
+_UNTRACED = ("NAdam", "RAdam", "Rprop", "ASGD")
+
+
+class Outside(NamedTuple):
+    """An array that the function found, and did not compute.
+
+    Attributes:
+        number: of its leaf.
+        tensor: that showed it.
+        array: the memory that the leaf is.
+        own: the tensor's array.
+    """
+
+    number: int
+    tensor: Any
+    array: np.ndarray
+    own: np.ndarray
+
+
+class Guard(NamedTuple):
+    """The truth of a value, by which the function chose its way."""
+
+    value: Value
+    outcome: bool
+    where: str
+
+
+def user_line() -> str:
+    """The innermost line of the program that is not of this package."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Capture(Interceptor):
+    """Writes down what is applied while it is entered.
+
+    Attributes:
+        graph: what was written down.
+        outside: arrays that were found, by their leaves' numbers.
+        failed: why the run cannot be replayed, or None.
+        guards: truths that the run depended on.
+    """
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.leaves = 0
+        self.outside: list[Outside] = []
+        self.failed: str | None = None
+        self.guards: list[Guard] = []
+        self._seen_conditions = 0
+        self.foreign: list[tuple[str, str, str]] = []  # operator, why, where
+        self.storages: dict[int, Storage] = {}
+        self.cleared: dict[int, Any] = {}  # tensors whose gradients were taken away, by identity
+        self.entry_grads: dict[int, tuple[Any, Any]] = {}  # tensors seen, with the gradients they had then
+        self.modules: dict[int, Any] = {}
+        self.numbers: list[Any] = []  # what gives the numbers that are leaves
+        self.ran_backward = False
+        self.decisions: dict[tuple, tuple] = {}
+        self.groups: list[tuple[Any, dict[str, Any]]] = []  # optimizers and their groups
+        self._symbols: dict[tuple, Symbol] = {}
+
+    def __enter__(self) -> Capture:
+        self._token = capturing.set(self)
+        pause()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        resume()
+        super().__exit__(*exception)
+        capturing.reset(self._token)
+
+    # ----- what goes wrong -----
+
+    def fail(self, why: str) -> None:
+        """Note that the run cannot be replayed; the first reason counts."""
+        if self.failed is None:
+            self.failed = f"{why} ({user_line()})"
+
+    # ----- arrays and values -----
+
+    def given(self, tensor: Any) -> Value:
+        """Let an argument's array be a leaf; a later argument may show the same memory only if it is the same."""
+        a = tensor._array
+        storage, leaf = storages.given(self.graph, a, self.leaves)
+        self.leaves += 1
+        known = self.storages.get(id(storages.owner(a)))
+        if known is not None:
+            raise Unsupported("two arguments that share memory")
+        self.storages[id(storages.owner(a))] = storage
+        self.saw(tensor)
+        return leaf
+
+    def saw(self, tensor: Any) -> None:
+        """Note the gradient that a tensor has when it is first met."""
+        if id(tensor) not in self.entry_grads:
+            self.entry_grads[id(tensor)] = (tensor, tensor._grad)
+
+    def value_of(self, tensor: Any) -> Value:
+        """What a tensor's array holds now."""
+        a = tensor._array
+        storage = self.storages.get(id(storages.owner(a)))
+        if storage is None:
+            storage = self._found(tensor, a)
+        if tensor._requires_grad and tensor._node is None:
+            self.saw(tensor)
+        return storage.read(a)
+
+    def known(self, a: np.ndarray) -> Value | None:
+        """What an array holds, if it was computed in this run or given."""
+        storage = self.storages.get(id(storages.owner(a)))
+        return None if storage is None else storage.read(a)
+
+    def _found(self, tensor: Any, a: np.ndarray) -> Storage:
+        if type(a) is not np.ndarray:
+            raise Unsupported(f"a tensor of {type(a).__name__}")
+        root = storages.owner(a)
+        if not a.ndim and a is root and not a.flags.writeable:  # what backward begins with: one for all
+            storage = self.storages[id(root)] = storages.made(self.graph, a, self.graph.constant(a))
+            return storage
+        shown = root if storages.memory_order(root) is not None and root.dtype == a.dtype else a
+        storage, _ = storages.given(self.graph, shown, self.leaves)
+        self.outside.append(Outside(self.leaves, tensor, shown, a))
+        self.leaves += 1
+        storage.root = root
+        self.storages[id(root)] = storage
+        return storage
+
+    def bind(self, a: np.ndarray, value: Value) -> None:
+        """Note that a new array holds a value."""
+        if value.dtype != a.dtype:
+            value = self.graph.cast(value, a.dtype)
+        if value.shape != a.shape:
+            raise Unsupported(f"a result of shape {a.shape} written down as {value.shape}")
+        known = self.storages.get(id(storages.owner(a)))
+        if known is not None and known.value is None:
+            known.remember(a, value)
+            return
+        storage = storages.made(self.graph, a, value)
+        self.storages[id(storage.root)] = storage
+
+    # ----- what the run tells -----
+
+    def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
+        if self.failed is not None:
+            return
+        try:
+            self._tell(op, inputs, params, outs, in_place)
+        except Unsupported as error:
+            self.fail(f"{op.name}: {error}")
+
+    def _tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+              in_place: bool) -> None:
+        if op.kind == COMPOSITE:
+            return
+        if in_place and op.kind == VIEW:
+            raise Unsupported("a tensor's own shape is changed")
+        if not in_place:
+            if "as_strided" in op.name and self._is_given(inputs[0]):
+                raise Unsupported("a view of an argument by its place in memory")
+            arrays = [out._array for out in outs]
+            roots = [id(storages.owner(a)) for a in arrays]
+            if all(root in self.storages and self.storages[root].value is not None for root in roots):
+                return  # views
+            if op.kind == VIEW:
+                for x in inputs:
+                    if isinstance(x, Tensor):
+                        self.value_of(x)  # then what shows its memory is known too
+                if all(root in self.storages for root in roots):
+                    return
+        values = self.lower(op, inputs, params, outs)
+        if in_place:
+            target = outs[0]
+            self.write(target, values[0])
+        else:
+            for out, value in zip(outs, values, strict=True):
+                self.bind(out._array, value)
+        for value, outcome in self.graph.conditions[self._seen_conditions:]:
+            self.guards.append(Guard(value, outcome, user_line()))
+        self._seen_conditions = len(self.graph.conditions)
+        self.note(op.name, values, outs)
+
+    def _is_given(self, tensor: Any) -> bool:
+        storage = self.storages.get(id(storages.owner(tensor._array)))
+        return storage is not None and storage.leaf is not None
+
+    def note(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
+        """Take note of an operator's values and of the tensors that it gave."""
+
+    def write(self, target: Any, value: Value) -> None:
+        """Note that a tensor was overwritten."""
+        a = target._array
+        if value.dtype != a.dtype:
+            value = self.graph.cast(value, a.dtype)
+        if value.shape != a.shape:
+            value = self.graph.expand(value, a.shape)
+        self.value_of(target)
+        self.storages[id(storages.owner(a))].write(a, value)
+
+    def lower(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Value]:
+        """The values that an application gives."""
+        from .lowering import LOWERED
+
+        rule = LOWERED.get(op.name)
+        try:
+            if rule is not None:
+                return rule(self, op, inputs, params, outs)
+            return self.formula(op, inputs, params)
+        except Unsupported as error:
+            return self.whole(op, inputs, params, outs, str(error))
+
+    def formula(self, op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> list[Value]:
+        """What an operator's declaration makes of its inputs."""
+        run_params, kept = self._parameters(params)
+        arrays, narrow = _operands(op, inputs, params)
+        values: list[Any] = []
+        for x, a in zip(inputs, arrays, strict=True):
+            if isinstance(x, Tensor):
+                value = self.value_of(x)
+                if narrow is not None and value.dtype != narrow and value.dtype not in dtypes.NARROW and (
+                        a.dtype == np.float32):
+                    value = self.graph.cast(value, narrow)
+                values.append(self.graph.cast(value, a.dtype))
+            elif isinstance(a, (np.ndarray, np.generic)):
+                values.append(self.graph.constant(np.asarray(a)))
+            else:
+                values.append(a)
+        if narrow is not None and op.promoting:
+            run_params = rounded_params(op, run_params, narrow)
+        found = lowered(self.graph, op, values, run_params)
+        for name, mine in kept:
+            for array, value in zip(params[name], mine, strict=True):
+                if self.known(array) is None:
+                    self.bind(array, self.graph.reshape(value, array.shape))
+        if narrow is not None:
+            found = [self.graph.cast(v, narrow) if v.dtype == np.float32 else v for v in found]
+        return found
+
+    def _parameters(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, list[Any]]]]:
+        """Parameters with values for their arrays, and new lists for those that an operator leaves something in."""
+        run: dict[str, Any] = {}
+        kept: list[tuple[str, list[Any]]] = []
+        for name, value in params.items():
+            if isinstance(value, np.ndarray):
+                run[name] = self.array(value)
+            elif isinstance(value, Tensor):
+                run[name] = self.value_of(value)
+            elif isinstance(value, list):
+                mine: list[Any] = []
+                if value and isinstance(value[0], np.ndarray):
+                    if any(self.known(x) is None for x in value):  # left there just now
+                        kept.append((name, mine))
+                    else:
+                        mine += [self.array(x) for x in value]
+                else:
+                    mine += value
+                run[name] = mine
+            else:
+                run[name] = value
+        return run, kept
+
+    def array(self, a: np.ndarray) -> Value:
+        """What an array holds that no tensor shows: of the function's own, or found."""
+        known = self.known(a)
+        return self._found(None, a).read(a) if known is None else known
+
+    def whole(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+              why: str) -> list[Value]:
+        """An application as one call of the operator, by the interpreter."""
+        places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor)]
+        values = [self.value_of(inputs[i]) for i in places]
+        fixed = [None if i in places else x for i, x in enumerate(inputs)]
+        run_params, kept = self._parameters(params)
+        named: list[tuple[str, int | None]] = []  # parameters, and their list's entries, that are arrays
+        for name, value in run_params.items():
+            for i, x in [(None, value)] if not isinstance(value, list) else list(enumerate(value)):
+                if isinstance(x, Value):
+                    named.append((name, i))
+                    values.append(x)
+        count, several = len(places), op.n_outputs != 1
+        keeping = [name for name, _ in kept]
+        extra = [array for name in keeping for array in params[name]]
+
+        def run(*given: np.ndarray) -> Sequence[np.ndarray]:
+            with no_grad():
+                args = list(fixed)
+                for i, a in zip(places, given[:count], strict=True):
+                    args[i] = wrap(a)
+                again = {name: list(value) if isinstance(value, list) else value for name, value in run_params.items()}
+                for (name, at), a in zip(named, given[count:], strict=True):
+                    if at is None:
+                        again[name] = a
+                    else:
+                        again[name][at] = a
+                found = apply(op, args, again)
+                return [*(t._array for t in (found if several else [found])),
+                        *(a for name in keeping for a in again[name])]
+
+        self.foreign.append((op.name, why, user_line()))
+        said = f"{op.name}[{', '.join(f'{k}={v!r}' for k, v in run_params.items() if k not in keeping)}]"
+        shapes = [(a.shape, a.dtype) for a in (*(o._array for o in outs), *extra)]
+        found = self.graph.whole(Foreign(said, run, why), values, shapes)
+        for array, value in zip(extra, found[len(outs):], strict=True):
+            self.bind(array, value)
+        return found[:len(outs)]
+
+    # ----- what the interpreter asks of tensors -----
+
+    def truth(self, tensor: Any, outcome: bool) -> None:
+        """The function asked for a tensor's truth: another outcome may take another way."""
+        if self.failed is not None:
+            return
+        try:
+            value = self.value_of(tensor)
+        except Unsupported as error:
+            self.fail(str(error))
+            return
+        self.guards.append(Guard(value, outcome, user_line()))
+
+    def reads(self, tensor: Any, how: str) -> None:
+        """The interpreter looked at a tensor's numbers: what it does with them is not known.
+
+        A tensor that the function has not used before is one from outside, whose numbers may be others next time.
+        """
+        del tensor
+        self.fail(f"{how} hands a tensor's numbers to the interpreter")
+
+    def creates(self, a: np.ndarray, unset: bool) -> None:
+        """An array was made of nothing but what the function says; zeros stand for elements that are `unset`."""
+        if self.failed is None and id(storages.owner(a)) not in self.storages and a.dtype.kind in "biuf":
+            try:
+                filled = np.zeros((), a.dtype) if unset else a
+                self.bind(a, self.graph.expand(self.graph.constant(filled), a.shape))
+            except Unsupported as error:
+                self.fail(str(error))
+
+    def moves(self, average: Any, value: np.ndarray, momentum: float, factor: float) -> None:
+        """A running average is about to move: (1 - momentum) · average + momentum · factor · value."""
+        if self.failed is not None:
+            return
+        try:
+            old, new = self.value_of(average), self.array(value)
+            if old.dtype != new.dtype:
+                raise Unsupported("a running average of another dtype")
+            if factor != 1.0:
+                new = new * factor
+            self.write(average, old * (1 - momentum) + new * momentum)
+        except Unsupported as error:
+            self.fail(f"batch_norm: {error}")
+
+    # ----- optimizers -----
+
+    def group(self, optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """An optimizer's group, whose numbers are symbols."""
+        name = type(optimizer).__name__
+        if name in _UNTRACED:
+            self.fail(f"steps of {name}")
+        if self.failed is not None:
+            return group
+        self.groups.append((optimizer, group))
+        return Group(self, group)
+
+    def number(self, group: dict[str, Any], key: str, index: int | None, concrete: float) -> Symbol:
+        """The symbol of a hyperparameter."""
+        known = self._symbols.get((id(group), key, index))
+        if known is None:
+            def make() -> Value:
+                leaf = self.graph.leaf(self.leaves, (), np.dtype(np.float64))
+                self.numbers.append((self.leaves, group, key, index))
+                self.leaves += 1
+                return leaf
+
+            known = self._symbols[id(group), key, index] = Symbol(self, concrete, make, (group, (key, index)))
+        return known
+
+    def decides(self, source: tuple[Any, Any], compare: Callable[[Any, Any], bool], other: Any, outcome: bool) -> None:
+        """The run depends on how a hyperparameter compares with a number."""
+        group, (key, index) = source
+        self.decisions.setdefault((id(group), key, index, compare.__name__, other),
+                                  (group, key, index, compare, other, outcome))
+
+    def advances(self, step: Any) -> Any:
+        """A step counter goes up by one; its new value, as a symbol."""
+        value = None
+        if self.failed is None:
+            try:
+                value = self.value_of(step) + 1
+            except Unsupported as error:
+                self.fail(f"a step counter: {error}")
+        a = step._array
+        np.add(a, 1, out=a)
+        step._bump_version()
+        if value is None:
+            return float(a)
+        made: Value = value
+        self.write(step, made)
+        return Symbol(self, float(a), lambda: self.graph.cast(made, np.dtype(np.float64)))
+
+    def updates(self, rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
+                differentiable: bool) -> tuple:
+        """An update rule is about to run; its numbers as they are in this run."""
+        plain = tuple([concrete(x) for x in scalars])
+        if self.failed is not None:
+            return plain
+        tensors = (param, grad, *state)
+        like = param._array
+        try:
+            if differentiable or like.dtype.kind != "f" or any(
+                    t is not None and (t._array.dtype != like.dtype or t._array.shape != like.shape) for t in tensors):
+                raise Unsupported("an update of this kind")
+            cells = [None if t is None else Cell(self.value_of(t)) for t in tensors]
+            before = [None if cell is None else cell.value for cell in cells]
+            rule(Updates(self.graph), *cells, *scalars)
+        except (Unsupported, AttributeError, TypeError) as error:
+            self.fail(f"{rule.__module__.rpartition('.')[2]}'s rule: {error}")
+            return plain
+        for tensor, cell, old in zip(tensors, cells, before, strict=True):
+            if cell is not None and cell.value is not old:
+                self.write(tensor, cell.value)
+        return plain
+
+    def clears(self, tensor: Any) -> None:
+        """A tensor's gradient was taken away."""
+        self.saw(tensor)
+        self.cleared[id(tensor)] = tensor
+
+    def calls(self, module: Any) -> None:
+        """A module was called."""
+        self.modules[id(module)] = module
+
+    def draws(self, function: Callable[..., Any], engine: Any, arguments: tuple, result: Any) -> None:
+        """Random numbers were drawn: a run draws them anew, from the same stream."""
+        if self.failed is not None:
+            return
+        try:
+            values, places = [], []
+            for i, x in enumerate(arguments):
+                if isinstance(x, np.ndarray):
+                    known = self.known(x)
+                    if known is not None:
+                        places.append(i)
+                        values.append(known)
+            fixed = list(arguments)
+
+            def run(*given: np.ndarray) -> list[np.ndarray]:
+                args = list(fixed)
+                for i, a in zip(places, given, strict=True):
+                    args[i] = a
+                return [np.asarray(function(engine, *args))]
+
+            shown = [x for x in arguments if not isinstance(x, np.ndarray)]
+            name = getattr(function, "__name__", repr(function))
+            whole = Foreign(f"{name}{tuple(shown)}", run, "random numbers")
+            array = np.asarray(result)
+            [value] = self.graph.whole(whole, values, [(array.shape, array.dtype)])
+            if isinstance(result, np.ndarray):
+                self.bind(result, value)
+        except Unsupported as error:
+            self.fail(f"random numbers: {error}")

@@ -1,0 +1,386 @@
+"""Compiled functions: a call that is like an earlier one is replayed."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd.modes import grad_mode, inference
+from ..autograd.node import FREED_MESSAGE, Node, next_number
+from ..autograd.timeline import spanned
+from ..ir.planning import Target
+from ..ir.program import Program, Watch
+from ..ir.value import Unsupported
+from ..jit import compiled as code
+from ..jit import debugging
+from ..modes import configured, profiled, special
+from ..tensor import Tensor
+from ..tensor.tensor import wrap
+from ..trees import is_container, tree_flatten, tree_unflatten
+from . import profiling
+from .capture import Capture
+from .environment import comparison, names_of, optimizer_comparison
+from .fast import MISSED, fast_call
+from .joint import Backward, differentiable
+from .origins import Lined
+from .reporting import report
+from .storages import owner
+from .trace import Shown, Trace
+
+#: calls of one kind that are captured before they are given up
+TRIES = 8
+#: traces of different ways that wait for their like
+WAYS = 4
+#: kinds of calls that get programs, unless `compile` is told otherwise
+KINDS = 64
+
+
+def described(x: Any) -> Any:
+    """What of an argument decides whether a program fits."""
+    if isinstance(x, Tensor):
+        a = x._array
+        return ("tensor", a.shape, a.strides, a.dtype, x._requires_grad, x._node is None, type(x))
+    if isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
+        return (type(x), x)
+    return ("object", id(x))
+
+
+def is_fixed(x: Any) -> bool:
+    """Whether an argument says by its value, or by what it is, all that it can say."""
+    from ..nn import Module
+
+    return isinstance(x, (Tensor, bool, int, float, complex, str, bytes, type(None), type, types.FunctionType,
+                          types.BuiltinFunctionType, dtypes.dtype, Module))
+
+
+class Spent(Node):
+    """The node of a result whose graph was walked already: by the function itself, which called `backward`."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.edges = ()
+        self.edge_outputs = self.outputs = self.extra = self.run = None
+        self.seq = next_number()
+
+    def name(self) -> str:
+        return "CompiledFunctionBackward"
+
+    def vjp(self, cotangents: Any, tensors: bool) -> Any:
+        raise RuntimeError(FREED_MESSAGE)
+
+
+class Replay:
+    """A program, and what surrounds it: where its arrays come from and what becomes of its results.
+
+    Attributes:
+        trace: the run that it repeats.
+        program: what computes.
+        name: what it is called where it is shown.
+        since: how many libraries of code there were before it.
+        environment: names that must mean what they meant.
+        source: the Python lines of the short way in, once there is one.
+    """
+
+    def __init__(self, function: Callable[..., Any], trace: Trace, name: str) -> None:
+        self.trace = trace
+        self.name, self.since = name, code.count()
+        self.backward = None if trace.joint is None else Backward(trace.joint, f"{name} backward")
+        handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
+        self._results_count = sum(t.leaf is None for t in trace.targets)
+        self.program = Program(trace.graph, [*trace.targets, *handed_over],
+                               [(g.value, g.outcome) for g in trace.guards])
+        self.numbers: dict[int, np.ndarray] = {
+            number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
+        self.written = [trace.sources[number] for number in trace.written]
+        self.environment = names_of(function)
+        self.configured = configured[0]
+        self._compare = comparison(trace.modules)
+        self.optimizers_are_same = optimizer_comparison(trace.groups)
+        self._owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
+        self.spent = Spent()
+        self.source: str | None = None
+        self._short: tuple[Callable[..., Any] | None] | None = None
+
+    def is_configured(self) -> bool:
+        """Whether all modules are as they were."""
+        now = configured[0]
+        if self.configured == now:
+            return True
+        if not self._compare():
+            return False
+        self.configured = now
+        return True
+
+    def _is_in_place(self) -> bool:
+        return self.is_configured() and all(
+            (cell.cell_contents if key == ".cell_contents" else cell.get(key[2:-2])) is value
+            for cell, key, value in self.environment)
+
+    def arrays(self, leaves: Sequence[int], arguments: Sequence[Any]) -> list[np.ndarray] | None:
+        """The leaves' arrays; None where one is not what it was."""
+        found = []
+        sources = self.trace.sources
+        for number in leaves:
+            source = sources[number]
+            kind = source[0]
+            if kind == "argument":
+                found.append(arguments[source[1]]._array)
+            elif kind == "tensor":
+                if source[1] is not None and source[1]._array is not source[3]:
+                    return None
+                found.append(source[2])
+            elif kind == "number":
+                _, group, key, index = source
+                value = group[key]
+                array = self.numbers[number]
+                array[()] = value if index is None else value[index]
+                found.append(array)
+            else:
+                gradient = source[1]._grad
+                strides = self.trace.gradient_strides.get(number)
+                leaf = self.trace.leaf(number)
+                if gradient is None or gradient._array.size != leaf.size or gradient._array.dtype != leaf.dtype or (
+                        gradient._array.strides != strides):
+                    return None
+                found.append(gradient._array)
+        return found
+
+    def holds(self) -> bool:
+        """Whether everything that the run depended on, arguments and truths apart, is as it was."""
+        trace = self.trace
+        for tensor in trace.without:
+            if tensor._grad is not None:
+                return False
+        for group, key, index, compare, other, outcome in trace.decisions:
+            value = group[key]
+            if bool(compare(value if index is None else value[index], other)) != outcome:
+                return False
+        return self.optimizers_are_same() and self._is_in_place()
+
+    def are_apart(self, *arrays: np.ndarray) -> bool:
+        """Whether arguments share no memory with each other, nor with what the function found."""
+        owners = {id(owner(a)) for a in arrays}
+        return len(owners) == len(arrays) and self._owners.isdisjoint(owners)
+
+    def run(self, arguments: Sequence[Any], watch: Watch | None = None) -> Any:
+        """Replay the run, `watch` being told of each kernel; MISSED where it does not fit."""
+        trace = self.trace
+        if not self.holds() or not self.are_apart(*[x._array for x in arguments]):
+            return MISSED
+        arrays = self.arrays(self.program.leaves, arguments)
+        new = None if arrays is None else self.program.run(arrays, watch=watch)
+        if new is None:
+            return MISSED
+        for source in self.written:
+            tensor = (arguments[source[1]] if source[0] == "argument" else
+                      source[1]._grad if source[0] == "gradient of" else source[1])
+            if tensor is not None:
+                tensor._bump_version()
+        for tensor, shown in trace.gradients:
+            tensor._grad = None if shown is None else wrap(self.array(shown, new, arguments))
+        return self.results(new, arguments)
+
+    def results(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> Any:
+        """What the function returns, of the arrays that the program made."""
+        trace = self.trace
+        results: list[Any] = []
+        outputs: list[Any] = [] if trace.joint is None else [None] * len(trace.joint.outputs)
+        for each in trace.results:
+            kind = each[0]
+            if kind == "new" or kind == "leaf":
+                tensor = wrap(self.array(each[1], new, arguments))
+                if each[3] is not None:
+                    outputs[each[3]] = tensor
+                elif each[2]:
+                    tensor._requires_grad, tensor._node = True, self.spent
+                results.append(tensor)
+            elif kind == "argument":
+                results.append(arguments[each[1]])
+            else:
+                results.append(each[1])
+        if self.backward is not None:
+            numbers = [v.attrs for v in self.backward.leaves]
+            leaves = self.arrays(numbers, arguments)
+            assert leaves is not None
+            read = [arguments[source[1]] if source[0] == "argument" else source[1]
+                    for source in (trace.sources[n] for n in numbers)
+                    if source[0] in ("argument", "tensor") and source[1] is not None]
+            differentiable(outputs, self.backward, list(new[self._results_count:]), leaves, arguments, read)
+        return tree_unflatten(results, trace.tree)
+
+    def short_way(self, args: tuple, kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+        """The function written for calls like this one; None where there is none."""
+        if self._short is None:
+            self._short = (None,)
+            if not kwargs and not any(is_container(x) for x in args):
+                made = fast_call(self, list(args))
+                if made is not None:
+                    self._short, self.source = made[:1], made[1]
+        return self._short[0]
+
+    def array(self, shown: Shown, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> np.ndarray:
+        """The array of a result."""
+        if shown.array >= 0:
+            array = new[shown.array]
+            if array.shape == shown.shape and array.strides == shown.strides:
+                return array
+        else:
+            [array] = self.arrays([-1 - shown.array], arguments) or []
+        flat = np.lib.stride_tricks.as_strided(array, (array.size,), (array.itemsize,))
+        return np.ndarray(shown.shape, shown.dtype, flat, shown.offset, shown.strides)
+
+
+class _Kind:
+    """Calls that look alike.
+
+    Attributes:
+        pending: traces that wait for one that agrees: of several ways through the function, perhaps.
+        replays: programs, the latest first.
+        tries: how often this was captured since a program was made.
+        refused: why it is no more, or None.
+        why: what the last two captures did not agree on.
+    """
+
+    __slots__ = ("pending", "refused", "replays", "tries", "why")
+
+    def __init__(self) -> None:
+        self.pending: list[Trace] = []
+        self.replays: list[Replay] = []
+        self.tries = 0
+        self.refused: str | None = None
+        self.why: str | None = None
+
+
+class Compiled:
+    """A function whose runs are captured, and replayed where a call is like an earlier one; `compile` makes it.
+
+    Args:
+        function: the function.
+        fullgraph: whether a call that cannot be replayed is an error.
+        limit: how many kinds of calls get programs.
+        check: whether each replayed call is run eagerly as well, and compared.
+        works: whether anything is captured at all.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, fullgraph: bool = False, limit: int | None = None,
+                 check: bool = False, works: bool = True) -> None:
+        self.function = function
+        if not isinstance(function, functools.partial) and hasattr(function, "__name__"):
+            functools.update_wrapper(self, function, updated=())
+        self.fullgraph, self.limit, self.check, self.works = fullgraph, limit or KINDS, check, works
+        self._kinds: dict[Any, _Kind] = {}
+        self._lock = threading.RLock()
+        self._fast: Callable[..., Any] | None = None
+        self._count = 0  # of programs
+        self.explained = False  # whether captures note lines and names
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.function!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.function, self.fullgraph, self.limit, self.check, self.works)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def forget(self) -> None:
+        """Drop all programs."""
+        self._kinds, self._fast = {}, None
+
+    @property
+    def _title(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def _name(self) -> str:
+        """What the next program is called: as the function, with its number from the second on."""
+        self._count += 1
+        return self._title if self._count == 1 else f"{self._title}#{self._count}"
+
+    def kind_of(self, args: tuple, kwargs: dict[str, Any]) -> _Kind | None:
+        """What is known of calls with such arguments."""
+        return self._kinds.get(self._key(*tree_flatten((args, kwargs))))
+
+    @staticmethod
+    def _key(arguments: list[Any], tree: Any) -> tuple:
+        return (repr(tree), *map(described, arguments), grad_mode.get(), inference.get(), dtypes.get_default_dtype())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        fast = self._fast
+        if fast is not None and not kwargs:
+            result = fast(*args)
+            if result is not MISSED:
+                return result
+        if special[0] != profiled[0] or not self.works:
+            return self.function(*args, **kwargs)
+        arguments, tree = tree_flatten((args, kwargs))
+        key = self._key(arguments, tree)
+        kind = self._kinds.get(key)
+        if kind is None:
+            if len(self._kinds) >= self.limit:
+                return self.function(*args, **kwargs)
+            kind = self._kinds.setdefault(key, _Kind())
+        if not all(map(is_fixed, arguments)):
+            return self.function(*args, **kwargs)
+        tensors = [x for x in arguments if isinstance(x, Tensor)]
+        for replay in kind.replays:
+            if self.check:
+                from .checking import checked
+
+                result = checked(self.function, replay, tensors, args, kwargs)
+            else:
+                result = replay.run(tensors) if not special[0] else profiling.run(replay, tensors)
+            if result is not MISSED:
+                if not self.check:
+                    self._fast = replay.short_way(args, kwargs)
+                return result
+        if kind.refused is not None:
+            return self.function(*args, **kwargs)
+        return self._captured(kind, tensors, args, kwargs)
+
+    def _captured(self, kind: _Kind, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+        with self._lock, spanned(f"capture of {self._title}"):
+            told = self.explained or debugging.wanted("ir", "kernels")
+            capture = Lined(self.function, args, kwargs) if told else Capture()
+            with capture:
+                try:
+                    for x in tensors:
+                        capture.given(x)
+                except Unsupported as error:
+                    capture.fail(str(error))
+                result = self.function(*args, **kwargs)
+                trace = Trace(capture, tensors, result)
+            if isinstance(capture, Lined):
+                trace.origins = capture.origins(trace)
+            if trace.failed is None:
+                for other in reversed(kind.pending):
+                    why = other.difference(trace)
+                    if why is None:
+                        kind.pending.remove(other)
+                        kind.replays.insert(0, Replay(self.function, trace, self._name()))
+                        report(kind.replays[0])
+                        kind.tries = 0
+                        return result
+                    kind.why = why
+                kind.pending = [*kind.pending[-WAYS:], trace]
+                kind.tries += 1
+                if kind.tries >= TRIES:
+                    kind.refused, kind.pending = kind.why, []
+            else:
+                kind.refused, kind.pending = trace.failed, []
+        if self.fullgraph and kind.refused is not None:
+            raise RuntimeError(f"a call of {self.function!r} cannot be compiled as a whole: {kind.refused}")
+        return result
+
+
+def _again(function: Callable[..., Any], fullgraph: bool, limit: int, check: bool, works: bool) -> Compiled:
+    return Compiled(function, fullgraph=fullgraph, limit=limit, check=check, works=works)
+
+
+__all__ = ["KINDS", "TRIES", "Compiled", "Replay"]

@@ -1,0 +1,213 @@
+"""The short way into a program: a Python function written for one kind of call.
+
+It looks at the arguments and at everything else that the run depended on, fills in the addresses, calls the compiled
+code, and makes the results: nothing is looked up that is known beforehand. `Replay.source` shows its lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd.modes import grad_mode, inference
+from ..jit import launch, threads
+from ..modes import configured, special
+from ..tensor import Tensor
+from ..tensor.tensor import wrap
+from ..trees import tree_unflatten
+
+if TYPE_CHECKING:
+    from .compiled import Replay
+
+#: what stands for the result of a call that no program fits
+MISSED = object()
+
+
+class _Lines:
+    """Lines of Python, and the objects that they name."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {
+            "special": special, "grad_mode": grad_mode.get, "inference": inference.get,
+            "default_dtype": dtypes.get_default_dtype, "configured": configured, "MISSED": MISSED, "Tensor": Tensor,
+            "pool": threads.pool, "empty": np.empty, "wrap": wrap, "unflatten": tree_unflatten}
+        self._known: dict[int, str] = {}
+
+    def name(self, thing: Any, prefix: str) -> str:
+        """A name for an object."""
+        found = self._known.get(id(thing))
+        if found is None:
+            found = self._known[id(thing)] = f"{prefix}{len(self._known)}"
+            self.names[found] = thing
+        return found
+
+    def add(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def unless(self, depth: int, *conditions: str) -> None:
+        """Leave where one of these does not hold."""
+        self.add(depth, f"if not ({' and '.join(conditions)}):")
+        self.add(depth + 1, "return MISSED")
+
+
+def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any], str] | None:
+    """The function for calls like one with these positional arguments, and its source; None where there is none."""
+    program = replay.program
+    single = program.single
+    if single is None:
+        return None
+    lines = _Lines()
+    names = lines.names
+    record = program.template
+    names |= {"record": record, "call": single.call, "acquire": program.lock.acquire,
+              "release": program.lock.release, "replay": replay}
+    lines.add(0, "def call_compiled(*args):")
+    lines.unless(1, "not special[0]", f"len(args) == {len(arguments)}")
+    if arguments:
+        lines.add(1, f"{', '.join(f'a{i}' for i in range(len(arguments)))}, = args")
+    tensors: list[str] = []
+    for i, x in enumerate(arguments):
+        if isinstance(x, Tensor):
+            a = x._array
+            kind, dtype = lines.name(type(x), "type_"), lines.name(a.dtype, "dtype_")
+            lines.unless(1, f"a{i}.__class__ is {kind}")
+            lines.add(1, f"x{i} = a{i}._array")
+            lines.unless(1, f"x{i}.shape == {a.shape}", f"x{i}.strides == {a.strides}", f"x{i}.dtype is {dtype}",
+                         f"a{i}._requires_grad is {x._requires_grad}",
+                         f"a{i}._node is {'not ' * (x._node is not None)}None")
+            tensors.append(f"{i}")
+        elif isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
+            lines.unless(1, f"a{i}.__class__ is {lines.name(type(x), 'type_')}", f"a{i} == {lines.name(x, 'value')}")
+        else:
+            lines.unless(1, f"a{i} is {lines.name(x, 'object_')}")
+    lines.unless(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",
+                 f"default_dtype() is {lines.name(dtypes.get_default_dtype(), 'dtype_')}")
+    lines.unless(1, "configured[0] == replay.configured or replay.is_configured()")
+    for holder, key, value in replay.environment:
+        lines.unless(1, f"{lines.name(holder, 'names')}{key} is {lines.name(value, 'value')}")
+    if tensors:
+        lines.unless(1, f"replay.are_apart({', '.join(f'x{i}' for i in tensors)})")
+    if replay.trace.groups:
+        lines.unless(1, "replay.optimizers_are_same()")
+    if not _guards(lines, replay):
+        return None
+    lines.add(1, "if not acquire(False):")
+    lines.add(2, "return MISSED")
+    lines.add(1, "try:")
+    for i, number in enumerate(program.leaves):
+        source = replay.trace.sources[number]
+        place = launch.FIRST + i
+        if source[0] == "argument":
+            lines.add(2, f"record[{place}] = id(x{tensors[source[1]]})")
+        elif source[0] == "gradient of":
+            lines.add(2, f"record[{place}] = id(g{number})")
+        elif source[0] == "number":
+            array = replay.numbers[number]
+            record[place] = id(array)
+            lines.add(2, f"{lines.name(array, 'number')}[()] = n{number}")
+        else:
+            record[place] = id(source[2])
+    for k, (shape, kind_of_out) in enumerate(program.fresh):
+        lines.add(2, f"o{k} = empty({shape}, {lines.name(kind_of_out, 'dtype_')})")
+        lines.add(2, f"record[{program.first_out + k}] = id(o{k})")
+    arena = program.arena
+    record[launch.FIRST + program.plan.arena_entry] = arena[1]
+    lines.add(2, "record[0] = pool()")
+    lines.add(2, "if call(record):")
+    lines.add(3, "return MISSED")
+    lines.add(1, "finally:")
+    lines.add(2, "release()")
+    _results(lines, replay, tensors)
+    source_text = "\n".join(lines.lines) + "\n"
+    exec(compile(source_text, "<compiled call>", "exec"), names)
+    return names["call_compiled"], source_text
+
+
+def _guards(lines: _Lines, replay: Replay) -> bool:
+    trace = replay.trace
+    for tensor in trace.without:
+        lines.unless(1, f"{lines.name(tensor, 't')}._grad is None")
+    for group, key, index, compare, other, outcome in trace.decisions:
+        value = f"{lines.name(group, 'group')}[{key!r}]" + ("" if index is None else f"[{index}]")
+        lines.unless(1, f"{lines.name(compare, 'compare')}({value}, {lines.name(other, 'value')}) is {outcome}")
+    for number in replay.program.leaves:
+        source = trace.sources[number]
+        if source[0] == "tensor" and source[1] is not None:
+            tensor = lines.name(source[1], "t")
+            lines.unless(1, f"{tensor}._array is {lines.name(source[3], 'array')}",
+                         f"{tensor}._requires_grad is {source[1]._requires_grad}")
+        elif source[0] == "gradient of":
+            leaf = trace.leaf(number)
+            if trace.gradient_strides.get(number) is None:
+                return False
+            lines.add(1, f"g{number} = {lines.name(source[1], 't')}._grad")
+            lines.unless(1, f"g{number} is not None")
+            lines.add(1, f"g{number} = g{number}._array")
+            lines.unless(1, f"g{number}.size == {leaf.size}", f"g{number}.dtype is {lines.name(leaf.dtype, 'dtype_')}",
+                         f"g{number}.strides == {trace.gradient_strides[number]}")
+        elif source[0] == "number":
+            _, group, key, index = source
+            lines.add(1, f"n{number} = {lines.name(group, 'group')}[{key!r}]"
+                         + ("" if index is None else f"[{index}]"))
+    return True
+
+
+def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
+    trace = replay.trace
+    written = []
+    for source in replay.written:
+        if source[0] == "argument":
+            lines.add(1, f"a{tensors[source[1]]}._bump_version()")
+        elif source[0] == "gradient of":
+            lines.add(1, f"{lines.name(source[1], 't')}._grad._bump_version()")
+        elif source[1] is not None:
+            written.append(source[1])
+    if written:
+        lines.add(1, f"for t in {lines.name(tuple(written), 'written')}:")
+        lines.add(2, "counter = t._counter")
+        lines.add(2, "if counter is None:")
+        lines.add(3, "t._counter = [1]")
+        lines.add(2, "else:")
+        lines.add(3, "counter[0] += 1")
+
+    def array(shown: Any) -> str:
+        if shown.array >= 0:
+            shape, dtype = replay.program.fresh[shown.array]
+            dense = np.empty(shape, dtype)
+            if shown.shape == dense.shape and shown.strides == dense.strides and not shown.offset:
+                return f"o{shown.array}"
+            place = f"[{', '.join(f'o{k}' for k in range(len(replay.program.fresh)))}]"
+        else:
+            place = "[]"
+        return f"replay.array({lines.name(shown, 'shown')}, {place}, [{', '.join(f'a{i}' for i in tensors)}])"
+
+    for tensor, shown in trace.gradients:
+        made = "None" if shown is None else f"wrap({array(shown)})"
+        lines.add(1, f"{lines.name(tensor, 't')}._grad = {made}")
+    if replay.backward is not None:
+        made = ", ".join(f"o{k}" for k in range(len(replay.program.fresh)))
+        lines.add(1, f"return replay.results([{made}], [{', '.join(f'a{i}' for i in tensors)}])")
+        return
+    found = []
+    for i, each in enumerate(trace.results):
+        if each[0] in ("new", "leaf"):
+            lines.add(1, f"r{i} = wrap({array(each[1])})")
+            if each[2]:
+                lines.add(1, f"r{i}._requires_grad = True")
+                lines.add(1, f"r{i}._node = {lines.name(replay.spent, 'spent')}")
+            found.append(f"r{i}")
+        elif each[0] == "argument":
+            found.append(f"a{tensors[each[1]]}")
+        else:
+            found.append(lines.name(each[1], "same"))
+    if trace.tree.is_leaf():
+        lines.add(1, f"return {found[0]}")
+    else:
+        lines.add(1, f"return unflatten([{', '.join(found)}], {lines.name(trace.tree, 'tree')})")
+
+
+__all__ = ["MISSED", "fast_call"]

@@ -1,0 +1,58 @@
+"""A module whose calls are compiled: everything else about it is the module's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..nn import Module
+from .compiled import Compiled
+
+
+class OptimizedModule(Module):  # type: ignore[misc]
+    """A module that runs compiled; its parameters, attributes and methods are those of the module that it wraps.
+
+    Attributes:
+        _orig_mod: that module. Keys of the state dict begin with its name, as in PyTorch.
+    """
+
+    def __init__(self, module: Module, run: Compiled) -> None:
+        super().__init__()
+        self._orig_mod = module
+        self.__dict__["_run"] = run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__dict__["_run"](*args, **kwargs)
+
+    forward = __call__
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_orig_mod" or "_modules" not in self.__dict__ or "_orig_mod" not in self._modules:
+            super().__setattr__(name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    @property
+    def training(self) -> bool:
+        """The module's mode."""
+        module = self.__dict__.get("_modules", {}).get("_orig_mod")
+        return True if module is None else module.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        module = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if module is not None:
+            module.training = mode
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OptimizedModule, (self._orig_mod, self.__dict__["_run"])

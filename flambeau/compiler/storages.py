@@ -1,0 +1,128 @@
+"""Memory as a graph sees it: which value the bytes of an array hold at this moment of a function's run.
+
+Tensors come and go, and several may show the same bytes; a *storage* is the memory itself, found by the array that
+owns it. It knows the value of all its elements in the order of memory, and hands out views of it. A write gives it
+another value: the graph itself never changes anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import strides as algebra
+from ..ir.leaves import leaf_of, memory_order
+from ..ir.value import Graph, Unsupported, Value
+
+
+def owner(a: np.ndarray) -> np.ndarray:
+    """The array whose memory `a` shows."""
+    while isinstance(a.base, np.ndarray):
+        a = a.base
+    return a
+
+
+def address(a: np.ndarray) -> int:
+    """Where the first element lies."""
+    return int(a.__array_interface__["data"][0])
+
+
+class Storage:
+    """The memory of one array.
+
+    Attributes:
+        root: the array, kept so that nothing else can take its place.
+        value: all elements, in the order of memory; None where only parts are known.
+        leaf: what the memory held when the function began; None if it was made since.
+        changed: whether it was written to.
+    """
+
+    __slots__ = ("_exact", "changed", "graph", "itemsize", "leaf", "root", "start", "value")
+
+    def __init__(self, graph: Graph, root: np.ndarray, value: Value | None, leaf: Value | None = None) -> None:
+        self.graph, self.root, self.value, self.leaf = graph, root, value, leaf
+        self.start, self.itemsize = address(root), max(1, root.itemsize)
+        self.changed = False
+        self._exact: dict[tuple, Value] = {}
+
+    def remember(self, a: np.ndarray, value: Value) -> None:
+        """Note that `a`, just as it lies, shows this value."""
+        self._exact[self._key(a)] = value
+
+    def _key(self, a: np.ndarray) -> tuple:
+        return a.shape, a.strides, address(a), a.dtype
+
+    def read(self, a: np.ndarray) -> Value:
+        """The value that an array in this memory shows."""
+        key = self._key(a)
+        found = self._exact.get(key)
+        if found is None:
+            found = self._exact[key] = self._view(a)
+        return found
+
+    def _view(self, a: np.ndarray) -> Value:
+        if self.value is None:
+            raise Unsupported("a part of memory of which only other parts are known")
+        if a.dtype != self.value.dtype:
+            raise Unsupported(f"memory of {self.value.dtype} seen as {a.dtype}")
+        strides, offset = self._place(a)
+        value = self.value
+        if value.op == "view":
+            if value.base.op == "constant" and not value.base.shape:  # one number everywhere
+                return self.graph.expand(value.base, a.shape)
+            if value.offset == 0 and value.size == value.base.size and algebra.is_dense(value.shape, value.strides):
+                value = value.base
+            else:
+                value = self.graph.copy(value)
+        if any(s < 0 for s in strides):
+            raise Unsupported("memory seen backwards")
+        return self.graph.view(value, a.shape, strides, offset)
+
+    def _place(self, a: np.ndarray) -> tuple[tuple[int, ...], int]:
+        size = self.itemsize
+        offset, rest = divmod(address(a) - self.start, size)
+        if rest or any(s % size for s in a.strides):
+            raise Unsupported("memory seen at odd addresses")
+        return tuple(s // size for s in a.strides), offset if a.size else 0
+
+    def write(self, a: np.ndarray, value: Value) -> None:
+        """Let the elements that `a` shows be those of a value of its shape."""
+        self.changed = True
+        if self.value is None:
+            raise Unsupported("a write to memory of which only parts are known")
+        order = memory_order(a)
+        if order is not None and a.size == self.value.size:
+            whole = value if order == list(range(a.ndim)) else self.graph.permute(value, order)
+            self.value = self.graph.reshape(whole, self.value.shape) if whole.op != "view" or (
+                whole.shape == self.value.shape) else self.graph.reshape(self.graph.copy(whole), self.value.shape)
+            self._exact = {self._key(a): value}
+            return
+        strides, offset = self._place(a)
+        if any(n > 1 and s == 0 for n, s in zip(a.shape, strides, strict=True)):
+            raise Unsupported("memory written several times")
+        self.value = self.graph.assemble(self.value.shape, self.value, [value], [(strides, offset)])
+        self._exact = {self._key(a): value}
+
+
+def made(graph: Graph, a: np.ndarray, value: Value) -> Storage:
+    """The storage of an array that was just computed, which shows this value."""
+    root = owner(a)
+    order = memory_order(a)
+    if root.size != a.size or order is None or root.dtype != a.dtype:  # what else lies there, nobody knows
+        storage = Storage(graph, root, None)
+        storage.remember(a, value)
+        return storage
+    whole = value if order == list(range(a.ndim)) else graph.permute(value, order)
+    storage = Storage(graph, root, whole)
+    storage.remember(a, value)
+    return storage
+
+
+def given(graph: Graph, a: np.ndarray, number: int) -> tuple[Storage, Value]:
+    """The storage of an array that was there before, as leaf `number`, and its leaf."""
+    leaf = leaf_of(graph, a, number)
+    return Storage(graph, a, leaf, leaf), leaf
+
+
+__all__: list[Any] = ["Storage", "address", "given", "made", "memory_order", "owner"]

@@ -1,0 +1,41 @@
+"""Arrays as leaves: memory in its own order, and an array as a view of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .value import Graph, Unsupported, Value
+
+
+def memory_order(a: np.ndarray) -> list[int] | None:
+    """The dimensions from the slowest to the fastest in memory; None where the elements leave gaps or repeat."""
+    if not a.size:
+        return list(range(a.ndim))
+    order = sorted(range(a.ndim), key=lambda d: (a.shape[d] != 1, -a.strides[d]))
+    filled = a.itemsize
+    for d in reversed(order):
+        if a.shape[d] != 1:
+            if a.strides[d] != filled:
+                return None
+            filled *= a.shape[d]
+    return order
+
+
+def leaf_of(graph: Graph, a: np.ndarray, number: int) -> Value:
+    """The leaf whose memory is an array's, from its first to its last element, in the order of memory.
+
+    Raises:
+        Unsupported: strides that are negative, or no multiples of an element's size.
+    """
+    order = memory_order(a)
+    if order is not None:
+        return graph.leaf(number, tuple(a.shape[d] for d in order), a.dtype)
+    if any(s < 0 or s % a.itemsize for s in a.strides):
+        raise Unsupported("memory seen backwards or at odd addresses")
+    span = 1 + sum((n - 1) * (s // a.itemsize) for n, s in zip(a.shape, a.strides, strict=True))
+    return graph.leaf(number, (span,), a.dtype)
+
+
+def shown(graph: Graph, leaf: Value, a: np.ndarray) -> Value:
+    """The array whose memory a leaf is."""
+    return graph.view(leaf, a.shape, tuple(s // a.itemsize for s in a.strides) if a.size else (0,) * a.ndim, 0)

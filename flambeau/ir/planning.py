@@ -1,0 +1,271 @@
+"""The order of kernels and the memory of arrays: a program that needs only its inputs.
+
+Every stored value gets a place: in an array that the program is to return, in the memory of a leaf that it replaces,
+or in the arena, where values whose lifetimes do not meet share bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..jit.launch import ALIGNMENT
+from . import strides as algebra
+from .clusters import Clustering, is_whole
+from .emission import kernels
+from .rewriting import merge_products
+from .value import Graph, Value
+from .writing import Kernel
+
+
+class Target(NamedTuple):
+    """What a run leaves behind: a new array with a value, or a leaf's array overwritten with it."""
+
+    value: Value
+    leaf: Value | None = None
+
+
+class Plan:
+    """Kernels in order, and where every value lies.
+
+    Args:
+        targets: what a run is to leave behind.
+        conditions: truths on which all depends, and what they should be: where one is not, nothing is left behind.
+
+    Attributes:
+        captured: how many values the graph had before.
+        rewritten: values that stand for others of the graph, and these.
+        kernels: to be run one after the other.
+        early: how many of them come before the conditions are looked at.
+        places: of stored values: the table of bases' entry and an offset in bytes.
+        leaves: in the order of their entries, which are the first.
+        fresh: shapes and dtypes of the arrays to be returned, whose entries follow; values that are given twice are
+            computed once and copied.
+        constants: arrays, whose entries follow the arena's.
+        arena: its bytes. Its entry follows those of the returned arrays.
+        scratch: the offset of the kernels' scratch memory in the arena.
+    """
+
+    def __init__(self, graph: Graph, targets: Sequence[Target],
+                 conditions: Sequence[tuple[Value, bool]] = ()) -> None:
+        self.graph, self.captured = graph, len(graph.values)
+        targets = self._distinct(targets)
+        self.targets = targets
+        self.conditions = [(v if v.op == "leaf" else graph.copy(v), outcome) for v, outcome in conditions
+                           if v.base.op != "constant"]
+        made = merge_products(graph, [each.value for each in targets] + [v for v, _ in self.conditions])
+        self.rewritten = {new: old for old, new in made.items() if new is not old}
+        targets = self.targets = [Target(made[each.value], each.leaf) for each in targets]
+        self.conditions = [(made[v], outcome) for v, outcome in self.conditions]
+        asked = [v for v, _ in self.conditions]
+        clustering = Clustering(graph, [each.value for each in targets] + asked, asked)
+        self.clustering = clustering
+        self.kernels: list[Kernel] = []
+        for cluster in clustering.clusters[:clustering.early]:
+            self.kernels += kernels(clustering, cluster, clustering.stored)
+        self.early = len(self.kernels)
+        for cluster in clustering.clusters[clustering.early:]:
+            self.kernels += kernels(clustering, cluster, clustering.stored)
+        self.leaves = sorted({v for v in clustering.live if v.op == "leaf"}
+                             | {t.leaf for t in targets if t.leaf is not None}, key=lambda v: v.attrs)
+        self.fresh = [(t.value.shape, t.value.dtype) for t in targets if t.leaf is None]
+        self.constants: list[np.ndarray] = []
+        self.late: list[tuple[Value, Value]] = []  # leaves that are overwritten when all is done, and by what
+        self.places: dict[Value, tuple[int, int]] = {}
+        self._inside = self._built_in_place()
+        self._place(clustering)
+
+    @staticmethod
+    def _distinct(targets: Sequence[Target]) -> list[Target]:
+        """Targets that are values of their own: not leaves, constants or views, and none twice."""
+        found: list[Target] = []
+        taken: set[Value] = set()
+        for target in targets:
+            value, graph = target.value, target.value.graph
+            if value.op in ("leaf", "constant", "view"):
+                value = graph.make("copy", (value,), None, value.shape, value.dtype)
+            if value in taken:
+                value = graph.make("copy", (value,), len(found), value.shape, value.dtype)
+            taken.add(value)
+            found.append(Target(value, target.leaf))
+        return found
+
+    # ----- memory -----
+
+    def _built_in_place(self) -> dict[Value, tuple[Value, int]]:
+        """Values that are computed where they are wanted in an array assembled of them: the array and the offset.
+
+        Their copies are dropped.
+        """
+        found: dict[Value, tuple[Value, int]] = {}
+        made = {v for kernel in self.kernels for v in kernel.outputs}
+        taken = {t.value for t in self.targets} | {v for v, _ in self.conditions}
+        replacing = {t.value for t in self.targets if t.leaf is not None}
+        dropped: set[int] = set()
+        for number, kernel in enumerate(self.kernels):
+            if kernel.name != "copy" or not kernel.inputs:
+                continue
+            (whole,), ((base, start),), (shift,) = kernel.outputs, kernel.inputs, kernel.shifts
+            has_background, *places = whole.attrs
+            if has_background or start or base not in made or base in taken or base in found or whole in replacing:
+                continue
+            size = whole.dtype.itemsize
+            fits = [arg for arg, (strides, offset) in zip(whole.args, places, strict=True)
+                    if arg.base is base and offset * size == shift and is_whole(arg)
+                    and algebra.is_dense(arg.shape, strides)]
+            if fits and base.op != "part":
+                found[base] = (whole, shift)
+                dropped.add(number)
+        self._parts_of_others(found, dropped)
+        self.early -= sum(number < self.early for number in dropped)
+        self.kernels = [kernel for number, kernel in enumerate(self.kernels) if number not in dropped]
+        return found
+
+    def _parts_of_others(self, found: dict[Value, tuple[Value, int]], dropped: set[int]) -> None:
+        """Arrays assembled of neighbours in another one need no memory of their own."""
+        copies: dict[Value, list[int]] = {}
+        for number, kernel in enumerate(self.kernels):
+            if kernel.name == "copy":
+                copies.setdefault(kernel.outputs[0], []).append(number)
+        targets = {t.value for t in self.targets}
+        for whole, numbers in copies.items():
+            if whole.attrs[0] or whole in targets or whole in found or any(n in dropped for n in numbers) or len(
+                    numbers) != len(whole.args):
+                continue
+            size = whole.dtype.itemsize
+            starts: set[tuple[Value, int]] = set()
+            for arg, (strides, offset) in zip(whole.args, whole.attrs[1:], strict=True):
+                inside, start = found.get(arg.base, (None, 0))
+                if inside is None or not is_whole(arg) or not algebra.is_dense(arg.shape, strides):
+                    starts.clear()
+                    break
+                starts.add((inside, start - offset * size))
+            if len(starts) == 1:
+                [(inside, start)] = starts
+                found[whole] = (inside, start)
+                dropped.update(numbers)
+
+    def _root(self, value: Value) -> tuple[Value, int]:
+        """The array that a value is a part of, and where in it."""
+        offset = 0
+        while value in self._inside:
+            value, more = self._inside[value]
+            offset += more
+        return value, offset
+
+    def _place(self, clustering: Clustering) -> None:
+        places = self.places
+        for i, leaf in enumerate(self.leaves):
+            places[leaf] = (i, 0)
+        entry = len(self.leaves)
+        for target in self.targets:
+            if target.leaf is None:
+                places[target.value] = (entry, 0)
+                entry += 1
+        arena = entry
+        entry += 1
+        made: dict[Value, int] = {}
+        last: dict[Value, int] = {}
+        for step, kernel in enumerate(self.kernels):
+            for value in kernel.outputs:
+                made.setdefault(value, step)
+                last.setdefault(value, step)
+                root, _ = self._root(value)
+                last[root] = max(last.get(root, step), step)
+            for value, _ in kernel.inputs:
+                last[value] = step
+                last[self._root(value)[0]] = step
+                if value.op == "constant" and value not in places:
+                    places[value] = (entry, 0)
+                    self.constants.append(np.ascontiguousarray(clustering.graph.array(value)))
+                    entry += 1
+        for value, _ in self.conditions:
+            if value.op != "leaf":
+                last[value] = max(last[value], self.early)
+        for target in self.targets:
+            if target.leaf is not None:
+                if self._can_replace(target.value, target.leaf, made):
+                    places[target.value] = places[target.leaf]
+                else:
+                    self.late.append((target.leaf, target.value))
+                    last[target.value] = len(self.kernels)
+        self.entries = entry
+        free = _Free()
+        ending: dict[int, list[Value]] = {}
+        for step, kernel in enumerate(self.kernels):
+            for value in kernel.outputs:
+                root, offset = self._root(value)
+                if root not in places:
+                    places[root] = (arena, free.take(max(1, root.size * root.dtype.itemsize)))
+                    ending.setdefault(last[root], []).append(root)
+                if root is not value:
+                    entry_of_root, start = places[root]
+                    places[value] = (entry_of_root, start + offset)
+            for value in ending.pop(step, ()):
+                free.give(places[value][1], max(1, value.size * value.dtype.itemsize))
+        for value in self._inside:  # what is assembled of parts of another array is written by nobody
+            root, offset = self._root(value)
+            places.setdefault(value, (places[root][0], places[root][1] + offset))
+        self.scratch = free.top
+        wanted = max((each.scratch for kernel in self.kernels for each in kernel.launches), default=0)
+        self.arena = self.scratch + wanted
+        self.arena_entry = arena
+
+    def _can_replace(self, value: Value, leaf: Value, made: dict[Value, int]) -> bool:
+        """Whether a value may be written where a leaf lies: nobody reads that later, or elsewhere than he writes."""
+        if value.dtype != leaf.dtype or value.size != leaf.size:
+            return False
+        step = made[value]
+        if step < self.early:
+            return False
+        for later in self.kernels[step + 1:]:
+            if any(base is leaf for base, _ in later.inputs):
+                return False
+        kernel = self.kernels[step]
+        reads = [i for i, (base, _) in enumerate(kernel.inputs) if base is leaf]
+        if not reads:
+            return True
+        return kernel.name in ("elementwise", "matmul", "convolve") and all(i in kernel.alike for i in reads)
+
+
+class _Free:
+    """Places in the arena: the smallest gap that is large enough is taken."""
+
+    def __init__(self) -> None:
+        self.gaps: list[tuple[int, int]] = []  # start, size
+        self.top = 0
+
+    def take(self, size: int) -> int:
+        size = -(-size // ALIGNMENT) * ALIGNMENT
+        best = None
+        for i, (_, length) in enumerate(self.gaps):
+            if length >= size and (best is None or length < self.gaps[best][1]):
+                best = i
+        if best is None:
+            if self.gaps and sum(self.gaps[-1]) == self.top:  # the last gap grows
+                start, _ = self.gaps.pop()
+                self.top = start + size
+                return start
+            start = self.top
+            self.top += size
+            return start
+        start, length = self.gaps.pop(best)
+        if length > size:
+            self.gaps.append((start + size, length - size))
+            self.gaps.sort()
+        return start
+
+    def give(self, start: int, size: int) -> None:
+        size = -(-size // ALIGNMENT) * ALIGNMENT
+        gaps = sorted([*self.gaps, (start, size)])
+        self.gaps = [gaps[0]]
+        for each in gaps[1:]:
+            if sum(self.gaps[-1]) == each[0]:
+                self.gaps[-1] = (self.gaps[-1][0], self.gaps[-1][1] + each[1])
+            else:
+                self.gaps.append(each)
+
+
+__all__ = ["Plan", "Target"]

@@ -1,0 +1,59 @@
+"""Which groups must be computed before which, while groups grow and are made one.
+
+Groups are bits of an integer; what must come before a group is an integer too, so that a question is one operation
+on integers and an answer that changes reaches all later groups in one sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Precedence:
+    """An order of groups, known by numbers.
+
+    >>> order = Precedence()
+    >>> a, b, c = order.add(), order.add(), order.add()
+    >>> order.put_before(b, [a]); order.put_before(c, [b])
+    >>> order.is_before(a, c), order.is_before(c, a)
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._bits: list[int] = []
+        self._before: list[int] = []
+        self._alive: set[int] = set()
+
+    def add(self) -> int:
+        """A new group's number."""
+        number = len(self._bits)
+        self._bits.append(1 << number)
+        self._before.append(0)
+        self._alive.add(number)
+        return number
+
+    def is_before(self, a: int, b: int) -> bool:
+        """Whether group `a` must be computed before group `b`."""
+        return bool(self._before[b] & self._bits[a])
+
+    def put_before(self, group: int, earlier: Iterable[int]) -> None:
+        """Let these groups, and all before them, come before `group`."""
+        new = 0
+        for each in earlier:
+            new |= self._before[each] | self._bits[each]
+        if new & ~self._before[group]:
+            self._before[group] |= new
+            self._spread(self._bits[group], new)
+
+    def merge(self, into: int, other: int) -> None:
+        """Make one group of two, known as `into`."""
+        self._alive.discard(other)
+        bits = self._bits[into] = self._bits[into] | self._bits[other]
+        self._before[into] = (self._before[into] | self._before[other]) & ~bits
+        self._spread(bits, self._before[into] | bits)
+
+    def _spread(self, bits: int, new: int) -> None:
+        before = self._before
+        for each in self._alive:
+            if before[each] & bits:
+                before[each] |= new & ~self._bits[each]

@@ -1,0 +1,281 @@
+"""What `compile.explain` says: kernels with their lines, fallbacks, guards, and why a function is not compiled."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import jit, nn
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+HERE = "test_explain.py:"
+
+
+def explain(function, *args, **kwargs):
+    return torch.compile.explain(function)(*args, **kwargs)
+
+
+def line_of(text):
+    """The number of the line of this file that ends with such a comment."""
+    with open(__file__, encoding="utf-8") as file:
+        return next(number for number, line in enumerate(file, 1) if line.rstrip().endswith(f"# {text}"))
+
+
+def test_a_kernel_is_told_with_its_formula_and_its_lines():
+    def f(x, y):
+        z = x * 2 + y  # first
+        return z.exp()  # second
+
+    found = explain(f, torch.ones(3, 4), torch.ones(4))
+    assert found.graph_count == 1
+    assert found.graph_break_count == 0
+    assert found.break_reasons == []
+    [kernel] = found.kernels
+    title, formula, result, *lines = kernel.splitlines()
+    assert title == "0  elementwise mul+add+exp"
+    assert re.fullmatch(r" +%\d+ = exp\(x \* 2\.0 \+ y\)", formula)
+    assert re.fullmatch(r" +return %\d+", result)
+    assert f"{HERE}{line_of('first')}  z = x * 2 + y  # first" in lines[0]
+    assert f"{HERE}{line_of('second')}  return z.exp()  # second" in lines[1]
+
+
+def test_a_training_step_names_what_the_user_names():
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def step(x, target):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), target)  # loss
+        loss.backward()
+        optimizer.step()  # step
+        return loss
+
+    found = str(explain(step, torch.randn(5, 4), torch.randn(5, 2)))
+    for text in ("x @ model[0].weight.mT + model[0].bias", "model[2].weight.exp_avg", "model[0].weight.grad = ",
+                 "model[2].bias = ", "betas[1]", "(free to change: ", "lr", "4 modules", "return %",
+                 "x is a tensor of float32[5, 4]", "target is a tensor of float32[5, 2]", "grad mode is on",
+                 "weight_decay == 0", "these names mean what they meant: model", "1 optimizer"):
+        assert text in found, text
+    line = f"{HERE}{line_of('loss')}  loss = nn.functional.mse_loss(model(x), target)  # loss"
+    assert f"{line}  (forward and backward)" in found
+    assert f"{HERE}{line_of('step')}  optimizer.step()  # step" in found
+    assert "  (backward)" in found
+
+
+def test_what_is_kept_for_a_backward_outside():
+    w = torch.randn(4, 3, requires_grad=True)
+    found = explain(lambda x: torch.softmax(x @ w, -1).log().mean(), torch.randn(5, 4))
+    text = str(found)
+    assert "What it returns may be differentiated: backward is a program of" in text
+    assert "Kernels of backward:" in text
+    assert re.search(r"keep %\d+ for backward", text)
+    assert re.search(r"gradient of w = %\d+", text)
+    assert "grad_output" in text
+    assert len(found.kernels) > len(found.replay.program.plan.kernels)
+
+
+def test_views_are_written_as_the_user_writes_them():
+    table = torch.randn(6, 4)
+    part = table[2:4].t()
+
+    def f(x):
+        return (part * 2 + x[:, 1:3]).t() @ x[:, ::2]
+
+    text = str(explain(f, torch.randn(4, 5)))
+    assert "part * 2.0 + x[:, 1:3]" in text
+    assert ".mT @ x[:, 0:5:2]" in text
+
+
+def test_an_argument_that_is_a_part_of_other_memory():
+    text = str(explain(lambda x: x * 2, torch.randn(4, 5)[1:, ::2]))
+    assert "= x * 2.0" in text
+    assert "x is a tensor of float32[3, 3], strides (5, 2)" in text
+
+
+def test_slices_of_a_whole_argument():
+    def f(x):
+        return x[1] + x[:, 1:3].sum(), x.reshape(2, 6).t().contiguous() * 2
+
+    text = str(explain(f, torch.randn(3, 4)))
+    assert "x[1] + " in text
+    assert "sum(x[:, 1:3])" in text
+
+
+def test_a_condition_is_told_with_its_outcome_and_its_line():
+    def f(x):
+        if x.sum() > 3:  # condition
+            return x * 2
+        return x - 1
+
+    more, less = explain(f, torch.ones(4)), explain(f, torch.zeros(4))
+    assert any(guard.startswith("sum(x) > 3.0 is True") and f"{HERE}{line_of('condition')}" in guard
+               for guard in more.guards)
+    assert any(guard.startswith("sum(x) > 3.0 is False") for guard in less.guards)
+
+
+def test_the_program_of_the_call_is_explained_whatever_ran_before():
+    def f(x):
+        return x * 2 if x.sum() > 3 else x - 1
+
+    made = torch.compile(f)
+    for x in (torch.ones(4), torch.zeros(4)) * 2:
+        made(x)
+        made(x)
+    more, less = (torch.compile.explain(made)(x) for x in (torch.ones(4), torch.zeros(4)))
+    assert "x * 2.0" in str(more)
+    assert "x - 1.0" in str(less)
+
+
+def test_an_operator_of_numpy_is_a_fallback_with_its_line():
+    def f(x):
+        y = torch.sort(x.exp())[0]  # sorting
+        return y * 2
+
+    found = explain(f, torch.randn(5))
+    [fallback] = found.fallbacks
+    assert "sort" in fallback
+    assert f"{HERE}{line_of('sorting')}  y = torch.sort(x.exp())[0]  # sorting" in fallback
+    assert "Run by the interpreter, between compiled pieces:" in str(found)
+    assert any("numpy sort" in kernel for kernel in found.kernels)
+
+
+def test_random_numbers_are_drawn_by_the_interpreter():
+    found = explain(lambda x: x + torch.rand(3), torch.ones(3))
+    assert found.fallbacks[0].startswith("random numbers")
+
+
+def test_a_function_that_reads_numbers_is_not_compiled_and_says_where():
+    def f(x):
+        if x.sum().item() > 3:  # reading
+            return x * 2
+        return x
+
+    found = explain(f, torch.ones(4))
+    assert found.replay is None
+    assert found.graph_count == 0
+    assert found.graph_break_count == 1
+    assert found.kernels == found.guards == found.fallbacks == []
+    [reason] = found.break_reasons
+    assert reason.startswith("item() hands a tensor's numbers to the interpreter (")
+    text = str(found)
+    assert text.startswith("f is not compiled: each call runs eagerly.")
+    assert f"{HERE}{line_of('reading')}  if x.sum().item() > 3:  # reading" in text
+    assert "torch.where" in text
+
+
+def test_what_differs_from_call_to_call_is_told_with_its_line():
+    count = [0]
+
+    def f(x):
+        count[0] += 1
+        return x * count[0]  # counting
+
+    text = str(explain(f, torch.ones(4)))
+    assert "in one call" in text
+    assert f"{HERE}{line_of('counting')}" in text
+    assert "Pass it as an argument" in text
+
+
+def test_a_module_is_explained_by_its_own_names():
+    made = torch.compile(nn.Sequential(nn.Linear(4, 3), nn.ReLU()))
+    x = torch.randn(2, 4)
+    with torch.no_grad():
+        for _ in range(4):
+            made(x)
+        found = torch.compile.explain(made)(x)  # made before anybody asked for lines
+    assert "maximum(input @ self[0].weight.mT + self[0].bias, 0.0)" in str(found)
+    assert str(found).startswith("Sequential is compiled")
+    assert "grad mode is off" in str(found)
+
+
+def test_a_method_names_what_its_object_holds():
+    class Trainer:
+        def __init__(self):
+            self.model = nn.Linear(4, 2)
+            self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+
+        def step(self, x):
+            self.optimizer.zero_grad()
+            loss = self.model(x).square().mean()
+            loss.backward()
+            self.optimizer.step()
+            return loss
+
+    text = str(explain(Trainer().step, torch.randn(3, 4)))
+    for each in ("self.model.weight", "self.model.bias.momentum_buffer", "momentum != 0"):
+        assert each in text, each
+
+
+def test_a_method_that_is_compiled_where_it_is_defined():
+    class Layer:
+        def __init__(self):
+            self.weight = torch.randn(4, 2)
+
+        @torch.compile
+        def apply(self, x):
+            return x @ self.weight
+
+    text = str(explain(Layer().apply, torch.randn(3, 4)))
+    assert text.startswith("apply is compiled")
+    assert "= x @ self.weight" in text
+
+
+def test_arguments_of_every_kind_are_guards():
+    def f(x, pair, scale=2.0, *, name="a"):
+        return x * scale + pair[0] + pair[1] + len(name)
+
+    x = torch.randn(3, 2).t().requires_grad_()
+    guards = explain(f, x, [torch.ones(2, 3), 1], name="ab").guards
+    assert guards[:5] == ["x is a tensor of float32[2, 3], strides (1, 2), requires grad",
+                          "pair[0] is a tensor of float32[2, 3]", "pair[1] is 1", "name is 'ab'",
+                          "the default dtype is float32, and grad mode is on"]
+
+
+def test_long_formulas_stay_readable():
+    def f(x):
+        for _ in range(25):
+            x = x * x * 0.5 + x  # used three times each
+        return x
+
+    found = explain(f, torch.ones(3))
+    assert len(str(found)) < 5000
+
+
+def test_a_mode_in_which_operators_run_one_by_one_is_the_reason():
+    made = torch.compile(lambda x: x * 2)
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+        text = str(torch.compile.explain(made)(torch.ones(2)))
+    assert "operators run one by one" in text
+
+
+def test_a_backend_that_runs_functions_as_they_are():
+    found = torch.compile.explain(torch.compile(lambda x: x * 2, backend="eager"))(torch.ones(2))
+    assert found.break_reasons == ["its backend runs functions as they are"]
+
+
+def test_an_object_among_the_arguments():
+    class Options:
+        scale = 2.0
+
+    found = explain(lambda x, options: x * options.scale, torch.ones(2), Options())
+    assert found.break_reasons == ["an argument is of class Options: what it holds is not looked at"]
+    assert "Pass the tensors and numbers" in str(found)
+
+
+def test_explaining_changes_nothing_but_what_the_function_changes():
+    total = torch.zeros(2)
+
+    def f(x):
+        total.add_(x)
+        return total * 2
+
+    made = torch.compile(f)
+    explanation = torch.compile.explain(made)(torch.ones(2))
+    calls = total[0].item()
+    assert calls == 2  # as many as it takes to have a program
+    assert np.allclose(made(torch.ones(2)).numpy(), 2 * (calls + 1))
+    assert "total = %" in str(explanation)

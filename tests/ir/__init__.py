@@ -1,0 +1,1 @@
+"""Graphs, clusters and plans, by themselves."""

@@ -1,0 +1,286 @@
+"""What must be true of a graph, of its clusters and of its plan, whatever they compute: looked at between the passes.
+
+Each function raises AssertionError, naming the value or the kernel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from flambeau.ir import strides as algebra
+from flambeau.ir.clusters import Clustering
+from flambeau.ir.planning import Plan
+from flambeau.ir.value import Graph, Value
+from tests.ir.evaluating import elements as shown
+
+_GIVEN = ("leaf", "constant")
+
+
+def check_graph(graph: Graph) -> None:
+    """Values are numbered in the order of making, depend on earlier ones, and are made once; views stay inside."""
+    seen: set[tuple] = set()
+    for number, value in enumerate(graph.values):
+        assert value.number == number, f"{value.text}: its place is {number}"
+        assert value.graph is graph, f"{value.text}: of another graph"
+        for arg in value.args:
+            assert arg.number < number, f"{value.text}: depends on a later value"
+            assert graph.values[arg.number] is arg, f"{value.text}: {arg} is of another graph"
+        key = (value.op, value.args, value.attrs, value.shape, value.dtype)
+        assert key not in seen, f"{value.text}: made twice"
+        seen.add(key)
+        if value.op == "view":
+            _check_view(value)
+        elif value.op == "part":
+            assert graph.parts[value.args[0]][value.attrs] is value, f"{value.text}: not a part of its whole"
+        elif value.op == "assemble":
+            _check_assembled(value)
+        elif value.op == "reduce":
+            _, axes, shape = value.attrs
+            kept = tuple(n for d, n in enumerate(value.args[0].shape) if d not in axes)
+            assert prod(kept) == value.size, f"{value.text}: reduces {value.args[0].shape}"
+            assert shape == value.shape, f"{value.text}: of another shape"
+        elif value.op == "matmul":
+            a, b = value.args
+            assert (*a.shape[:-1], b.shape[-1]) == value.shape, f"{value.text}: {a.shape} @ {b.shape}"
+        elif value.op not in ("leaf", "constant", "whole", "copy", "cast", "convolve"):
+            for arg in value.args:
+                assert arg.shape in ((), value.shape), f"{value.text}: an argument of shape {arg.shape}"
+
+
+def _check_view(value: Value) -> None:
+    strides, offset = value.attrs
+    base = value.args[0]
+    assert base.op != "view", f"{value.text}: a view of a view"
+    assert len(strides) == value.ndim, f"{value.text}: strides of other dimensions"
+    _check_inside(value, value.shape, strides, offset, base.size)
+
+
+def _check_inside(value: Value, shape: Any, strides: Any, offset: int, size: int) -> None:
+    if prod(shape) == 0:
+        return
+    low = offset + sum(min(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True))
+    high = offset + sum(max(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True))
+    assert low >= 0, f"{value.text}: begins {low} before its base"
+    assert high < size, f"{value.text}: ends at {high} in a base of {size}"
+
+
+def _check_assembled(value: Value) -> None:
+    has_background, *places = value.attrs
+    pieces = value.args[1:] if has_background else value.args
+    if has_background:
+        assert value.args[0].shape == value.shape, f"{value.text}: a background of {value.args[0].shape}"
+    for piece, (strides, offset) in zip(pieces, places, strict=True):
+        assert piece.dtype == value.dtype, f"{value.text}: a piece of {piece.dtype}"
+        _check_inside(value, piece.shape, strides, offset, value.size)
+    if not has_background:
+        filled: set[int] = set()
+        for piece, (strides, offset) in zip(pieces, places, strict=True):
+            mine = {offset}
+            for n, s in zip(piece.shape, strides, strict=True):
+                mine = {at + i * s for at in mine for i in range(n)}
+            assert not (filled & mine), f"{value.text}: pieces meet"
+            filled |= mine
+        assert len(filled) == value.size, f"{value.text}: {value.size - len(filled)} elements are never written"
+
+
+def check_clusters(clustering: Clustering) -> None:
+    """Each value is computed in one cluster; what a cluster needs is given, stored by an earlier one, or its own."""
+    done: set[Value] = set()
+    homes: Counter[Value] = Counter()
+    for cluster in clustering.clusters:
+        members = set(cluster.members)
+        assert len(members) == len(cluster.members), f"cluster of {cluster.members[0]}: a member twice"
+        homes.update(members)
+        for member in cluster.members:
+            if member is not cluster.product:
+                assert clustering.of[member] is cluster, f"{member}: said to be elsewhere"
+            for arg in member.args:
+                base = arg.base
+                if base.op in _GIVEN:
+                    continue
+                if base in members:
+                    assert base.number < member.number, f"{member}: before {base} in its cluster"
+                    continue
+                home = base.args[0] if base.op == "part" else base
+                assert home in done, f"{member}: needs {base}, which comes later"
+                assert base in clustering.stored, f"{member}: needs {base}, which is not stored"
+        done |= members
+    for value in clustering.live:
+        if value.op in _GIVEN or value.op in ("view", "part"):
+            continue
+        assert homes[value] == 1, f"{value.text}: in {homes[value]} clusters"
+    for value in clustering.wanted:
+        assert value.op in _GIVEN or value in clustering.stored, f"{value.text}: asked for and not stored"
+
+
+class _Memory:
+    """What lies where while kernels run one after the other: a name for every element, byte by byte."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.names: dict[Value, np.ndarray] = {}
+        self.next = 1
+        self.bytes: dict[int, np.ndarray] = {}  # by entry
+
+    def elements(self, value: Value) -> np.ndarray:
+        """The names of a value's elements; what is copied keeps its name."""
+        found = self.names.get(value)
+        if found is None:
+            found = self.names[value] = self._named(value)
+        return found
+
+    def _named(self, value: Value) -> np.ndarray:
+        if value.op == "view":
+            return shown(self.elements(value.args[0]), value.shape, *value.attrs)
+        if value.op == "assemble":
+            has_background, *places = value.attrs
+            made = self.elements(value.args[0]).reshape(-1).copy() if has_background else np.zeros(value.size, int)
+            for piece, (strides, offset) in zip(value.args[has_background:], places, strict=True):
+                made[shown(np.arange(value.size), piece.shape, strides, offset)] = self.elements(piece)
+            return made.reshape(value.shape)
+        made = np.arange(self.next, self.next + value.size).reshape(value.shape)
+        self.next += value.size
+        return made
+
+    def content(self, value: Value) -> np.ndarray:
+        """What the bytes of a value are called, in the order of memory."""
+        size = value.dtype.itemsize
+        return (self.elements(value).reshape(-1, 1) * 16 + np.arange(size)).reshape(-1)
+
+    def room(self, entry: int, end: int) -> np.ndarray:
+        """The bytes of an entry, at least so many."""
+        held = self.bytes.get(entry, np.zeros(0, int))
+        if held.size < end:
+            held = self.bytes[entry] = np.concatenate([held, np.zeros(end - held.size, int)])
+        return held
+
+    def span(self, value: Value) -> tuple[int, int, int]:
+        """Where a value lies: entry, first byte, the byte behind the last."""
+        entry, start = self.plan.places[value]
+        return entry, start, start + value.size * value.dtype.itemsize
+
+    def holds(self, value: Value, place: Value | None = None) -> bool:
+        """Whether a value lies at its place, or at another's."""
+        entry, start, end = self.span(value if place is None else place)
+        return np.array_equal(self.room(entry, end)[start:end], self.content(value))
+
+    def write(self, value: Value, place: Value | None = None) -> None:
+        """Let a value lie at its place, or at another's."""
+        entry, start, end = self.span(value if place is None else place)
+        self.room(entry, end)[start:end] = self.content(value)
+
+    def write_piece(self, value: Value, piece: Value, strides: Sequence[int], offset: int) -> np.ndarray:
+        """Write a piece of an array that is assembled; which bytes of its entry that are."""
+        entry, start, end = self.span(value)
+        size = value.dtype.itemsize
+        at = start + (shown(np.arange(value.size), piece.shape, strides, offset).reshape(-1, 1) * size
+                      + np.arange(size)).reshape(-1)
+        names = (self.elements(piece).reshape(-1, 1) * 16 + np.arange(size)).reshape(-1)
+        self.room(entry, end)[at] = names
+        return at
+
+
+def _piece_of(kernel: Any, done: set[int]) -> int:
+    """Which of the arguments of an array that is assembled a kernel copies."""
+    [value] = kernel.outputs
+    has_background, *places = value.attrs
+    places = [((), 0)] * has_background + places
+    size = value.dtype.itemsize
+    for k, (arg, (_, offset)) in enumerate(zip(value.args, places, strict=True)):
+        read = [(arg.base, arg.offset * size)] if kernel.inputs else []
+        if k not in done and arg.size and kernel.shifts == (offset * size,) and kernel.inputs == read and (
+                bool(read) or arg.base.op == "constant"):
+            return k
+    raise AssertionError(f"a copy into {value} that is none of its pieces")
+
+
+def check_plan(plan: Plan) -> None:
+    """Played through in order, every kernel finds what it reads where it looks, and all targets are there in the end.
+
+    Values that lie over each other while both are needed show up as one that is gone when it is read; a kernel may
+    write where it reads only what it reads element by element.
+    """
+    memory = _Memory(plan)
+    places = plan.places
+    for given in (*plan.leaves, *(v for v in places if v.op == "constant")):
+        memory.write(given)
+    written: Counter[Value] = Counter()
+    pieces: dict[Value, set[int]] = {}
+
+    def look_at_conditions() -> None:
+        for value, _ in plan.conditions:
+            assert memory.holds(value), f"condition {value} is not known when it is asked for"
+        for leaf in plan.leaves:
+            assert memory.holds(leaf), f"{leaf} is overwritten before the conditions are looked at"
+
+    for step, kernel in enumerate(plan.kernels):
+        if step == plan.early:
+            look_at_conditions()
+        said = f"kernel {step} ({kernel.name}) of {kernel.outputs}"
+        for value, offset in kernel.inputs:
+            assert memory.holds(value), f"{said}: {value} is not where it is read"
+            assert 0 <= offset < max(1, value.size * value.dtype.itemsize), f"{said}: reads beside {value}"
+        if kernel.name == "copy" and kernel.outputs[0].op == "assemble":
+            _check_copy(memory, kernel, pieces.setdefault(kernel.outputs[0], set()), said)
+            continue
+        spans = [memory.span(value) for value in kernel.outputs]
+        for i, a in enumerate(spans):
+            for b in spans[:i]:
+                assert not _meet(a, b), f"{said}: outputs share memory"
+        for number, (value, _) in enumerate(kernel.inputs):
+            read = memory.span(value)
+            for span in spans:
+                if _meet(span, read):
+                    assert number in kernel.alike, f"{said}: writes over {value}, which it reads"
+                    assert span == read, f"{said}: writes over {value} at another place"
+        for value, (entry, _, end) in zip(kernel.outputs, spans, strict=True):
+            if entry == plan.arena_entry:
+                assert end <= plan.scratch, f"{said}: {value} lies in the scratch memory"
+            assert not written[value], f"{said}: {value} is written twice"
+            written[value] += 1
+            memory.write(value)
+    if plan.early >= len(plan.kernels):
+        look_at_conditions()
+    for leaf, value in plan.late:
+        assert memory.holds(value), f"{value}, with which {leaf} is to be overwritten, is gone"
+    for leaf, value in plan.late:
+        memory.write(value, leaf)
+    for target in plan.targets:
+        place = target.value if target.leaf is None else target.leaf
+        assert place.size == target.value.size, f"{target.value} does not fit {place}"
+        assert place.dtype == target.value.dtype, f"{target.value} does not fit {place}"
+        assert memory.holds(target.value, place), f"target {target.value} is not there in the end"
+
+
+def _check_copy(memory: _Memory, kernel: Any, done: set[int], said: str) -> None:
+    """One piece of an array that is assembled is copied to its place."""
+    [value] = kernel.outputs
+    has_background, *places = value.attrs
+    k = _piece_of(kernel, done)
+    done.add(k)
+    dense = (algebra.dense(value.shape), 0)
+    piece = value.args[k]
+    at = memory.write_piece(value, piece, *(dense if has_background and not k else places[k - has_background]))
+    if kernel.inputs:
+        entry, start, _ = memory.span(piece.base)
+        size = piece.dtype.itemsize
+        read = start + shown(np.arange(piece.base.size), piece.shape, piece.strides, piece.offset).reshape(-1) * size
+        if entry == memory.plan.places[value][0]:
+            assert not np.isin(at, (read.reshape(-1, 1) + np.arange(size)).reshape(-1)).any(), (
+                f"{said}: writes over {piece.base}, which it reads")
+
+
+def _meet(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+    return a[0] == b[0] and a[1] < b[2] and b[1] < a[2]
+
+
+def check(plan: Plan) -> None:
+    """All of it."""
+    check_graph(plan.graph)
+    check_clusters(plan.clustering)
+    check_plan(plan)

@@ -1,0 +1,72 @@
+"""Random graphs: legal after every pass, and their programs compute what NumPy does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flambeau import jit
+from flambeau.ir.program import Program
+from tests.ir.evaluating import evaluate, wide
+from tests.ir.legality import check
+from tests.ir.random_graphs import Random
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+TOLERANCE = {"float64": 1e-9, "float32": 2e-4}
+
+
+def close(found, expected, tolerance):
+    expected = np.asarray(expected)
+    assert found.shape == expected.shape
+    if found.dtype.kind not in "f":
+        assert np.array_equal(found, expected)
+        return
+    scale = max(1.0, float(np.abs(expected).max(initial=0)))
+    assert float(np.abs(wide(found) - expected).max(initial=0)) <= tolerance * scale
+
+
+def runs_as_numpy(made, tolerance):
+    """Run the program twice, the second time over other numbers, and compare all that it leaves behind."""
+    program = Program(made.graph, made.targets, made.conditions)
+    check(program.plan)
+    for turn in range(2):
+        leaves = [a + a.dtype.type(0.25 * turn) for a in made.leaves]
+        values = evaluate(made.graph, leaves)
+        holds = all(bool(values[v]) == outcome for v, outcome in made.conditions)
+        arrays = [np.ascontiguousarray(leaves[number]) for number in program.leaves]
+        before = [a.copy() for a in arrays]
+        new = program.run(arrays)
+        assert (new is not None) == holds
+        if not holds:
+            assert all(np.array_equal(a, b) for a, b in zip(arrays, before, strict=True))
+            continue
+        left = iter(new)
+        for target in made.targets:
+            if target.leaf is None:
+                close(next(left), values[target.value], tolerance)
+        written = {target.leaf.attrs: target.value for target in made.targets if target.leaf is not None}
+        for number, array, old in zip(program.leaves, arrays, before, strict=True):
+            if number in written:
+                close(array, values[written[number]].reshape(array.shape), tolerance)
+            else:
+                assert np.array_equal(array, old)
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_float64(block):
+    for seed in range(block * 30, block * 30 + 30):
+        made = Random(seed)
+        try:
+            runs_as_numpy(made, TOLERANCE["float64"])
+        except Exception as error:
+            raise AssertionError(f"graph of seed {seed}") from error
+
+
+def test_float32():
+    for seed in range(1000, 1030):
+        made = Random(seed, "float32", 12)
+        try:
+            runs_as_numpy(made, TOLERANCE["float32"])
+        except Exception as error:
+            raise AssertionError(f"graph of seed {seed}") from error
