@@ -13,7 +13,7 @@ help:
 	@echo "make test    every test (with PyTorch beside it where the environment has it)"
 	@echo "make smoke   the tests that take seconds"
 	@echo "make lint    ruff and mypy"
-	@echo "make bench   timings beside PyTorch, written to benchmarks/results.md"
+	@echo "make bench   timings beside PyTorch and jax, written to benchmarks/results.md"
 	@echo "make docs    the manual, in docs/_build/html"
 	@echo "make clean   removes everything that make made"
 
@@ -55,7 +55,9 @@ lint: $(VENV)/.has-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.has-test
+# PyTorch and jax come with the extra `bench`; `make bench EXTRA=test` does without those that are not there.
+EXTRA := bench
+bench: $(VENV)/.has-$(EXTRA)
 	$(BIN)/python benchmarks/bench.py --write benchmarks/results.md $(ARGS)
 
 docs: $(VENV)/.has-docs

@@ -1,12 +1,14 @@
-"""Timings of flambeau beside PyTorch: one process, turns taken, medians and their ratio.
+"""Timings of flambeau beside PyTorch and jax: one process, turns taken, medians and their ratio.
 
-    python benchmarks/bench.py                                  prints a table
-    python benchmarks/bench.py --write benchmarks/results.md    and writes it
-    python benchmarks/bench.py --only import descent            some sections alone
+    python benchmarks/bench.py                                  prints the tables
+    python benchmarks/bench.py --write benchmarks/results.md    and writes them
+    python benchmarks/bench.py --only table import              some sections alone
+    python benchmarks/bench.py --only table --rows conv gpt     some rows of the table of workloads
+    python benchmarks/bench.py --only table --peers torch       without torch.compile and jax
 
-In each round both libraries run the same lines one after the other, in an order that
-alternates, so that a slow minute of the machine is slow for both. Without PyTorch its
-columns stay empty.
+In each round the libraries run the same lines one after the other, in an order that changes,
+so that a slow minute of the machine is slow for all. The columns of a library that is not
+installed stay empty.
 """
 
 from __future__ import annotations
@@ -21,27 +23,30 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-THREADS = 2
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, str(THREADS))
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import limits
+
+limits.apply()
 
 import numpy as np  # noqa: E402
 
 import flambeau  # noqa: E402
+from benchmarks import footprint, row, startup  # noqa: E402
+from benchmarks import table as workloads  # noqa: E402
+from benchmarks.markdown import Cells, duration, table  # noqa: E402
 
 try:
     import torch
 except ModuleNotFoundError:
     torch = None
 else:
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-
-Cells = list[str]
+    torch.set_num_threads(limits.THREADS)
 
 
 # ----- how to measure -----
@@ -80,24 +85,9 @@ def paired(make: Callable[[Any], Callable[[], Any]], rounds: int) -> tuple[float
     return statistics.median(first), statistics.median(second), statistics.median(ratios)
 
 
-def duration(value: float | None) -> str:
-    """A duration in the unit that suits it."""
-    if value is None:
-        return "-"
-    for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"
-
-
 def pair_row(name: str, make: Callable[[Any], Callable[[], Any]], rounds: int) -> Cells:
     ours, theirs, ratio = paired(make, rounds)
     return [name, duration(ours), duration(theirs), "-" if ratio is None else f"{ratio:.2f}x"]
-
-
-def table(heads: Cells, rows: list[Cells]) -> str:
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 PAIRED = ["", "flambeau", "PyTorch", "PyTorch / flambeau"]
@@ -353,31 +343,42 @@ def memory(rounds: int) -> str:
 
 
 SECTIONS = {"small": small, "loops": loops, "import": import_time, "large": large, "modes": modes,
-            "memory": memory}
+            "memory": memory, "startup": startup.section, "footprint": footprint.section}
 
 
 def machine() -> str:
+    """The machine, and the versions of what runs on it."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
         cpu = next((line.partition(":")[2].strip() for line in info.read_text().splitlines()
                     if line.startswith("model name")), cpu)
-    against = f"PyTorch {torch.__version__}" if torch else "no PyTorch"
-    return (f"{cpu}, {os.cpu_count()} cores, {os.environ['OMP_NUM_THREADS']} threads each; Python "
-            f"{platform.python_version()}, NumPy {np.__version__}, flambeau {flambeau.__version__}, {against}.")
+    versions = []
+    for name, package in (("NumPy", "numpy"), ("llvmlite", "llvmlite"), ("PyTorch", "torch"), ("jax", "jax")):
+        try:
+            versions.append(f"{name} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            versions.append(f"no {name}")
+    return (f"{cpu}, {os.cpu_count()} cores, {limits.THREADS} threads each; {platform.system()} {platform.release()}, "
+            f"Python {platform.python_version()}, flambeau {flambeau.__version__}, {', '.join(versions)}.")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables to a file, too")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION",
-                        help=f"of {', '.join(SECTIONS)}")
+    parser.add_argument("--only", nargs="+", choices=["table", *SECTIONS], default=["table", *SECTIONS],
+                        metavar="SECTION", help=f"of table, {', '.join(SECTIONS)}")
+    parser.add_argument("--rows", nargs="+", choices=workloads.ROWS, default=list(workloads.ROWS), metavar="ROW",
+                        help=f"rows of the table: {', '.join(workloads.ROWS)}")
+    parser.add_argument("--peers", nargs="*", choices=row.GROUPS, default=list(row.GROUPS), metavar="PEER",
+                        help=f"peers of the table, those that are installed: {', '.join(row.GROUPS)}")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
+    sections = {"table": partial(workloads.section, options.rows, options.peers), **SECTIONS}
     texts = [machine()]
     print(texts[0], flush=True)
     for name in options.only:
-        texts.append(SECTIONS[name](options.rounds))
+        texts.append(sections[name](options.rounds))
         print("\n" + texts[-1], flush=True)
     if options.write:
         options.write.write_text("\n\n".join(texts) + "\n", encoding="utf-8")

@@ -20,6 +20,7 @@ LAYERS: list[list[str]] = [
     ["kernels", "jit"],
     ["backends"],
     ["ops"],
+    ["ir"],
     ["autograd"],
     ["tensor"],
     ["switches", "func", "viz", "linalg", "special", "fft", "cuda", "random"],
@@ -29,6 +30,7 @@ LAYERS: list[list[str]] = [
     ["nn"],
     ["functorch"],
     ["optim"],
+    ["compiler"],
     ["serialization"],
     ["storage", "utils", "testing"],
     [""],  # the package itself: the public names

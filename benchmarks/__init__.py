@@ -1,0 +1,1 @@
+"""Timings and memory of flambeau beside its peers."""
