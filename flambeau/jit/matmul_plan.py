@@ -12,15 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import threads as limits
+from . import near
 from .compiled import Symbol
 
 #: the longest part of K that is summed up in registers, then added to what was before: the sum's error stays small
 DEPTH = 256
 #: K of a slab: what is used of A and B for all columns of a region before the next part
 SLAB = 1024
-#: bytes of A's rows, within a slab, that are one region; and of those of a region where they are more: they are to
-#: stay in a processor's own cache while all columns are computed
-WHOLE, NEAR = 1 << 20, 384 << 10
+#: bytes of A's rows, within a slab, that are one region, at most; and of those of a region where they are more: they
+#: are to stay in a processor's own cache, of which they may take so large a part, while all columns are computed
+WHOLE, NEAR, PART = 1 << 20, 384 << 10, 0.75
 #: rows of a region, at most; and where the sums wait in the function's own memory for the other parts of K
 MOST, WAITING = 512, 256
 #: bytes from a row of B to the next one, from which it is copied, and the rows of A for which that pays
@@ -126,9 +127,10 @@ def way(problem: Problem) -> Way:
 def rows(problem: Problem, slab: int, high: int, waits: bool) -> int:
     """How many rows a region has, at most; `waits`: its sums are not stored before they are complete."""
     most, bytes_ = WAITING if waits and slab > DEPTH else MOST, slab * problem.dtype.itemsize
-    if problem.m * bytes_ <= WHOLE:
+    own = int(PART * near.size())
+    if problem.m * bytes_ <= min(WHOLE, own):
         return most
-    return max(high, min(most, NEAR // bytes_) // high * high)
+    return max(high, min(most, min(NEAR, own) // bytes_) // high * high)
 
 
 def packs(problem: Problem, shared: Regions, how: Way) -> bool:
