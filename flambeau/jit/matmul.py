@@ -203,7 +203,16 @@ def _blocked(problem: Problem, finish: Address, part: int) -> list[Launch]:
         scratch = vectors * shape.lanes * problem.k * dtype.itemsize
         problem = problem._replace(b=(0, problem.k * dtype.itemsize), pointers=(*problem.pointers[:-1], place))
         how = Way.PACKED
-    words = matmul_plan.words(problem, shared, part, finish, shape.lanes, slab, how)
+    left = None
+    if matmul_plan.turned(problem, -(-vectors // shape.vectors)):
+        high = shape.rows[0]
+        place = problem.pointers[-1] if scratch else max(problem.pointers) + 1
+        launches.append(_packed_left(problem, place, scratch))
+        left = problem.k * dtype.itemsize, scratch
+        scratch += -(-problem.m // high) * high * problem.k * dtype.itemsize
+        problem = problem._replace(a=(dtype.itemsize, high * dtype.itemsize),
+                                   pointers=(*problem.pointers[:-2], place, problem.pointers[-1]))
+    words = matmul_plan.words(problem, shared, part, finish, shape.lanes, slab, how, left)
     launches.append(Launch(code, compiled.Symbol(code, "body"), shared.chunks, words))
     return [each._replace(scratch=scratch) for each in launches]
 
@@ -218,6 +227,17 @@ def _packed(problem: Problem, shared: matmul_plan.Regions, how: Way, place: int)
                          lambda: packing.generate(problem.dtype), passes=False)
     words = matmul_plan.packing(problem, shared, how, shape.lanes, place)
     return Launch(code, compiled.Symbol(code, "body"), -(-words[1] // words[0]), words)
+
+
+def _packed_left(problem: Problem, place: int, offset: int) -> Launch:
+    """The launch that packs A into scratch memory, so many bytes behind pointer number `place`."""
+    from . import packing_left
+    from .microkernel import tiling
+
+    code = compiled.load(f"matmul packing left {problem.dtype} {tiling(problem.dtype)}", ("body",),
+                         lambda: packing_left.generate(problem.dtype), passes=False)
+    words = matmul_plan.packing_left(problem, place, offset)
+    return Launch(code, compiled.Symbol(code, "body"), -(-problem.m // words[0]), words)
 
 
 def _dotted(problem: Problem, finish: Address) -> Launch:

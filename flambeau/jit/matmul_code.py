@@ -78,7 +78,8 @@ class Region:
         self.strides = builder.gep(plan, [p[Plan.STRIDES]], source_etype=I64)
         self.row = builder.mul(down, p[Plan.ROWS])
         self.rows = smaller(builder, p[Plan.ROWS], builder.sub(p[Plan.M], self.row))
-        self.a = at(builder, entry(builder, bases, p[Plan.OPERANDS]), builder.mul(self.row, p[Plan.A_ROW]))
+        left = at(builder, entry(builder, bases, p[Plan.OPERANDS]), p[Plan.A_OFFSET])
+        self.a = at(builder, left, builder.mul(self.row, p[Plan.A_BLOCK]))
         self.b = entry(builder, bases, builder.add(p[Plan.OPERANDS], i64(1)))
         self.start = builder.mul(self.across, p[Plan.VECTORS])  # in vectors
 
@@ -165,6 +166,7 @@ class _Body:
             last = builder.icmp_signed(">=", following, self.depth)
             self._compute(take, {
                 "a": at(builder, region.a, builder.mul(k, p[Plan.A_K])), "by_row": p[Plan.A_ROW], "by_k": p[Plan.A_K],
+                "by_block": p[Plan.A_BLOCK],
                 "b": ready, "pitch": ready_by_k, "depth": count, "into": into, "apart": apart, "advance": advance,
                 "rows": region.rows, "columns": columns, "add": builder.icmp_signed(">", k, i64(0)),
                 "finish": builder.select(last, self.finish, ir.Constant(POINTER, None)),

@@ -28,6 +28,8 @@ MOST, WAITING = 512, 256
 FAR, MANY = 1024, 32
 #: regions above each other for which B is packed as a whole
 TALL = 3
+#: bytes from k to k + 1 in A, from which it is copied, panels for which that pays, and rows of it that one chunk copies
+APART, REREAD, BAND = 256, 3, 64
 #: bytes of a column that are read at once where columns' elements lie together
 PIECE = 16
 #: rows of a region, at least, where the result is cut more often than it must be: if B is read in place, or packed
@@ -68,6 +70,18 @@ class Packing(IntEnum):
     TARGET = auto()  # of the pointer to scratch memory
 
 
+class Left(IntEnum):
+    """Where the integers stand that say how the whole of A is packed."""
+
+    ROWS = 0  # in a chunk
+    M = auto()
+    K = auto()
+    BY_K = auto()
+    SOURCE = auto()  # the number of A's pointer
+    TARGET = auto()  # of the pointer to scratch memory
+    OFFSET = auto()  # from there
+
+
 class Plan(IntEnum):
     """Where the plan's integers stand.
 
@@ -89,8 +103,10 @@ class Plan(IntEnum):
     ALL_VECTORS = auto()  # of a row
     DEPTH = auto()  # of K that is summed up at once
     SLAB = auto()
-    A_ROW = auto()
+    A_ROW = auto()  # within a block
     A_K = auto()
+    A_BLOCK = auto()  # from block to block, for each row
+    A_OFFSET = auto()  # of the first one from its pointer
     B_K = auto()
     B_COLUMN = auto()
     WAY = auto()
@@ -110,7 +126,7 @@ class Problem(NamedTuple):
     k: int
     batch: tuple[int, ...]  # extents, the fastest first
     strides: tuple[tuple[int, ...], ...]  # of outputs, extras, A, B by batch dimension
-    a: tuple[int, int]  # by row, by k
+    a: tuple[int, int]  # by row (in a block, where A is packed), by k
     b: tuple[int, int]  # by k, by column
     others: tuple[tuple[int, int], ...]  # of outputs and extras, by row and by column
     pointers: tuple[int, ...]  # of outputs, extras, A, B
@@ -136,6 +152,17 @@ def rows(problem: Problem, slab: int, high: int, waits: bool) -> int:
 def packs(problem: Problem, shared: Regions, how: Way) -> bool:
     """Whether B is packed as a whole, because many regions would pack the same part of it."""
     return how is not Way.IN_PLACE and not problem.batch and shared.rows * (TALL - 1) < problem.m
+
+
+def turned(problem: Problem, panels: int) -> bool:
+    """Whether A is packed: a k's elements lie together, but far from the next, and are read often."""
+    return (problem.a[0] == problem.dtype.itemsize and abs(problem.a[1]) >= APART and not problem.batch
+            and panels >= REREAD and problem.k >= BAND)
+
+
+def packing_left(problem: Problem, place: int, offset: int) -> tuple[int, ...]:
+    """The integers that say how A is packed (`Left`), so many bytes behind what pointer number `place` points to."""
+    return BAND, problem.m, problem.k, problem.a[1], problem.pointers[-2], place, offset
 
 
 def packing(problem: Problem, shared: Regions, how: Way, lanes: int, place: int) -> tuple[int, ...]:
@@ -228,14 +255,14 @@ def _effort(vectors: int, panel: int) -> float:
 
 
 def words(problem: Problem, shared: Regions, part: int, finish: int | Symbol, lanes: int, slab: int,
-          how: Way) -> tuple[int | Symbol, ...]:
-    """The plan's integers, in the order of `Plan`."""
+          how: Way, left: tuple[int, int] | None = None) -> tuple[int | Symbol, ...]:
+    """The plan's integers, in the order of `Plan`; `left`: where A is packed, `A_BLOCK` and `A_OFFSET`."""
     vectors, depth = -(-problem.n // lanes), -(-slab // -(-slab // DEPTH))
     across, down = -(-vectors // shared.vectors), -(-problem.m // shared.rows)
     dims = [each for i, extent in enumerate(problem.batch) for each in (extent, *(s[i] for s in problem.strides))]
     return (
         prod(problem.batch) * across * down, shared.per_chunk, across, down, problem.m, problem.n, part, problem.k,
         max(1, -(-problem.k // max(1, part))), shared.rows, shared.vectors, vectors, depth, slab, *problem.a,
-        *problem.b, int(how), finish, len(problem.others), len(problem.batch),
+        *(left or (problem.a[0], 0)), *problem.b, int(how), finish, len(problem.others), len(problem.batch),
         Plan.POINTERS + len(problem.pointers) + len(dims), *problem.pointers, *dims,
         *(row for row, _ in problem.others), *(column for _, column in problem.others))

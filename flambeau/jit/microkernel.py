@@ -25,7 +25,7 @@ VOID = ir.VoidType()
 FINISH = ir.FunctionType(VOID, [POINTER, I64, POINTER, POINTER, I64, I64, I64, I64])
 #: what a panel's function is told, in order
 ARGUMENTS = {
-    "a": POINTER, "by_row": I64, "by_k": I64,
+    "a": POINTER, "by_row": I64, "by_k": I64, "by_block": I64,  # bytes; the last ones from block to block, a row
     "b": POINTER, "pitch": I64, "depth": I64,  # bytes between B's rows; K
     "into": POINTER, "apart": I64, "advance": I64,  # where the result goes; bytes between a block's rows, and blocks'
     "rows": I64, "columns": I64, "add": I1,  # whether to add to what is there
@@ -210,7 +210,7 @@ class _Panel:
     def _high(self, row: Any, height: int) -> None:
         """A block of `height` rows."""
         builder, given = self.builder, self.given
-        corner = at(builder, given["a"], builder.mul(row, given["by_row"]))
+        corner = at(builder, given["a"], builder.mul(row, given["by_block"]))
         # LLVM must not know how these are related: it would make all rows' addresses one chain of additions, which
         # takes longer than the products of a narrow panel
         offsets = [_opaque(builder, builder.mul(given["by_row"], i64(i))) for i in range(1, height)]
@@ -239,7 +239,9 @@ class _Panel:
         builder, given = self.builder, self.given
         last = builder.sub(builder.sub(given["rows"], row), i64(1))
         places = [smaller(builder, i64(i), last) for i in range(height)]
-        corner = at(builder, given["a"], builder.mul(row, given["by_row"]))
+        inside = builder.srem(row, i64(self.shape.rows[0]))
+        corner = at(builder, at(builder, given["a"], builder.mul(builder.sub(row, inside), given["by_block"])),
+                    builder.mul(inside, given["by_row"]))
         starts = [at(builder, corner, builder.mul(i, given["by_row"])) for i in places]
 
         def step(sums: list[Any], values: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -93,6 +93,20 @@ def test_larger_products(dtype, m, n, k, turned):
     assert (room == 7).all()  # nothing beside the result was written
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 200, 64), (131, 97, 67), (129, 1000, 301), (1001, 77, 300)])
+@pytest.mark.parametrize("columns", ["rows", "columns"])
+def test_a_left_operand_whose_columns_lie_together_is_packed(dtype, m, n, k, columns):
+    a, b = random(k, m, dtype=dtype).T, random(k, n, dtype=dtype, seed=1)
+    b = b if columns == "rows" else np.asfortranarray(b)
+    made = matmul.launches([Spec.dense((m, n), b.dtype)], Spec.of(a), Spec.of(b))
+    assert any(each.library.recipe.startswith("matmul packing left") for each in made)
+    close(product(a, b), a, b)
+    bias, out = random(n, dtype=dtype, seed=2), np.empty((m, n), dtype)
+    finished(a, b, [bias], (e.variable(0, dtype) + e.variable(1, dtype),), [out])
+    close(out - bias, a, b)
+
+
 @pytest.mark.parametrize("batches", [((48,), (48,)), ((4, 3), (3,)), ((5,), ()), ((), (5,)), ((2, 1, 3), (4, 1))])
 def test_batches(batches):
     a, b = (random(*batch, *matrix, seed=i) for i, (batch, matrix) in enumerate(
