@@ -171,6 +171,7 @@ class _Body:
                 "rows": region.rows, "columns": columns, "add": builder.icmp_signed(">", k, i64(0)),
                 "finish": builder.select(last, self.finish, ir.Constant(POINTER, None)),
                 "bases": region.bases, "strides": region.strides, "first": region.row, "column": column,
+                "operands": p[Plan.OPERANDS],
                 "soon": builder.select(ahead, soon, ready), "soon_k": builder.select(ahead, by_k, i64(0)),
                 "soon_bytes": pitch})
             next_part += [builder.sub(part[0], p[Plan.DEPTH]), following]

@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import ir
 
 from . import target
-from .loops import I1, I32, I64, POINTER, at, first_lanes, i64, loop, smaller
+from .loops import I1, I32, I64, POINTER, at, first_lanes, i64, loop, smaller, word
 from .lowering import intrinsic, stored
 
 VOID = ir.VoidType()
@@ -30,6 +30,7 @@ ARGUMENTS = {
     "into": POINTER, "apart": I64, "advance": I64,  # where the result goes; bytes between a block's rows, and blocks'
     "rows": I64, "columns": I64, "add": I1,  # whether to add to what is there
     "finish": POINTER, "bases": POINTER, "strides": POINTER, "first": I64, "column": I64,  # as for FINISH
+    "operands": I64,  # how many it has, whose strides by row stand before those by column
     "soon": POINTER, "soon_k": I64, "soon_bytes": I64,  # what will be read next: bytes between its rows, and of a row
 }
 PANEL = ir.FunctionType(VOID, [*ARGUMENTS.values()])
@@ -260,6 +261,9 @@ class _Panel:
         for line in lines:
             for v in range(vectors):  # asked for now, as it is needed when K has run
                 prefetch(builder, at(builder, line, v * self.line), True, 3)
+        if vectors > 1:
+            with builder.if_then(self.wanted):
+                self._expected(builder.add(given["first"], row), len(places))
         with carried(builder, given["depth"], [*[self.zero] * count, *start]) as (values, following):
             sums, moved = step(values[:count], values[count:])
             following += [*sums, *moved]
@@ -270,6 +274,19 @@ class _Panel:
             builder.call(Called(given["finish"], FINISH), [
                 target, given["apart"], given["bases"], given["strides"], builder.add(given["first"], row),
                 given["column"], rows, given["columns"]])
+
+    def _expected(self, row: Any, height: int) -> None:
+        """Ask for what the epilogue will read and write: it comes while K runs."""
+        builder, given = self.builder, self.given
+        with loop(builder, i64(0), given["operands"]) as i:
+            base = builder.load(builder.gep(given["bases"], [i], source_etype=POINTER), typ=POINTER)
+            by_row = word(builder, given["strides"], i)
+            by_column = word(builder, given["strides"], builder.add(i, given["operands"]))
+            place = at(builder, at(builder, base, builder.mul(row, by_row)), builder.mul(given["column"], by_column))
+            for r in range(height):
+                line = at(builder, place, builder.mul(by_row, i64(r)))
+                for element in range(0, self.vectors * self.shape.lanes, 64 // self.size):
+                    prefetch(builder, at(builder, line, builder.mul(by_column, i64(element))), False, 3)
 
     def _added(self, sums: list[Any], lines: list[Any]) -> list[Any]:
         """The sums, with what lies at `lines` added to them if that is asked for."""

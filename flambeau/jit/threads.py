@@ -3,8 +3,12 @@
 The pool is itself compiled code: its threads wait outside the interpreter, so that handing work over takes neither
 its lock nor its time. A task is a function of a chunk's number; the caller starts on the chunks at once and every
 thread takes the next one left, so that a late or slow thread delays nothing. A thread that finds nothing to do looks
-again for some microseconds before it sleeps. While one caller has the pool, others do their chunks by themselves:
+again for a while (`PATIENCE`) before it sleeps. While one caller has the pool, others do their chunks by themselves:
 every call finishes, whoever else calls, and its result does not depend on who computed which chunk.
+
+How long it looks matters: a thread that sleeps is woken late, now and then by milliseconds on a virtual machine, where
+sleeping gives the processor away. Between two operators of a program there are some microseconds, or the time of an
+operator that one thread does by itself.
 
 A task's chunks and a counter of tasks are one atomic word: a thread that wakes late cannot take a chunk of a task
 that has ended, nor end one that it knows nothing of.
@@ -16,6 +20,7 @@ import ctypes
 import os
 import sys
 import threading
+import time
 from typing import Any
 
 from ..kernels import threads as limits
@@ -23,13 +28,17 @@ from . import compiled
 
 # The pool's fields, in bytes from its start. Fields that different threads write lie on different cache lines.
 _TICKET, _DONE, _TASK, _BUSY, _SLEEPING, _CALLS, _MUTEX, _CONDITION, _SIZE = 0, 64, 128, 192, 256, 320, 384, 512, 640
-_STOP, _MEMBERS = _SLEEPING + 8, _SLEEPING + 16
+_STOP, _MEMBERS, _LOOKS = _SLEEPING + 8, _SLEEPING + 16, _SLEEPING + 24
 
 #: where the pool says at which address its `run` lies
 RUN = _CALLS + 40
 
-#: how often a thread looks for work before it sleeps: some tens of microseconds
-_LOOKS = 2000
+#: how many seconds a thread looks for work before it sleeps
+PATIENCE = 0.001
+#: how often the caller looks whether the others have finished before it lets other threads have its processor
+_CALLER_LOOKS = 2000
+#: looks whose time is measured
+_SAMPLE = 4000
 
 _IR = """
 define void @work(ptr %pool, i64 %member) {{
@@ -51,6 +60,8 @@ entry:
   %wait = load ptr, ptr %wait.at
   %mutex = getelementptr i8, ptr %pool, i64 {mutex}
   %condition = getelementptr i8, ptr %pool, i64 {condition}
+  %patience.at = getelementptr i8, ptr %pool, i64 {looks}
+  %patience = load i64, ptr %patience.at
   br label %look
 look:
   %looks = phi i64 [ 0, %entry ], [ %looks.next, %nothing ], [ 0, %ran ], [ %looks, %lost ], [ 0, %woken ]
@@ -82,7 +93,7 @@ ran:
 nothing:
   {pause}
   %looks.next = add i64 %looks, 1
-  %enough = icmp sgt i64 %looks.next, {looks}
+  %enough = icmp sgt i64 %looks.next, %patience
   br i1 %enough, label %sleep, label %look
 sleep:
   %r0 = call i32 %lock(ptr %mutex)
@@ -111,6 +122,20 @@ leave:
   %s2 = atomicrmw sub ptr %sleeping, i64 1 seq_cst
   %r3 = call i32 %unlock(ptr %mutex)
   ret void
+}}
+
+define i64 @pass(ptr %pool, i64 %count) {{
+entry:
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %look ]
+  %ticket = load atomic i64, ptr %pool seq_cst, align 8
+  {pause}
+  %i.next = add i64 %i, 1
+  %more = icmp slt i64 %i.next, %count
+  br i1 %more, label %look, label %end
+end:
+  ret i64 %ticket
 }}
 
 define void @run(ptr %pool, ptr %function, ptr %pointers, ptr %plan, i64 %total) {{
@@ -193,7 +218,7 @@ await:
 still:
   {pause}
   %spins.next = add i64 %spins, 1
-  %long = icmp sgt i64 %spins, {looks}
+  %long = icmp sgt i64 %spins, {caller_looks}
   br i1 %long, label %yield, label %turn
 yield:
   %yield.at = getelementptr i8, ptr %calls, i64 32
@@ -222,13 +247,14 @@ def _pause() -> str:
 
 def _generate() -> str:
     return _IR.format(done=_DONE, task=_TASK, busy=_BUSY, sleeping=_SLEEPING, calls=_CALLS, mutex=_MUTEX,
-                      stop=_STOP, members=_MEMBERS, condition=_CONDITION, looks=_LOOKS, pause=_pause(),
-                      wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
+                      stop=_STOP, members=_MEMBERS, condition=_CONDITION, looks=_LOOKS, caller_looks=_CALLER_LOOKS,
+                      pause=_pause(), wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
 
 
 def library() -> compiled.Library:
-    """The pool's compiled functions: `run(pool, function, pointers, plan, total)` and `work(pool, member)`."""
-    return compiled.load(f"threads {sys.platform}", ("run", "work"), _generate)
+    """The pool's compiled functions: `run(pool, function, pointers, plan, total)`, `work(pool, member)`, and
+    `pass(pool, count)`, which looks for work in vain."""
+    return compiled.load(f"threads {sys.platform}", ("run", "work", "pass"), _generate)
 
 
 def _system_calls() -> list[int]:
@@ -259,6 +285,7 @@ class Pool:
         self._threads: list[threading.Thread] = []
         for i, call in enumerate([*_system_calls(), library().address("run")]):
             self._word(_CALLS + 8 * i).value = call
+        self._word(_LOOKS).value = self._looks()
         if sys.platform != "win32":
             system = ctypes.CDLL(None)
             system.pthread_mutex_init(ctypes.c_void_p(self.address + _MUTEX), None)
@@ -266,6 +293,16 @@ class Pool:
 
     def _word(self, offset: int) -> Any:
         return ctypes.c_int64.from_address(self.address + offset)
+
+    def _looks(self) -> int:
+        """How often a thread can look for work within its patience: processors pause for very different times."""
+        look = library().function("pass", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            look(self.address, _SAMPLE)
+            times.append(time.perf_counter() - start)
+        return max(1, int(_SAMPLE * PATIENCE / max(min(times), 1e-9)))
 
     def resize(self, size: int) -> None:
         """Let so many threads work, the calling one included."""
