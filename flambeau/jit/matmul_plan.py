@@ -28,8 +28,9 @@ MOST, WAITING = 512, 256
 FAR, MANY = 1024, 32
 #: regions above each other for which B is packed as a whole
 TALL = 3
-#: bytes from k to k + 1 in A, from which it is copied, panels for which that pays, and rows of it that one chunk copies
-APART, REREAD, BAND = 256, 3, 64
+#: bytes from k to k + 1 in A, from which it is copied, panels and multiplications for which that pays, and rows of it
+#: that one chunk copies
+APART, REREAD, WORTH, BAND = 256, 3, 1 << 22, 64
 #: bytes of a column that are read at once where columns' elements lie together
 PIECE = 16
 #: rows of a region, at least, where the result is cut more often than it must be: if B is read in place, or packed
@@ -157,7 +158,7 @@ def packs(problem: Problem, shared: Regions, how: Way) -> bool:
 def turned(problem: Problem, panels: int) -> bool:
     """Whether A is packed: a k's elements lie together, but far from the next, and are read often."""
     return (problem.a[0] == problem.dtype.itemsize and abs(problem.a[1]) >= APART and not problem.batch
-            and panels >= REREAD and problem.k >= BAND)
+            and panels >= REREAD and problem.k >= BAND and problem.m * problem.n * problem.k >= WORTH)
 
 
 def packing_left(problem: Problem, place: int, offset: int) -> tuple[int, ...]:
