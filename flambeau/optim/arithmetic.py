@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mutation import about_to_write
-from ..backends.compiled import update
+from ..backends.compiled import ready, update
 from ..backends.compiled.sizes import SINGLE_UPDATES, UPDATES
 from ..modes import capturing, special
 from ..tensor import functions as fn
@@ -27,6 +27,9 @@ PIECE = 16384
 #: up to which size a float32 result is rounded once where PyTorch's is
 EXACT = 2048
 SINGLE = np.dtype(np.float32)
+#: [updates of small arrays until these take kernels, too, if there are any]: compiling a rule takes as long as some
+#: thousand of them save
+_small = [2000]
 FLOATS = (SINGLE, np.dtype(np.float64))
 
 
@@ -159,6 +162,9 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
         pass
     elif size <= PIECE or not all(a is None or a.flags.c_contiguous for a in values):
         rule(arrays, *values, *scalars)
+        _small[0] -= 1
+        if not _small[0]:
+            ready()
     else:
         flat = [None if a is None else a.reshape(-1) for a in values]
         for start in range(0, size, PIECE):
