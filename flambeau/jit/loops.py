@@ -74,6 +74,11 @@ def loop(builder: ir.IRBuilder, start: Any, stop: Any, step: int | Any = 1) -> I
     builder.position_at_end(after)
 
 
+def larger(builder: ir.IRBuilder, x: Any, y: Any) -> Any:
+    """The larger of two integers."""
+    return builder.select(builder.icmp_signed(">", x, y), x, y)
+
+
 def smaller(builder: ir.IRBuilder, x: Any, y: Any) -> Any:
     """The smaller of two integers."""
     return builder.select(builder.icmp_signed("<", x, y), x, y)

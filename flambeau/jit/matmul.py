@@ -195,7 +195,11 @@ def _blocked(problem: Problem, finish: Address, part: int) -> list[Launch]:
     slab = -(-part // max(1, -(-part // matmul_plan.SLAB))) or 1
     vectors, how = -(-problem.n // shape.lanes), matmul_plan.way(problem)
     most = matmul_plan.rows(problem, slab, shape.rows[0], finish != 0)
-    shared = matmul_plan.regions(problem, vectors, most, shape.vectors, shape.rows[0], how is not Way.IN_PLACE)
+    turned = matmul_plan.packs_left(problem)
+    if turned:
+        shared = matmul_plan.regions_left(problem, vectors, most, shape.vectors, shape.rows[0])
+    else:
+        shared = matmul_plan.regions(problem, vectors, most, shape.vectors, shape.rows[0], how is not Way.IN_PLACE)
     launches, scratch = [], 0
     if matmul_plan.packs(problem, shared, how):
         place = max(problem.pointers) + 1
@@ -203,15 +207,12 @@ def _blocked(problem: Problem, finish: Address, part: int) -> list[Launch]:
         scratch = vectors * shape.lanes * problem.k * dtype.itemsize
         problem = problem._replace(b=(0, problem.k * dtype.itemsize), pointers=(*problem.pointers[:-1], place))
         how = Way.PACKED
-    left = None
-    if matmul_plan.turned(problem, -(-vectors // shape.vectors)):
-        high = shape.rows[0]
+    left = (-1, 0, 0)
+    if turned:
         place = problem.pointers[-1] if scratch else max(problem.pointers) + 1
-        launches.append(_packed_left(problem, place, scratch))
-        left = problem.k * dtype.itemsize, scratch
-        scratch += -(-problem.m // high) * high * problem.k * dtype.itemsize
-        problem = problem._replace(a=(dtype.itemsize, high * dtype.itemsize),
-                                   pointers=(*problem.pointers[:-2], place, problem.pointers[-1]))
+        each = shared.rows * min(slab, problem.k) * dtype.itemsize
+        left = place, scratch, each
+        scratch += shared.chunks * each
     words = matmul_plan.words(problem, shared, part, finish, shape.lanes, slab, how, left)
     launches.append(Launch(code, compiled.Symbol(code, "body"), shared.chunks, words))
     return [each._replace(scratch=scratch) for each in launches]
@@ -227,17 +228,6 @@ def _packed(problem: Problem, shared: matmul_plan.Regions, how: Way, place: int)
                          lambda: packing.generate(problem.dtype), passes=False)
     words = matmul_plan.packing(problem, shared, how, shape.lanes, place)
     return Launch(code, compiled.Symbol(code, "body"), -(-words[1] // words[0]), words)
-
-
-def _packed_left(problem: Problem, place: int, offset: int) -> Launch:
-    """The launch that packs A into scratch memory, so many bytes behind pointer number `place`."""
-    from . import packing_left
-    from .microkernel import tiling
-
-    code = compiled.load(f"matmul packing left {problem.dtype} {tiling(problem.dtype)}", ("body",),
-                         lambda: packing_left.generate(problem.dtype), passes=False)
-    words = matmul_plan.packing_left(problem, place, offset)
-    return Launch(code, compiled.Symbol(code, "body"), -(-problem.m // words[0]), words)
 
 
 def _dotted(problem: Problem, finish: Address) -> Launch:

@@ -15,11 +15,12 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling, launch
-from .loops import I64, POINTER, at, i64, loop, smaller, word
+from .loops import I64, POINTER, at, i64, larger, loop, smaller, word
 from .lowering import stored
 from .matmul_plan import DEPTH, WAITING, Plan, Way
 from .microkernel import ARGUMENTS, FINISH, Called, emit_panel, positive, tiling
 from .packing import Packers, panels
+from .packing_left import emit_left
 
 
 def generate(dtype: np.dtype) -> str:
@@ -78,8 +79,9 @@ class Region:
         self.strides = builder.gep(plan, [p[Plan.STRIDES]], source_etype=I64)
         self.row = builder.mul(down, p[Plan.ROWS])
         self.rows = smaller(builder, p[Plan.ROWS], builder.sub(p[Plan.M], self.row))
-        left = at(builder, entry(builder, bases, p[Plan.OPERANDS]), p[Plan.A_OFFSET])
-        self.a = at(builder, left, builder.mul(self.row, p[Plan.A_BLOCK]))
+        self.a = at(builder, entry(builder, bases, p[Plan.OPERANDS]), builder.mul(self.row, p[Plan.A_ROW]))
+        self.left = at(builder, entry(builder, pointers, larger(builder, p[Plan.LEFT], i64(0))), builder.add(
+            p[Plan.LEFT_OFFSET], builder.mul(item, p[Plan.LEFT_BYTES])))
         self.b = entry(builder, bases, builder.add(p[Plan.OPERANDS], i64(1)))
         self.start = builder.mul(self.across, p[Plan.VECTORS])  # in vectors
 
@@ -103,6 +105,7 @@ class _Body:
     def __init__(self, module: ir.Module, dtype: np.dtype) -> None:
         self.module, self.shape, self.size = module, tiling(dtype), dtype.itemsize
         self.packers = Packers(module, dtype)
+        self.pack_left = emit_left(module, dtype)
         self.panels = {wide: emit_panel(module, dtype, wide) for wide in range(1, self.shape.vectors + 1)}
 
     def emit(self) -> None:
@@ -121,11 +124,25 @@ class _Body:
             self.several = builder.icmp_signed(">", self.depth, p[Plan.DEPTH])
             with positive(builder, [self._turns(self.depth), i64(0)]) as (slab, next_slab):
                 end = smaller(builder, builder.add(slab[1], p[Plan.SLAB]), self.depth)
+                self._left(slab[1], end)
                 with positive(builder, [vectors, builder.mul(region.start, i64(shape.lanes))]) as (panel, next_panel):
                     take = self._panel(panel[0], panel[1], slab[1], end)
                     next_panel += [builder.sub(panel[0], take),
                                    builder.add(panel[1], builder.mul(take, i64(shape.lanes)))]
                 next_slab += [builder.sub(slab[0], p[Plan.SLAB]), builder.add(slab[1], p[Plan.SLAB])]
+
+    def _left(self, begin: Any, end: Any) -> None:
+        """A's part for a slab of K: packed, if it is to be. Where it lies, and its strides."""
+        builder, p, region, size = self.builder, self.p, self.region, i64(self.size)
+        depth = builder.sub(end, begin)
+        packs = builder.icmp_signed(">=", p[Plan.LEFT], i64(0))
+        source = at(builder, region.a, builder.mul(begin, p[Plan.A_K]))
+        with builder.if_then(packs):
+            builder.call(self.pack_left, [region.left, source, p[Plan.A_K], region.rows, depth])
+        self.a = builder.select(packs, region.left, source)
+        self.a_row = builder.select(packs, size, p[Plan.A_ROW])
+        self.a_k = builder.select(packs, i64(self.shape.rows[0] * self.size), p[Plan.A_K])
+        self.a_block = builder.select(packs, builder.mul(depth, size), p[Plan.A_ROW])
 
     def _turns(self, depth: Any) -> Any:
         """K, or where there is none 1, so that a sum of nothing is computed, too: it is 0."""
@@ -165,8 +182,8 @@ class _Body:
             ahead = builder.and_(rowwise, builder.or_(more, builder.icmp_signed(">", left, take)))
             last = builder.icmp_signed(">=", following, self.depth)
             self._compute(take, {
-                "a": at(builder, region.a, builder.mul(k, p[Plan.A_K])), "by_row": p[Plan.A_ROW], "by_k": p[Plan.A_K],
-                "by_block": p[Plan.A_BLOCK],
+                "a": at(builder, self.a, builder.mul(builder.sub(k, begin), self.a_k)), "by_row": self.a_row,
+                "by_k": self.a_k, "by_block": self.a_block,
                 "b": ready, "pitch": ready_by_k, "depth": count, "into": into, "apart": apart, "advance": advance,
                 "rows": region.rows, "columns": columns, "add": builder.icmp_signed(">", k, i64(0)),
                 "finish": builder.select(last, self.finish, ir.Constant(POINTER, None)),

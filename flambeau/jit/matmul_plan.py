@@ -25,12 +25,14 @@ WHOLE, NEAR, PART = 1 << 20, 384 << 10, 0.75
 #: rows of a region, at most; and where the sums wait in the function's own memory for the other parts of K
 MOST, WAITING = 512, 256
 #: bytes from a row of B to the next one, from which it is copied, and the rows of A for which that pays
-FAR, MANY = 1024, 32
+FAR, MANY = 256, 32
 #: regions above each other for which B is packed as a whole
 TALL = 3
-#: bytes from k to k + 1 in A, from which it is copied, panels and multiplications for which that pays, and rows of it
-#: that one chunk copies
-APART, REREAD, WORTH, BAND = 256, 3, 1 << 22, 64
+#: bytes from k to k + 1 in A, and over all of K, from which regions copy their part of it; and multiplications for
+#: which that pays
+APART, SPAN, WORTH = 256, 1 << 18, 1 << 22
+#: vectors and rows of such a region, at least, and how many of them a thread should have
+WIDE, HIGH, EACH = 9, 64, 4
 #: bytes of a column that are read at once where columns' elements lie together
 PIECE = 16
 #: rows of a region, at least, where the result is cut more often than it must be: if B is read in place, or packed
@@ -71,18 +73,6 @@ class Packing(IntEnum):
     TARGET = auto()  # of the pointer to scratch memory
 
 
-class Left(IntEnum):
-    """Where the integers stand that say how the whole of A is packed."""
-
-    ROWS = 0  # in a chunk
-    M = auto()
-    K = auto()
-    BY_K = auto()
-    SOURCE = auto()  # the number of A's pointer
-    TARGET = auto()  # of the pointer to scratch memory
-    OFFSET = auto()  # from there
-
-
 class Plan(IntEnum):
     """Where the plan's integers stand.
 
@@ -104,10 +94,11 @@ class Plan(IntEnum):
     ALL_VECTORS = auto()  # of a row
     DEPTH = auto()  # of K that is summed up at once
     SLAB = auto()
-    A_ROW = auto()  # within a block
+    A_ROW = auto()
     A_K = auto()
-    A_BLOCK = auto()  # from block to block, for each row
-    A_OFFSET = auto()  # of the first one from its pointer
+    LEFT = auto()  # the number of the pointer to memory that regions pack A into; -1: A is read where it lies
+    LEFT_OFFSET = auto()  # of the first region's from there
+    LEFT_BYTES = auto()  # of a region
     B_K = auto()
     B_COLUMN = auto()
     WAY = auto()
@@ -127,7 +118,7 @@ class Problem(NamedTuple):
     k: int
     batch: tuple[int, ...]  # extents, the fastest first
     strides: tuple[tuple[int, ...], ...]  # of outputs, extras, A, B by batch dimension
-    a: tuple[int, int]  # by row (in a block, where A is packed), by k
+    a: tuple[int, int]  # by row, by k
     b: tuple[int, int]  # by k, by column
     others: tuple[tuple[int, int], ...]  # of outputs and extras, by row and by column
     pointers: tuple[int, ...]  # of outputs, extras, A, B
@@ -155,15 +146,11 @@ def packs(problem: Problem, shared: Regions, how: Way) -> bool:
     return how is not Way.IN_PLACE and not problem.batch and shared.rows * (TALL - 1) < problem.m
 
 
-def turned(problem: Problem, panels: int) -> bool:
-    """Whether A is packed: a k's elements lie together, but far from the next, and are read often."""
-    return (problem.a[0] == problem.dtype.itemsize and abs(problem.a[1]) >= APART and not problem.batch
-            and panels >= REREAD and problem.k >= BAND and problem.m * problem.n * problem.k >= WORTH)
-
-
-def packing_left(problem: Problem, place: int, offset: int) -> tuple[int, ...]:
-    """The integers that say how A is packed (`Left`), so many bytes behind what pointer number `place` points to."""
-    return BAND, problem.m, problem.k, problem.a[1], problem.pointers[-2], place, offset
+def packs_left(problem: Problem) -> bool:
+    """Whether regions pack A: a k's elements lie together, but far from the next."""
+    apart = abs(problem.a[1])
+    return (problem.a[0] == problem.dtype.itemsize and apart >= APART and apart * problem.k >= SPAN
+            and not problem.batch and problem.m * problem.n * problem.k >= WORTH)
 
 
 def packing(problem: Problem, shared: Regions, how: Way, lanes: int, place: int) -> tuple[int, ...]:
@@ -238,6 +225,18 @@ def regions(problem: Problem, vectors: int, most: int, panel: int, high: int, pa
     return Regions(rows, share, 1, batch * across * -(-m // rows))
 
 
+def regions_left(problem: Problem, vectors: int, most: int, panel: int, high: int) -> Regions:
+    """The regions of a product that pack A: each of its columns' regions does so again, so there are few.
+
+    The arguments are those of `regions`.
+    """
+    wanted = EACH * max(2, limits.count())
+    down = max(-(-problem.m // most), min(wanted, problem.m // HIGH), 1)
+    across = max(1, min(-(-wanted // down), vectors // WIDE))
+    rows, share = _even(problem.m, -(-problem.m // down), high), _even(vectors, -(-vectors // across), panel)
+    return Regions(rows, share, 1, -(-vectors // share) * -(-problem.m // rows))
+
+
 def _makespan(vectors: int, share: int, times: int, panel: int, workers: int) -> float:
     """How long the last thread works, in vectors, if `times` rows of regions of `share` vectors are shared."""
     whole, rest = divmod(vectors, share)
@@ -256,14 +255,14 @@ def _effort(vectors: int, panel: int) -> float:
 
 
 def words(problem: Problem, shared: Regions, part: int, finish: int | Symbol, lanes: int, slab: int,
-          how: Way, left: tuple[int, int] | None = None) -> tuple[int | Symbol, ...]:
-    """The plan's integers, in the order of `Plan`; `left`: where A is packed, `A_BLOCK` and `A_OFFSET`."""
+          how: Way, left: tuple[int, int, int] = (-1, 0, 0)) -> tuple[int | Symbol, ...]:
+    """The plan's integers, in the order of `Plan`; `left`: those that say where A is packed."""
     vectors, depth = -(-problem.n // lanes), -(-slab // -(-slab // DEPTH))
     across, down = -(-vectors // shared.vectors), -(-problem.m // shared.rows)
     dims = [each for i, extent in enumerate(problem.batch) for each in (extent, *(s[i] for s in problem.strides))]
     return (
         prod(problem.batch) * across * down, shared.per_chunk, across, down, problem.m, problem.n, part, problem.k,
         max(1, -(-problem.k // max(1, part))), shared.rows, shared.vectors, vectors, depth, slab, *problem.a,
-        *(left or (problem.a[0], 0)), *problem.b, int(how), finish, len(problem.others), len(problem.batch),
+        *left, *problem.b, int(how), finish, len(problem.others), len(problem.batch),
         Plan.POINTERS + len(problem.pointers) + len(dims), *problem.pointers, *dims,
         *(row for row, _ in problem.others), *(column for _, column in problem.others))

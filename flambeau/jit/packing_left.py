@@ -1,4 +1,4 @@
-"""Copies of a product's left operand whose columns lie together, so that a block's elements do.
+"""Copies of parts of a product's left operand whose columns lie together, so that a block's elements do.
 
 A block of the result reads some elements of A for every k. Where K runs along rows of A's memory these are one row
 apart from k to k + 1, each on another line and often on another page. What is packed is cut into bands of a block's
@@ -12,56 +12,51 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from . import calling
-from .loops import POINTER, at, i64, loop, smaller, word
+from .loops import I64, POINTER, at, i64, loop
 from .lowering import stored
-from .matmul_plan import Left
-from .microkernel import tiling
+from .microkernel import VOID, tiling
 
+#: bands, matrix, bytes from k to k + 1, rows, length of K
+LEFT = ir.FunctionType(VOID, [POINTER, POINTER, I64, I64, I64])
 #: values of k that are copied together: with a block's rows they fill lines of memory
 _TOGETHER = 4
 
 
-def generate(dtype: np.dtype) -> str:
-    """The code: `body` packs a chunk's rows."""
-    module = ir.Module("packing left")
+def emit_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
+    """The function (`LEFT`) that packs rows into bands; a last band of fewer rows is as long as the others."""
     kind, size, high = stored(dtype), dtype.itemsize, tiling(dtype).rows[0]
     vector = ir.VectorType(kind, high)
-    function, builder = calling.begin(module, "body", calling.BODY)
-    pointers, plan, chunk = function.args
-    p = {field: word(builder, plan, field) for field in Left}
-    source, target = (builder.load(builder.gep(pointers, [p[field]], source_etype=POINTER), typ=POINTER)
-                      for field in (Left.SOURCE, Left.TARGET))
-    target = at(builder, target, p[Left.OFFSET])
-    first = builder.mul(chunk, p[Left.ROWS])
-    end = smaller(builder, builder.add(first, p[Left.ROWS]), p[Left.M])
-    whole = builder.sub(end, builder.srem(builder.sub(end, first), i64(high)))
-    k_whole = builder.sub(p[Left.K], builder.srem(p[Left.K], i64(_TOGETHER)))
-    by_row = builder.mul(p[Left.K], i64(size))  # a band is as far from the next as its rows' elements are many
+    function = ir.Function(module, LEFT, "pack.left")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    target, source, by_k, rows, depth = function.args
+    whole = builder.sub(rows, builder.srem(rows, i64(high)))
+    by_row = builder.mul(depth, i64(size))  # a band has as many elements as its rows
 
-    def bands(k: Any, together: int) -> None:
-        """The elements of all bands for so many values of k."""
-        with loop(builder, first, whole, high) as row:
+    def place(row: Any, k: Any) -> Any:
+        return at(builder, target, builder.add(builder.mul(row, by_row), builder.mul(k, i64(high * size))))
+
+    def bands(first: Any, count: int) -> None:
+        ks = [builder.add(first, i64(i)) for i in range(count)]
+        with loop(builder, i64(0), whole, high) as row:
             column = at(builder, source, builder.mul(row, i64(size)))
-            band = at(builder, target, builder.mul(row, by_row))
-            found = [builder.load(at(builder, column, builder.mul(builder.add(k, i64(i)), p[Left.BY_K])), typ=vector,
-                                  align=size) for i in range(together)]
-            for i, each in enumerate(found):
-                builder.store(each, at(builder, band, builder.mul(builder.add(k, i64(i)), i64(high * size))),
-                              align=size)
+            found = [builder.load(at(builder, column, builder.mul(k, by_k)), typ=vector, align=size) for k in ks]
+            for k, each in zip(ks, found, strict=True):
+                builder.store(each, place(row, k), align=size)
 
-    with loop(builder, i64(0), k_whole, _TOGETHER) as k:
+    together = builder.sub(depth, builder.srem(depth, i64(_TOGETHER)))
+    with loop(builder, i64(0), together, _TOGETHER) as k:
         bands(k, _TOGETHER)
-    with loop(builder, k_whole, p[Left.K]) as k:
+    with loop(builder, together, depth) as k:
         bands(k, 1)
-    with loop(builder, i64(0), p[Left.K]) as k, loop(builder, whole, end) as row:  # the last band has fewer rows
-        one = builder.load(at(builder, source, builder.add(builder.mul(row, i64(size)), builder.mul(k, p[Left.BY_K]))),
+    with loop(builder, i64(0), depth) as k, loop(builder, whole, rows) as row:
+        one = builder.load(at(builder, source, builder.add(builder.mul(row, i64(size)), builder.mul(k, by_k))),
                            typ=kind, align=size)
-        place = builder.add(builder.mul(whole, by_row), builder.mul(k, i64(high * size)))
-        builder.store(one, at(builder, target, builder.add(place, builder.mul(builder.sub(row, whole), i64(size)))),
-                      align=size)
+        inside = builder.mul(builder.sub(row, whole), i64(size))
+        builder.store(one, at(builder, place(whole, k), inside), align=size)
     builder.ret_void()
-    return str(module)
+    return function
 
 
-__all__ = ["generate"]
+__all__ = ["emit_left"]
