@@ -25,6 +25,9 @@ OPERANDS = 56
 #: members of one cluster
 MEMBERS = 400
 
+#: elements above which it does not pay to compute together what has nothing in common but numbers
+APART = 1 << 13
+
 #: what is computed by a kernel of its own
 OPAQUE = ("matmul", "convolve", "assemble", "whole")
 
@@ -187,6 +190,8 @@ class Clustering:
                 self._merge(joined, cluster)
         if joined is None and prod(space) > 1:
             for arg in value.args:
+                if arg.base.size == 1 and prod(space) > APART:
+                    continue
                 for cluster in reversed(self.readers.get(arg.base, ())):
                     if (cluster.alive and not cluster.is_opaque and cluster not in candidates
                             and cluster.size == prod(space) and self._joins(cluster, value, space)):
