@@ -28,6 +28,10 @@ MEMBERS = 400
 #: elements above which it does not pay to compute together what has nothing in common but numbers
 APART = 1 << 13
 
+#: arrays as large as a product that its epilogue may read and write, where that is large: products are computed
+#: block by block, in which order memory is slower
+ARRAYS = 3
+
 #: what is computed by a kernel of its own
 OPAQUE = ("matmul", "convolve", "assemble", "whole")
 
@@ -135,7 +139,7 @@ class Clustering:
     def __init__(self, graph: Graph, wanted: Sequence[Value], first: Sequence[Value] = ()) -> None:
         self.graph = graph
         self._first = [v for v in first if v.op != "leaf"]
-        self.wanted = list(wanted)
+        self.wanted, self._wanted = list(wanted), frozenset(wanted)
         self.of: dict[Value, Cluster] = {}
         self.live = _reachable(wanted)
         self.readers: dict[Value, list[Cluster]] = {}
@@ -347,6 +351,8 @@ class Clustering:
             return False
         if any(m.op == "reduce" or m.size != product.size for m in cluster.members):
             return False
+        if product.size > APART and self._arrays(cluster, product) > ARRAYS:
+            return False
         for member in cluster.members:
             for arg in member.args:
                 if arg.base is product:
@@ -357,6 +363,13 @@ class Clustering:
                     return False
         # executed where the cluster is: nothing that the cluster reads may be computed from the product
         return self._may_depend(mine, [b for b in cluster.reads if b is not product])
+
+    def _arrays(self, cluster: Cluster, product: Value) -> int:
+        """How many arrays of a product's size its epilogue would read and write."""
+        read = sum(base is not product and base.size == product.size for base in cluster.reads)
+        written = sum(member in self._wanted or any(c.alive and c is not cluster for c in self.readers.get(member, ()))
+                      for member in (product, *cluster.members))
+        return read + written
 
     # ----- the result -----
 

@@ -226,7 +226,7 @@ def _packed(problem: Problem, shared: matmul_plan.Regions, how: Way, place: int)
     shape = tiling(problem.dtype)
     code = compiled.load(f"matmul packing {problem.dtype} {shape}", ("body",),
                          lambda: packing.generate(problem.dtype), passes=False)
-    words = matmul_plan.packing(problem, shared, how, shape.lanes, place)
+    words = matmul_plan.packing(problem, shared, how, shape.lanes, shape.vectors, place)
     return Launch(code, compiled.Symbol(code, "body"), -(-words[1] // words[0]), words)
 
 

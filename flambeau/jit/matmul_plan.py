@@ -45,8 +45,9 @@ SHALLOW = 8
 LENGTH = 64
 #: what one thread does in a nanosecond: multiplications of float32, bytes
 PRODUCTS, BYTES = 80, 12
-#: nanoseconds of work that are worth a chunk; and from which there are several; and how many there are, at most
-CHUNK, SHARED, CHUNKS = 10_000, 20_000, 32
+#: nanoseconds of work that are worth a chunk of one matrix; those worth a chunk of a batch, or a thread that would have
+#: none; those from which there are several; and how many there are, at most, for each thread
+CHUNK, THREAD, SHARED, CHUNKS = 30_000, 10_000, 20_000, 8
 
 
 class Way(IntEnum):
@@ -153,10 +154,15 @@ def packs_left(problem: Problem) -> bool:
             and not problem.batch and problem.m * problem.n * problem.k >= WORTH)
 
 
-def packing(problem: Problem, shared: Regions, how: Way, lanes: int, place: int) -> tuple[int, ...]:
+def packing(problem: Problem, shared: Regions, how: Way, lanes: int, panel: int, place: int) -> tuple[int, ...]:
     """The integers that say how B is packed (`Packing`) into the memory that pointer number `place` points to."""
-    return (shared.vectors, -(-problem.n // lanes), problem.n, problem.k, int(how), *problem.b, problem.pointers[-1],
-            place)
+    vectors = -(-problem.n // lanes)
+    part = shared.vectors
+    if part >= vectors:  # one region: parts of it, which end where its panels do
+        part = -(-vectors // (2 * max(2, limits.count()) * panel)) * panel
+        while part < vectors and problem.n // lanes % part == 1:
+            part += panel
+    return part, vectors, problem.n, problem.k, int(how), *problem.b, problem.pointers[-1], place
 
 
 def chunks(problem: Problem) -> int:
@@ -169,7 +175,8 @@ def chunks(problem: Problem) -> int:
     time = max(batch * m * n * k * size // 4 // PRODUCTS, moved // BYTES)
     if time < SHARED:
         return 1
-    count = min(CHUNKS, time // CHUNK)
+    workers = max(2, limits.count())
+    count = max(min(CHUNKS * workers, time // (THREAD if problem.batch else CHUNK)), min(workers, time // THREAD))
     return count if count >= 8 else count - count % 2
 
 

@@ -107,6 +107,16 @@ def test_a_left_operand_whose_columns_lie_together_is_packed(dtype, m, n, k, col
     close(out - bias, a, b)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 8, 37, 77, 100, 124, 128, 132, 136, 149, 163, 200])
+def test_a_right_operand_that_several_threads_pack(dtype, n, monkeypatch):
+    for count in (1, 2, 5):
+        monkeypatch.setattr(limits, "_asked", count)
+        matmul._launches.cache_clear()
+        a, b = random(1003, 196, dtype=dtype), random(n, 196, dtype=dtype, seed=1).T
+        close(product(a, b), a, b)
+
+
 @pytest.mark.parametrize("batches", [((48,), (48,)), ((4, 3), (3,)), ((5,), ()), ((), (5,)), ((2, 1, 3), (4, 1))])
 def test_batches(batches):
     a, b = (random(*batch, *matrix, seed=i) for i, (batch, matrix) in enumerate(
