@@ -65,34 +65,45 @@ def machine() -> Any:
         cpu=this.cpu, features=this.features, opt=3, reloc="pic", codemodel="default")
 
 
-def optimize(source: str, tm: Any, passes: bool | str = True) -> Any:
-    """LLVM's module of `source`, optimised: the loops come vectorised and unrolled already, and stay so.
+def pass_builder(tm: Any) -> Any:
+    """What makes and runs passes for a machine: the loops come vectorised and unrolled already, and stay so."""
+    import llvmlite.binding as llvm
 
-    `passes` False: the module as it comes. "few": what loops of plain arithmetic need; code that the usual pipeline
-    makes no quicker takes a third of its time.
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+    options.loop_interleaving = False
+    return llvm.create_pass_builder(tm, options)
+
+
+def pipeline(builder: Any, passes: bool | str) -> Any:
+    """The passes to run: the usual ones, or "few": what loops of plain arithmetic need.
+
+    Code that the usual pipeline makes no quicker takes a third of its time.
     """
+    import llvmlite.binding as llvm
+
+    if passes != "few":
+        return builder.getModulePassManager()
+    made = llvm.create_new_module_pass_manager()
+    made.add_always_inliner_pass()
+    made.add_sroa_pass()
+    made.add_instruction_combine_pass()
+    made.add_new_gvn_pass()
+    made.add_loop_rotate_pass()
+    made.add_simplify_cfg_pass()
+    made.add_aggressive_dce_pass()
+    return made
+
+
+def optimize(source: str, tm: Any, passes: bool | str = True) -> Any:
+    """LLVM's module of `source`, after the passes that `pipeline` names; False: as it comes."""
     import llvmlite.binding as llvm
 
     module = llvm.parse_assembly(source)
     module.triple = host().triple
     module.data_layout = str(tm.target_data)
     module.verify()
-    if not passes:
-        return module
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    options.loop_interleaving = False
-    builder = llvm.create_pass_builder(tm, options)
-    if passes != "few":
-        builder.getModulePassManager().run(module, builder)
-        return module
-    pipeline = llvm.create_new_module_pass_manager()
-    pipeline.add_always_inliner_pass()
-    pipeline.add_sroa_pass()
-    pipeline.add_instruction_combine_pass()
-    pipeline.add_new_gvn_pass()
-    pipeline.add_loop_rotate_pass()
-    pipeline.add_simplify_cfg_pass()
-    pipeline.add_aggressive_dce_pass()
-    pipeline.run(module, builder)
+    if passes:
+        builder = pass_builder(tm)
+        pipeline(builder, passes).run(module, builder)
     return module
