@@ -185,8 +185,8 @@ class Clustering:
                     joined = cluster
             elif cluster.alive and cluster is not joined:
                 self._merge(joined, cluster)
-        if joined is None and prod(space) > 1:
-            for arg in value.args:
+        if joined is None and prod(space) > 1:  # beside those that read the same: but a number is no reason
+            for arg in (each for each in value.args if each.base.size > 1):
                 for cluster in reversed(self.readers.get(arg.base, ())):
                     if (cluster.alive and not cluster.is_opaque and cluster not in candidates
                             and cluster.size == prod(space) and self._joins(cluster, value, space)):
