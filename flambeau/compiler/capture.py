@@ -8,6 +8,7 @@ cannot be written down is noted with its reason and the line of the user's progr
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -126,7 +127,7 @@ class Capture(Interceptor):
         known = self.storages.get(id(storages.owner(a)))
         if known is not None:
             raise Unsupported("two arguments that share memory")
-        self.storages[id(storages.owner(a))] = storage
+        self._keep(storages.owner(a), storage)
         self.saw(tensor)
         return leaf
 
@@ -155,14 +156,20 @@ class Capture(Interceptor):
             raise Unsupported(f"a tensor of {type(a).__name__}")
         root = storages.owner(a)
         if not a.ndim and a is root and not a.flags.writeable:  # what backward begins with: one for all
-            storage = self.storages[id(root)] = storages.made(self.graph, a, self.graph.constant(a))
-            return storage
+            return self._keep(root, storages.made(self.graph, a, self.graph.constant(a)))
         shown = root if storages.memory_order(root) is not None and root.dtype == a.dtype else a
         storage, _ = storages.given(self.graph, shown, self.leaves)
         self.outside.append(Outside(self.leaves, tensor, shown, a))
         self.leaves += 1
         storage.root = root
-        self.storages[id(root)] = storage
+        return self._keep(root, storage)
+
+    def _keep(self, root: np.ndarray, storage: Storage) -> Storage:
+        """Let a storage be found by its array: until that is gone, if it was made in this run."""
+        key, found = id(root), self.storages
+        found[key] = storage
+        if storage.leaf is None:
+            storage.alive = weakref.ref(root, lambda _: found.pop(key, None))
         return storage
 
     def bind(self, a: np.ndarray, value: Value) -> None:
@@ -175,8 +182,7 @@ class Capture(Interceptor):
         if known is not None and known.value is None:
             known.remember(a, value)
             return
-        storage = storages.made(self.graph, a, value)
-        self.storages[id(storage.root)] = storage
+        self._keep(storages.owner(a), storages.made(self.graph, a, value))
 
     # ----- what the run tells -----
 
