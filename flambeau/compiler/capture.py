@@ -110,6 +110,12 @@ class Capture(Interceptor):
         super().__exit__(*exception)
         capturing.reset(self._token)
 
+    def forget(self) -> None:
+        """Let go of the arrays that the run met, which its trace needs no more; symbols would keep them for long."""
+        self.outside, self.numbers = [], []
+        for each in (self.storages, self.entry_grads, self.cleared, self._symbols):
+            each.clear()
+
     # ----- what goes wrong -----
 
     def fail(self, why: str) -> None:

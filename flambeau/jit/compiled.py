@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from ..kernels import threads as limits
 from . import cache as disk
-from . import debugging, target, translating
+from . import debugging, loading, target, translating
 
 _lock = threading.RLock()
 _numbers = itertools.count()
@@ -52,6 +52,10 @@ class Library:
         self._addresses: dict[str, int] | None = None
 
     def _link(self, code: bytes) -> dict[str, int]:
+        try:
+            return loading.load(code, self.names)
+        except loading.NotPlain:
+            pass
         import llvmlite.binding as llvm
 
         with _lock:

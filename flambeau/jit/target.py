@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from . import cache as disk
 
 _NARROWER = {256: ("avx512", "evex512", "avx10"), 128: ("avx", "fma", "f16c", "evex512", "vaes", "vpclmulqdq")}
 
@@ -26,11 +31,7 @@ class Host(NamedTuple):
 @cache
 def host() -> Host:
     """This machine."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    triple = llvm.get_process_triple()
-    found = dict(llvm.get_host_cpu_features())
+    triple, cpu, found, version = _described()
     width = 512 if found.get("avx512f") and found.get("avx512vl") else 256 if found.get("avx2") else 128
     asked = os.environ.get("FLAMBEAU_JIT_WIDTH", "")
     if asked.isdigit() and int(asked) < width:
@@ -41,9 +42,49 @@ def host() -> Host:
     if found.get("avx512f"):
         found["prefer-256-bit"] = False
     features = ",".join(("+" if on else "-") + name for name, on in sorted(found.items()))
-    version = f"{llvmlite.__version__}/{'.'.join(map(str, llvm.llvm_version_info))}"
     halves = bool(found.get("f16c")) or triple.startswith(("aarch64", "arm64"))
-    return Host(triple, llvm.get_host_cpu_name(), features, width, version, halves)
+    return Host(triple, cpu, features, width, version, halves)
+
+
+def _described() -> tuple[str, str, dict[str, bool], str]:
+    """LLVM's names for this system, the processor and its features, and LLVM's own version.
+
+    A process that finds all its code on disk needs nothing else of LLVM: so the answer is kept there too.
+    """
+    entry = _identity()
+    kept = None if entry is None else disk.read(entry)
+    if kept is not None:
+        try:
+            triple, cpu, features, version = json.loads(kept)
+            return str(triple), str(cpu), dict.fromkeys(features[0], True) | dict.fromkeys(features[1], False), version
+        except (ValueError, TypeError, IndexError):
+            pass
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    version = f"{llvmlite.__version__}/{'.'.join(map(str, llvm.llvm_version_info))}"
+    triple, cpu, found = llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    if entry is not None:
+        features = [sorted(name for name, on in found.items() if on is wanted) for wanted in (True, False)]
+        disk.write(entry, json.dumps([triple, cpu, features, version]).encode())
+    return triple, cpu, found, version
+
+
+def _identity() -> str | None:
+    """What tells this processor and this LLVM from others without asking LLVM; None where nothing does."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read(1 << 14).split("\n\n")[0]
+        found = find_spec("llvmlite")
+        library = None if found is None or found.origin is None else Path(found.origin).parent / "binding"
+        if library is None or "flags" not in first:
+            return None
+        status = (library / "libllvmlite.so").stat()
+    except OSError:
+        return None
+    told = [line for line in first.splitlines() if line.partition("\t")[0].strip(" :") in (
+        "vendor_id", "cpu family", "model", "model name", "stepping", "flags")]
+    return disk.key("host", *told, str(library), str(status.st_size), str(status.st_mtime_ns))
 
 
 @cache
