@@ -257,7 +257,8 @@ class Kernel:
         if len(dims.extents) <= 1:
             chunks, block = layout.blocks(inner, self._grain)
             known = ending(lengths(inner, block), self._lanes)
-            return _Course(steps, False, known, chunks, [inner, block, *(each[0] if each else 0 for each in dims.strides)])
+            words = [inner, block, *(each[0] if each else 0 for each in dims.strides)]
+            return _Course(steps, False, known, chunks, words)
         rows = layout.elements(shape) // inner
         rank = len(dims.extents) - 1
         steps = self._transposed(steps, dims, rank)

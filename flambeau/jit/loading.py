@@ -1,7 +1,7 @@
 """Object code put into memory without LLVM: a process that finds its kernels on disk loads nothing else.
 
-What LLVM makes of kernels is plain: code and constants that refer to each other at distances, and a few functions of the
-C library. So on Linux and x86-64 this reads the ELF object itself. Whatever is beyond that, it leaves to LLVM's linker.
+What LLVM makes of kernels is plain: code and constants that refer to each other at distances, and a few functions of
+the C library. So on Linux and x86-64 this reads the ELF object itself. Whatever is beyond that, it leaves to LLVM.
 """
 
 from __future__ import annotations
@@ -67,8 +67,10 @@ def _loaded(code: bytes, names: Sequence[str]) -> dict[str, int]:
     for i, (_, kind, flags, _, offset, length, _, _, alignment, _) in enumerate(sections):
         if not flags & _IN_MEMORY or kind not in (_CONTENTS, _ZEROS):
             continue  # such as tables for unwinding, which nobody asks for
-        if flags & (_WRITTEN | _OF_THREAD) or kind == _ZEROS or alignment > mmap.PAGESIZE or offset + length > len(code):
+        if flags & (_WRITTEN | _OF_THREAD) or kind == _ZEROS:
             raise NotPlain("memory to be written")
+        if alignment > mmap.PAGESIZE or offset + length > len(code):
+            raise NotPlain("a section that does not fit")
         total = -(-total // max(1, alignment)) * max(1, alignment)
         places[i] = total
         total += length

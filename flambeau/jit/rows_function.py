@@ -13,9 +13,9 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling
-from .expression import BOOL, Node, ordered, variable
+from .expression import Node, ordered, variable
 from .loops import I64, POINTER, Line, Operand, Walk, at, first_lanes, i64, local, loop, smaller, word
-from .lowering import lower, number, stored
+from .lowering import lower, number
 from .monoid import Monoid
 from .rows_course import (
     FIRST,

@@ -98,7 +98,7 @@ def test_narrower_vectors(tmp_path):
     for width in ("128", "256"):
         done = run(tmp_path, FLAMBEAU_JIT_WIDTH=width)
         assert done.stdout == "328850.0 2.0\n", done.stderr
-    assert len(list((tmp_path / "jit").iterdir())) == 5 + ENTRIES  # the processor's features are part of what names an entry
+    assert len(list((tmp_path / "jit").iterdir())) == 5 + ENTRIES  # features are part of what names an entry
 
 
 def test_debugging_prints_the_code(tmp_path):
