@@ -256,7 +256,7 @@ class Kernel:
         inner = dims.extents[0] if dims.extents else 1
         if len(dims.extents) <= 1:
             chunks, block = layout.blocks(inner, self._grain)
-            known = ending(lengths(inner, block), self._lanes)
+            known = ending(lengths(inner, block), self._lanes, inner)
             words = [inner, block, *(each[0] if each else 0 for each in dims.strides)]
             return _Course(steps, False, known, chunks, words)
         rows = layout.elements(shape) // inner
@@ -272,7 +272,8 @@ class Kernel:
             row_block = -(-rows // self._lanes) * self._lanes
         words = [inner, block, block_count, rows, row_block, rank, *(each[0] for each in dims.strides),
                  *dims.extents[1:], *(stride for each in dims.strides for stride in each[1:])]
-        return _Course(steps, True, ending(lengths(inner, block), self._lanes), block_count * row_count, words)
+        known = ending(lengths(inner, block), self._lanes, rows * inner)
+        return _Course(steps, True, known, block_count * row_count, words)
 
     def _transposed(self, steps: str, dims: layout.Dims, rank: int) -> str:
         """Which inputs are read as square blocks that are turned ("t"): those whose rows lie crosswise in memory."""

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 #: vectors that a step takes, at most
 MOST = 4
+#: elements of a whole kernel up to which a step takes one vector: more code would save less than it costs
+FEW = 2048
 
 
 class Ending(NamedTuple):
@@ -34,15 +36,17 @@ class Ending(NamedTuple):
 ANY = Ending(MOST, 0, False)
 
 
-def ending(lengths: Iterable[int], lanes: int) -> Ending:
-    """What holds for runs of these lengths, in vectors of so many lanes.
+def ending(lengths: Iterable[int], lanes: int, elements: int) -> Ending:
+    """What holds for runs of these lengths, in vectors of so many lanes, in a kernel of so many elements.
 
-    >>> ending([64], 8), ending([5], 8)
-    (Ending(most=4, multiple=4, once=False), Ending(most=1, multiple=0, once=True))
+    >>> ending([64], 8, 64000), ending([64], 8, 640)
+    (Ending(most=4, multiple=4, once=False), Ending(most=1, multiple=1, once=False))
+    >>> ending([5], 8, 64000)
+    Ending(most=1, multiple=0, once=True)
     """
     found = list(lengths)
     longest = -(-max(found, default=0) // lanes)
-    most = next((some for some in (4, 2) if longest >= some), 1)
+    most = next((some for some in (4, 2) if longest >= some and elements > FEW), 1)
     multiple = next((some for some in (4, 2, 1) if some <= most and all(
         n and n % (some * lanes) == 0 for n in found)), 0)
     return Ending(most, multiple, longest == 1 and min(found) > 0)

@@ -154,7 +154,7 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     few = found.blocks < ENOUGH and rows * n > 4 * grain and n >= 4 * lanes
     if across and not few:
         steps = ["t" if i in turning else each for i, each in enumerate(steps)]
-    known = ending([n], 1 if across else lanes) if not few and found.flat_elements else ANY
+    known = ending([n], 1 if across else lanes, rows * n) if not few and found.flat_elements else ANY
     return found._replace(whole=not few, steps="".join(steps), ending=known)
 
 

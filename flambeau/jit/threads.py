@@ -228,7 +228,7 @@ def _generate() -> str:
 
 def library() -> compiled.Library:
     """The pool's compiled functions: `run(pool, function, pointers, plan, total)` and `work(pool, member)`."""
-    return compiled.load(f"threads {sys.platform}", ("run", "work"), _generate)
+    return compiled.load(f"threads {sys.platform}", ("run", "work"), _generate, "few")
 
 
 def _system_calls() -> list[int]:
