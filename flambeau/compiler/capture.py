@@ -411,6 +411,14 @@ class Capture(Interceptor):
         self.groups.append((optimizer, group))
         return Group(self, group)
 
+    def finds_state(self) -> bool:
+        """Whether the zeros that an optimizer's state begins with are taken as found, though they are made now.
+
+        They are there when the next call begins, so the first one is like the others. An optimizer of the function's
+        own begins anew each time; but its groups are others each time, too, and no two calls agree.
+        """
+        return self.failed is None and bool(self.groups)
+
     def number(self, group: dict[str, Any], key: str, index: int | None, concrete: float) -> Symbol:
         """The symbol of a hyperparameter."""
         known = self._symbols.get((id(group), key, index))
