@@ -8,6 +8,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import jit, nn
+from flambeau.jit import compiled as code
 from flambeau.nn import functional as F
 from tests.compiler.beside import World, beside, counted_captures, numbers, parameters, programs, reasons, state_of
 
@@ -657,3 +658,24 @@ def test_an_optimizer_of_the_functions_own():
     for i in range(5):
         x = torch.arange(3.) + i
         assert torch.allclose(compiled(x), adapted(x))
+
+
+def test_more_layers_take_no_more_code():
+    def steps(layers):
+        model = nn.Sequential(*[each for _ in range(layers) for each in (nn.Linear(16, 16), nn.ReLU())])
+        optimizer = torch.optim.Adam(model.parameters())
+
+        @torch.compile
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        for _ in range(4):
+            step(torch.ones(8, 16))
+        assert programs(step) == 1
+        return code.count()
+
+    assert steps(4) == steps(9)
