@@ -16,8 +16,8 @@ STEPS = 5
 #: |error| over |expected|, as Euclidean norms: float32 sums of a thousand terms stay below it, TF32 does not
 TOLERANCE = 1e-4
 
-#: for gradients: where one of a network's rectified or pooled numbers is nearly zero, or nearly another, rounding decides
-#: which way its gradient goes
+#: for gradients: where one of a network's rectified or pooled numbers is nearly zero, or nearly another, rounding
+#: decides which way its gradient goes
 GRADIENT_TOLERANCE = 5e-3
 
 #: for updates, which an optimizer may make of quotients of small numbers

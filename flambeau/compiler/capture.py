@@ -8,6 +8,7 @@ cannot be written down is noted with its reason and the line of the user's progr
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -109,6 +110,12 @@ class Capture(Interceptor):
         super().__exit__(*exception)
         capturing.reset(self._token)
 
+    def forget(self) -> None:
+        """Let go of the arrays that the run met, which its trace needs no more; symbols would keep them for long."""
+        self.outside, self.numbers = [], []
+        for each in (self.storages, self.entry_grads, self.cleared, self._symbols):
+            each.clear()
+
     # ----- what goes wrong -----
 
     def fail(self, why: str) -> None:
@@ -126,7 +133,7 @@ class Capture(Interceptor):
         known = self.storages.get(id(storages.owner(a)))
         if known is not None:
             raise Unsupported("two arguments that share memory")
-        self.storages[id(storages.owner(a))] = storage
+        self._keep(storages.owner(a), storage)
         self.saw(tensor)
         return leaf
 
@@ -155,14 +162,20 @@ class Capture(Interceptor):
             raise Unsupported(f"a tensor of {type(a).__name__}")
         root = storages.owner(a)
         if not a.ndim and a is root and not a.flags.writeable:  # what backward begins with: one for all
-            storage = self.storages[id(root)] = storages.made(self.graph, a, self.graph.constant(a))
-            return storage
+            return self._keep(root, storages.made(self.graph, a, self.graph.constant(a)))
         shown = root if storages.memory_order(root) is not None and root.dtype == a.dtype else a
         storage, _ = storages.given(self.graph, shown, self.leaves)
         self.outside.append(Outside(self.leaves, tensor, shown, a))
         self.leaves += 1
         storage.root = root
-        self.storages[id(root)] = storage
+        return self._keep(root, storage)
+
+    def _keep(self, root: np.ndarray, storage: Storage) -> Storage:
+        """Let a storage be found by its array: until that is gone, if it was made in this run."""
+        key, found = id(root), self.storages
+        found[key] = storage
+        if storage.leaf is None:
+            storage.alive = weakref.ref(root, lambda _: found.pop(key, None))
         return storage
 
     def bind(self, a: np.ndarray, value: Value) -> None:
@@ -175,8 +188,7 @@ class Capture(Interceptor):
         if known is not None and known.value is None:
             known.remember(a, value)
             return
-        storage = storages.made(self.graph, a, value)
-        self.storages[id(storage.root)] = storage
+        self._keep(storages.owner(a), storages.made(self.graph, a, value))
 
     # ----- what the run tells -----
 
@@ -398,6 +410,14 @@ class Capture(Interceptor):
             return group
         self.groups.append((optimizer, group))
         return Group(self, group)
+
+    def finds_state(self) -> bool:
+        """Whether the zeros that an optimizer's state begins with are taken as found, though they are made now.
+
+        They are there when the next call begins, so the first one is like the others. An optimizer of the function's
+        own begins anew each time; but its groups are others each time, too, and no two calls agree.
+        """
+        return self.failed is None and bool(self.groups)
 
     def number(self, group: dict[str, Any], key: str, index: int | None, concrete: float) -> Symbol:
         """The symbol of a hyperparameter."""

@@ -14,6 +14,7 @@ from .. import dtypes
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import FREED_MESSAGE, Node, next_number
 from ..autograd.timeline import spanned
+from ..backends.compiled.allocator import trim
 from ..ir.planning import Target
 from ..ir.program import Program, Watch
 from ..ir.value import Unsupported
@@ -358,6 +359,7 @@ class Compiled:
                 trace = Trace(capture, tensors, result)
             if isinstance(capture, Lined):
                 trace.origins = capture.origins(trace)
+            capture.forget()
             if trace.failed is None:
                 for other in reversed(kind.pending):
                     why = other.difference(trace)
@@ -366,6 +368,7 @@ class Compiled:
                         kind.replays.insert(0, Replay(self.function, trace, self._name()))
                         report(kind.replays[0])
                         kind.tries = 0
+                        trim()  # what the eager runs took, the program does not need
                         return result
                     kind.why = why
                 kind.pending = [*kind.pending[-WAYS:], trace]

@@ -32,16 +32,19 @@ class Storage:
     """The memory of one array.
 
     Attributes:
-        root: the array, kept so that nothing else can take its place.
+        root: the array, if it was there when the function began: kept so that nothing else can take its place.
+        alive: a weak reference to an array that was made since, whose memory may go when the function drops it.
         value: all elements, in the order of memory; None where only parts are known.
         leaf: what the memory held when the function began; None if it was made since.
         changed: whether it was written to.
     """
 
-    __slots__ = ("_exact", "changed", "graph", "itemsize", "leaf", "root", "start", "value")
+    __slots__ = ("_exact", "alive", "changed", "graph", "itemsize", "leaf", "root", "start", "value")
 
     def __init__(self, graph: Graph, root: np.ndarray, value: Value | None, leaf: Value | None = None) -> None:
-        self.graph, self.root, self.value, self.leaf = graph, root, value, leaf
+        self.graph, self.value, self.leaf = graph, value, leaf
+        self.root = None if leaf is None else root
+        self.alive: Any = None
         self.start, self.itemsize = address(root), max(1, root.itemsize)
         self.changed = False
         self._exact: dict[tuple, Value] = {}

@@ -25,12 +25,9 @@ OPERANDS = 56
 #: members of one cluster
 MEMBERS = 400
 
-#: elements above which it does not pay to compute together what has nothing in common but numbers
-APART = 1 << 13
-
-#: arrays as large as a product that its epilogue may read and write, where that is large: products are computed
-#: block by block, in which order memory is slower
-ARRAYS = 3
+#: elements of a product that is large, and how many arrays of its size its epilogue may read and write then: products
+#: are computed block by block, in which order memory is slower
+LARGE, ARRAYS = 1 << 13, 3
 
 #: what is computed by a kernel of its own
 OPAQUE = ("matmul", "convolve", "assemble", "whole")
@@ -192,10 +189,8 @@ class Clustering:
                     joined = cluster
             elif cluster.alive and cluster is not joined:
                 self._merge(joined, cluster)
-        if joined is None and prod(space) > 1:
-            for arg in value.args:
-                if arg.base.size == 1 and prod(space) > APART:
-                    continue
+        if joined is None and prod(space) > 1:  # beside those that read the same: but a number is no reason
+            for arg in (each for each in value.args if each.base.size > 1):
                 for cluster in reversed(self.readers.get(arg.base, ())):
                     if (cluster.alive and not cluster.is_opaque and cluster not in candidates
                             and cluster.size == prod(space) and self._joins(cluster, value, space)):
@@ -351,7 +346,7 @@ class Clustering:
             return False
         if any(m.op == "reduce" or m.size != product.size for m in cluster.members):
             return False
-        if product.size > APART and self._arrays(cluster, product) > ARRAYS:
+        if product.size > LARGE and self._arrays(cluster, product) > ARRAYS:
             return False
         for member in cluster.members:
             for arg in member.args:

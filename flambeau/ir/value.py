@@ -287,8 +287,8 @@ class Graph:
         if simple is not None:
             return simple
         shape, found = self.broadcast(found)
-        if op in _COMMUTING and found[0].number > found[1].number:
-            found.reverse()
+        if op in _COMMUTING:  # alike wherever it is written: what is larger first, then what was made first
+            found.sort(key=lambda each: (-each.size, each.number))
         return self.make(op, tuple(found), None, shape, BOOL if op in _COMPARISON else dtype)
 
     def _simplified(self, op: str, args: list[Value]) -> Value | None:

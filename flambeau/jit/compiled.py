@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from ..kernels import threads as limits
 from . import cache as disk
-from . import debugging, target
+from . import debugging, loading, target, translating
 
 _lock = threading.RLock()
 _numbers = itertools.count()
@@ -47,9 +48,14 @@ class Library:
         self.origin, self.seconds = "disk", 0.0
         self._generate, self._passes = generate, passes
         self._lock = threading.RLock()
+        self._code: bytes | None = None  # until it is linked
         self._addresses: dict[str, int] | None = None
 
     def _link(self, code: bytes) -> dict[str, int]:
+        try:
+            return loading.load(code, self.names)
+        except loading.NotPlain:
+            pass
         import llvmlite.binding as llvm
 
         with _lock:
@@ -62,44 +68,60 @@ class Library:
             tracker._owned = True  # code lives as long as the process
             return {name: int(tracker[name]) for name in self.names}
 
-    def prepare(self) -> dict[str, int]:
-        """Find or compile the code, unless it is there already; where its functions lie."""
+    def prepare(self) -> bytes:
+        """Find or compile the object code, unless it is there already; what is linked later."""
+        with self._lock:
+            if self._code is None and self._addresses is None:
+                start = perf_counter()
+                self._code = self._found() or self._translated()
+                self.seconds += perf_counter() - start
+            return self._code or b""
+
+    def addresses(self) -> dict[str, int]:
+        """Where the functions lie in memory, once they are compiled and linked."""
         found = self._addresses
         if found is None:
             with self._lock:
                 found = self._addresses
                 if found is None:
-                    found = self._addresses = self._made()
+                    code = self.prepare()
+                    start = perf_counter()
+                    try:
+                        found = self._link(code)
+                    except RuntimeError:  # whole, but not what this machine links
+                        if self.origin != "disk":
+                            raise
+                        disk.discard(self._entry)
+                        found = self._link(self._translated())
+                    self._addresses, self._code = found, None
+                    self.seconds += perf_counter() - start
         return found
 
-    def _made(self) -> dict[str, int]:
-        start = perf_counter()
-        entry = disk.key(self.recipe, sources(), *map(str, target.host()))
-        code = None if debugging.wanted("llvm", "asm") else disk.read(entry)
-        if code is not None:
-            try:
-                found = self._link(code)
-                self.seconds = perf_counter() - start
-                return found
-            except RuntimeError:  # whole, but not what this machine links
-                disk.discard(entry)
+    @cached_property
+    def _entry(self) -> str:
+        return disk.key(self.recipe, sources(), *map(str, target.host()))
+
+    def _found(self) -> bytes | None:
+        return None if debugging.wanted("llvm", "asm") else disk.read(self._entry)
+
+    def _translated(self) -> bytes:
+        self.origin = "compiled"
         source = self._generate()
-        tm = target.machine()
-        module = target.optimize(source, tm, self._passes)
-        title = f"; {self.recipe}".replace("\n", "\n; ")
-        if debugging.wanted("llvm"):
-            debugging.show(f"{title}\n{module}")
-        if debugging.wanted("asm"):
-            debugging.show(f"{title}\n{tm.emit_assembly(module)}")
-        code = tm.emit_object(module)
-        disk.write(entry, code)
-        found = self._link(code)
-        self.origin, self.seconds = "compiled", perf_counter() - start
-        return found
+        if debugging.wanted("llvm", "asm"):
+            title = f"; {self.recipe}".replace("\n", "\n; ")
+            tm = target.machine()
+            module = target.optimize(source, tm, self._passes)
+            if debugging.wanted("llvm"):
+                debugging.show(f"{title}\n{module}")
+            if debugging.wanted("asm"):
+                debugging.show(f"{title}\n{tm.emit_assembly(module)}")
+        code = translating.object_code(source, self._passes)
+        disk.write(self._entry, code)
+        return code
 
     def address(self, name: str) -> int:
         """Where a function lies in memory."""
-        return self.prepare()[name]
+        return self.addresses()[name]
 
     def function(self, name: str, result: Any, *arguments: Any) -> Any:
         """A function to call; the interpreter's lock is released meanwhile."""
@@ -170,14 +192,26 @@ def load(recipe: str, names: tuple[str, ...], generate: Callable[[], str], passe
 
 
 _ahead: list[Executor] = []
+_intervals: list[float] = []
+
+#: seconds after which the interpreter goes over to another thread while several compile: each of them asks for it for
+#: moments only, and a processor is idle while it waits
+INTERVAL = 0.0005
 
 
 @contextmanager
 def ahead() -> Iterator[None]:
     """A block whose libraries are compiled by other threads meanwhile: who asks for an address waits for it."""
     with ThreadPoolExecutor(max(1, limits.count()), "flambeau compiler") as pool:
-        _ahead.append(pool)
+        with _lock:
+            _ahead.append(pool)
+            _intervals.append(sys.getswitchinterval())
+            sys.setswitchinterval(INTERVAL)
         try:
             yield
         finally:
-            _ahead.remove(pool)
+            with _lock:
+                _ahead.remove(pool)
+                usual = _intervals.pop()
+                if not _ahead:
+                    sys.setswitchinterval(usual)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import compiled, layout, target, threads
+from .endings import ANY, Ending, ending, lengths
 from .expression import Node, cost, ordered, text, variable
 from .launch import Launch, Spec
 
@@ -34,10 +35,11 @@ NARROW = 64
 
 
 class _Course(NamedTuple):
-    """How operands step along the inner dimension, whether there are outer ones, and a call's plan."""
+    """How operands step along the inner dimension, whether there are outer ones, its runs, and a call's plan."""
 
     steps: str
     rows: bool
+    ending: Ending
     chunks: int
     words: list[int]
 
@@ -149,7 +151,7 @@ class Kernel:
         from . import calling
 
         count = len(self._all)
-        _, body = self._body("c" * count, False)
+        _, body = self._body("c" * count, False, ANY)
         self._info = (ctypes.c_int64 * (2 + count))(self._grain, body.address, *map(id, self._all))
         self._flat = calling.flat(len(self.outputs), self._sizes).function("flat", *calling.flat_type(count))
         return self._flat
@@ -240,7 +242,7 @@ class Kernel:
             from . import calling
 
             self._call = calling.call(len(self._all)).function("call", *calling.call_type(len(self._all)))
-        body = self._body(found.steps, found.rows)[1].address
+        body = self._body(found.steps, found.rows, found.ending)[1].address
         return _Plan(shape, order, self._call, body, found.chunks, found.words)
 
     def _course(self, shape: tuple[int, ...], every: list[list[int]]) -> _Course:
@@ -254,7 +256,9 @@ class Kernel:
         inner = dims.extents[0] if dims.extents else 1
         if len(dims.extents) <= 1:
             chunks, block = layout.blocks(inner, self._grain)
-            return _Course(steps, False, chunks, [inner, block, *(each[0] if each else 0 for each in dims.strides)])
+            known = ending(lengths(inner, block), self._lanes, inner)
+            words = [inner, block, *(each[0] if each else 0 for each in dims.strides)]
+            return _Course(steps, False, known, chunks, words)
         rows = layout.elements(shape) // inner
         rank = len(dims.extents) - 1
         steps = self._transposed(steps, dims, rank)
@@ -268,7 +272,8 @@ class Kernel:
             row_block = -(-rows // self._lanes) * self._lanes
         words = [inner, block, block_count, rows, row_block, rank, *(each[0] for each in dims.strides),
                  *dims.extents[1:], *(stride for each in dims.strides for stride in each[1:])]
-        return _Course(steps, True, block_count * row_count, words)
+        known = ending(lengths(inner, block), self._lanes, rows * inner)
+        return _Course(steps, True, known, block_count * row_count, words)
 
     def _transposed(self, steps: str, dims: layout.Dims, rank: int) -> str:
         """Which inputs are read as square blocks that are turned ("t"): those whose rows lie crosswise in memory."""
@@ -278,22 +283,22 @@ class Kernel:
         return "".join("t" if step == "s" and i >= len(self.outputs) and dims.strides[i][1] == self._sizes[i] else step
                        for i, step in enumerate(steps))
 
-    def _body(self, steps: str, rows: bool) -> tuple[compiled.Library, compiled.Symbol]:
-        name = steps + "r" * rows
+    def _body(self, steps: str, rows: bool, known: Ending) -> tuple[compiled.Library, compiled.Symbol]:
+        name = f"{steps} {'rows' if rows else 'run'} {known}"
         found = self._bodies.get(name)
         if found is None:
-            library = self._library(steps, rows)
+            library = self._library(steps, rows, known)
             found = self._bodies[name] = library, compiled.Symbol(library, "body")
         return found
 
-    def _library(self, steps: str, rows: bool) -> compiled.Library:
-        recipe = f"elementwise {steps} {'rows' if rows else 'run'} {self._lanes} {self._unroll}\n{self._recipe}"
-        return compiled.load(recipe, ("body",), lambda: self._generate(steps, rows), "few")
+    def _library(self, steps: str, rows: bool, known: Ending = ANY) -> compiled.Library:
+        recipe = f"elementwise {steps} {'rows' if rows else 'run'} {known} {self._lanes} {self._unroll}\n{self._recipe}"
+        return compiled.load(recipe, ("body",), lambda: self._generate(steps, rows, known), "few")
 
-    def _generate(self, steps: str, rows: bool) -> str:
+    def _generate(self, steps: str, rows: bool, known: Ending) -> str:
         from . import streaming
 
-        return streaming.Writer(self.outputs, self._all, steps, self._lanes, self._unroll, NARROW).module(rows)
+        return streaming.Writer(self.outputs, self._all, steps, self._lanes, self._unroll, NARROW, known).module(rows)
 
 
 def _alike(inputs: Sequence[np.ndarray]) -> bool:
@@ -381,5 +386,5 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
     if layout.elements(shape) == 0:
         return []
     course = found._course(shape, every)
-    library, body = found._body(course.steps, course.rows)
+    library, body = found._body(course.steps, course.rows, course.ending)
     return [Launch(library, body, course.chunks, tuple(course.words))]

@@ -207,7 +207,7 @@ def _generate() -> str:
 
 def library() -> compiled.Library:
     """The compiled loop, `run(record)`: 0, or the number of the step whose condition does not hold, from 1 on."""
-    return compiled.load(f"launch {POINTERS} {WIDTH} {FIRST}", ("run",), _generate)
+    return compiled.load(f"launch {POINTERS} {WIDTH} {FIRST}", ("run",), _generate, "few")
 
 
 def address(place: int | compiled.Symbol) -> int:

@@ -147,6 +147,10 @@ class Operand:
         intrinsic(builder, "masked.scatter", ir.VoidType(), [value, addresses, one, everything if mask is None
                                                              else mask], [vector, addresses.type])
 
+    def store_one(self, builder: ir.IRBuilder, value: Any, place: Any) -> None:
+        """Write an element, which is no vector."""
+        builder.store(builder.zext(value, stored(self.dtype)) if self.dtype == BOOL else value, place, align=1)
+
     def _bits(self, builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
         if self.dtype == BOOL:
             return builder.icmp_unsigned("!=", value, number(0, value.type))

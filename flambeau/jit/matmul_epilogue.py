@@ -27,7 +27,7 @@ def library(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: Sequence[np.dtype]
         lanes: elements computed at once.
     """
     recipe = f"matmul epilogue {dtype} {lanes} {steps_text(dtypes, steps)}\n{text(nodes)}"
-    return compiled.load(recipe, ("finish",), lambda: _generate(dtype, nodes, dtypes, steps, lanes))
+    return compiled.load(recipe, ("finish",), lambda: _generate(dtype, nodes, dtypes, steps, lanes), "few")
 
 
 def _generate(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: Sequence[np.dtype], steps: str, lanes: int) -> str:

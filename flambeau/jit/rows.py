@@ -132,7 +132,8 @@ class _Kernel:
             if sum(node.dtype.itemsize for node in made.buffers) * row > courses.KEPT_BYTES:
                 keep, made = False, self._schedule(found, False)
         keep = keep and bool(made.buffers)
-        name = " ".join([str(found.lanes), found.steps, "".join("-r"[each] for each in found.of_row), *(
+        name = " ".join([str(found.lanes), found.steps, "".join("-r"[each] for each in found.of_row),
+                         str(found.ending), *(
             word for word, said in [("across", found.across), ("whole", found.whole), ("long", found.long),
                                     ("flat", found.flat_rows), ("even", found.flat_elements), ("keep", keep)] if said)])
         code = self.codes.get(name)

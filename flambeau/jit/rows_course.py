@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import layout
+from .endings import ANY, Ending, ending
 
 #: rows, or blocks of rows, that are enough to go by whole rows
 ENOUGH = 16
@@ -64,6 +65,7 @@ class Course(NamedTuple):
         long: whether rows are so long that their elements' states are merged pairwise.
         outer, inner: the dimensions, their strides those of the walked operands and of the elements'.
         rows, n: extents altogether.
+        ending: what is known of the length of a row's runs of elements.
     """
 
     lanes: int
@@ -76,6 +78,7 @@ class Course(NamedTuple):
     inner: layout.Dims
     rows: int
     n: int
+    ending: Ending = ANY
 
     @property
     def flat_rows(self) -> bool:
@@ -151,7 +154,8 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     few = found.blocks < ENOUGH and rows * n > 4 * grain and n >= 4 * lanes
     if across and not few:
         steps = ["t" if i in turning else each for i, each in enumerate(steps)]
-    return found._replace(whole=not few, steps="".join(steps))
+    known = ending([n], 1 if across else lanes, rows * n) if not few and found.flat_elements else ANY
+    return found._replace(whole=not few, steps="".join(steps), ending=known)
 
 
 def _steps(dims: layout.Dims, of: Sequence[int], sizes: Sequence[int]) -> list[str]:

@@ -13,9 +13,9 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling
-from .expression import BOOL, Node, ordered, variable
+from .expression import Node, ordered, variable
 from .loops import I64, POINTER, Line, Operand, Walk, at, first_lanes, i64, local, loop, smaller, word
-from .lowering import lower, number, stored
+from .lowering import lower, number
 from .monoid import Monoid
 from .rows_course import (
     FIRST,
@@ -71,7 +71,7 @@ class Kind:
     def unroll(self, k: int) -> int:
         """Vectors that loop k takes at a time."""
         work = self.schedule.loops[k].work
-        return 4 if work <= 6 else 2 if work <= 24 else 1
+        return min(4 if work <= 6 else 2 if work <= 24 else 1, self.course.ending.most)
 
 
 class Function:
@@ -176,8 +176,7 @@ class Function:
 
     def scalar_store(self, k: int, value: Any, pointer: Any) -> None:
         """Write one element of an operand."""
-        dtype = self.operands[k].dtype
-        self.b.store(self.b.zext(value, stored(dtype)) if dtype == BOOL else value, pointer, align=1)
+        self.operands[k].store_one(self.b, value, pointer)
 
     def row_values(self, expressions: Sequence[Node], known: dict[Node, Any]) -> list[Any]:
         """Values of a row, or of a block's rows."""

@@ -86,20 +86,30 @@ class Sweep:
         repeated = {node: self.rows.operands[self.inputs[node]].load(b, here[self.inputs[node]], None, None, self.lanes)
                     for node in self.repeated}
         single = step // self.unroll
-        if self.unroll == 1 and not self.across and target.host().vector_bits >= 512:
+        ending = self.rows.kind.course.ending
+
+        def last(index: Any) -> Any:
+            """What is hidden of a single vector."""
+            if self.across or ending.multiple:
+                return mask
+            return first_lanes(b, b.sub(length, index), self.lanes)
+
+        if ending.once:
+            self._element(here, place, i64(0), last(i64(0)), states[0], repeated)
+            return
+        if self.unroll == 1 and not ending.multiple and not self.across and target.host().vector_bits >= 512:
             # where masks cost next to nothing, the code is half as long
             with loop(b, i64(0), length, single) as index:
                 self._element(here, place, index, first_lanes(b, b.sub(length, index), self.lanes), states[0], repeated)
             return
-        whole = length if step == 1 else b.sub(length, b.srem(length, i64(step)))
+        exact = step == 1 or ending.multiple >= self.unroll
+        whole = length if exact else b.sub(length, b.srem(length, i64(step)))
         with loop(b, i64(0), whole, step) as index:
             for u, state in enumerate(states):
                 self._element(here, place, b.add(index, i64(u * single)), mask, state, repeated)
-        if step == 1:
-            return
-        with loop(b, whole, length, single) as index:
-            hidden = mask if self.across else first_lanes(b, b.sub(length, index), self.lanes)
-            self._element(here, place, index, hidden, states[0], repeated)
+        if not exact:
+            with loop(b, whole, length, single) as index:
+                self._element(here, place, index, last(index), states[0], repeated)
 
     def _element(self, here: dict[int, Any], place: Any, index: Any, mask: Any, state: list[Any],
                  repeated: dict[Node, Any]) -> None:

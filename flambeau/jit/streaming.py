@@ -14,6 +14,7 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling
+from .endings import Ending
 from .expression import Node, ordered
 from .loops import I64, POINTER, Operand, Walk, at, block_of, first_lanes, i64, loop, smaller, turn, word
 from .lowering import lower, stored
@@ -24,11 +25,13 @@ class Writer:
 
     Args:
         narrow: columns of a block where an operand is turned.
+        ending: what is known of the runs' lengths.
     """
 
     def __init__(self, expressions: Sequence[Node], dtypes: Sequence[np.dtype], steps: str, lanes: int,
-                 unroll: int, narrow: int) -> None:
-        self.expressions, self.lanes, self.unroll, self.narrow = expressions, lanes, unroll, narrow
+                 unroll: int, narrow: int, ending: Ending) -> None:
+        self.expressions, self.lanes, self.narrow = expressions, lanes, narrow
+        self.unroll, self.ending = min(unroll, ending.most), ending
         self.operands = [Operand(dtype, step) for dtype, step in zip(dtypes, steps, strict=True)]
         self.inputs = {len(expressions) + node.const: node for node in ordered(expressions) if node.op == "input"}
 
@@ -93,7 +96,9 @@ class Writer:
 
     def _run(self, operands: Sequence[Operand], bases: Sequence[Any], strides: Sequence[Any], count: Any) -> None:
         """Compute `count` elements that follow each other: whole vectors, several at a time, then what is left."""
-        b, lanes = self.b, self.lanes
+        b, lanes, ending = self.b, self.lanes, self.ending
+        if all(each.step == "b" for each in operands):  # one element
+            lanes = 0
         repeated = {node: operands[k].load(b, bases[k], strides[k], None, lanes)
                     for k, node in self.inputs.items() if operands[k].step == "b"}
 
@@ -103,11 +108,23 @@ class Writer:
             results = [lower(b, self.expressions, values, lanes) for values in loaded]
             for start, found in zip(starts, results, strict=True):
                 for k, value in enumerate(found):
-                    operands[k].store(b, value, bases[k], strides[k], start, lanes, mask)
+                    if lanes:
+                        operands[k].store(b, value, bases[k], strides[k], start, lanes, mask)
+                    else:
+                        operands[k].store_one(b, value, bases[k])
 
+        def last(start: Any) -> Any:
+            """What is hidden of a single vector."""
+            return None if ending.multiple or not lanes else first_lanes(b, b.sub(count, start), lanes)
+
+        if ending.once or not lanes:
+            vectors([i64(0)], last(i64(0)))
+            return
         step = lanes * self.unroll
-        whole = b.sub(count, b.srem(count, i64(step)))
+        exact = ending.multiple >= self.unroll
+        whole = count if exact else b.sub(count, b.srem(count, i64(step)))
         with loop(b, i64(0), whole, step) as index:
             vectors([b.add(index, i64(lanes * u)) for u in range(self.unroll)], None)
-        with loop(b, whole, count, lanes) as index:
-            vectors([index], first_lanes(b, b.sub(count, index), lanes))
+        if not exact:
+            with loop(b, whole, count, lanes) as index:
+                vectors([index], last(index))

@@ -254,7 +254,7 @@ def _generate() -> str:
 def library() -> compiled.Library:
     """The pool's compiled functions: `run(pool, function, pointers, plan, total)`, `work(pool, member)`, and
     `pass(pool, count)`, which looks for work in vain."""
-    return compiled.load(f"threads {sys.platform}", ("run", "work", "pass"), _generate)
+    return compiled.load(f"threads {sys.platform}", ("run", "work", "pass"), _generate, "few")
 
 
 def _system_calls() -> list[int]:

@@ -10,6 +10,8 @@ from functools import wraps
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes
 from ..autograd.node import RemovableHandle
 from ..autograd.observing import stepped
@@ -19,6 +21,7 @@ from ..modes import capturing, special
 from ..nn.naming import typename
 from ..tensor import Tensor, enable_grad, no_grad
 from ..tensor import functions as fn
+from ..tensor.tensor import wrap
 
 
 class _Required:
@@ -259,10 +262,12 @@ class Optimizer:
         for group in self.param_groups:
             for param in group["params"]:
                 grad = param.grad
-                if grad is None:
+                if grad is None and not special[0]:
                     continue
-                if set_to_none:
+                if set_to_none:  # a capture is told of those that have none, too: its next call will find them
                     param.grad = None
+                    continue
+                if grad is None:
                     continue
                 if grad.grad_fn is not None:
                     grad.detach_()
@@ -384,14 +389,25 @@ def _captured(optimizer: Optimizer, group: dict[str, Any]) -> dict[str, Any]:
     return group if capture is None else capture.group(optimizer, group)
 
 
+def _is_found() -> bool:
+    """Whether a function's capture is to find the state that is made now, as every later call will."""
+    capture = capturing.get() if special[0] else None
+    return capture is not None and capture.finds_state()
+
+
 def zeros_like(param: Tensor) -> Tensor:
     """What an average of gradients starts from."""
+    a = param._array
+    if _is_found() and a.__class__ is np.ndarray and a.flags.c_contiguous:
+        return wrap(np.zeros_like(a))
     return fn.zeros_like(param)
 
 
 def new_step() -> Tensor:
     """A step counter, at zero."""
     double = dtypes.get_default_dtype() == dtypes.float64
+    if _is_found():
+        return wrap(np.zeros((), np.float64 if double else np.float32))
     return fn.tensor(0.0, dtype=dtypes.float64 if double else dtypes.float32)
 
 

@@ -55,7 +55,8 @@ def test_what_leaves_take_part_in_is_compared(row, form):
 def test_wrong_results_are_found():
     expected, right = reference("cnn", ""), results("cnn", "", EAGER)
     for name, array in right.items():
-        wrong = {"zero": array * 0, "doubled": array * 2, "slightly off": array * (1.01 if name.startswith("gradient") else 1.0005)}
+        off = 1.01 if name.startswith("gradient") else 1.0005
+        wrong = {"zero": array * 0, "doubled": array * 2, "slightly off": array * off}
         if name.startswith("updated"):
             wrong = {"not updated": expected.start[name]}
         for changed in wrong.values():

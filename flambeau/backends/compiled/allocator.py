@@ -517,4 +517,10 @@ def allocator() -> Allocator | None:
     return _allocator
 
 
-__all__ = ["FLOOR", "LEAST", "MOST", "Allocator", "Memory", "allocator"]
+def trim() -> None:
+    """Give idle memory back to the system, if any is kept."""
+    if _allocator is not None:
+        _allocator.trim()
+
+
+__all__ = ["FLOOR", "LEAST", "MOST", "Allocator", "Memory", "allocator", "trim"]
