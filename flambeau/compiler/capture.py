@@ -52,6 +52,12 @@ class Outside(NamedTuple):
     own: np.ndarray
 
 
+def _state(x: Any) -> tuple:
+    """What a function may change of a tensor besides its numbers and its gradient, and its version."""
+    return (x._array, x._node, x._requires_grad, x._hooks, len(x._hooks or ()), x._retains,
+            0 if x._counter is None else x._counter[0])
+
+
 class Guard(NamedTuple):
     """The truth of a value, by which the function chose its way."""
 
@@ -76,6 +82,8 @@ class Capture(Interceptor):
     Attributes:
         graph: what was written down.
         outside: arrays that were found, by their leaves' numbers.
+        given_from: where the leaves that are arguments come from, by their numbers (see `Trace.sources`).
+        entered: the arguments, and what they were when the function began.
         failed: why the run cannot be replayed, or None.
         guards: truths that the run depended on.
     """
@@ -84,6 +92,8 @@ class Capture(Interceptor):
         self.graph = Graph()
         self.leaves = 0
         self.outside: list[Outside] = []
+        self.given_from: dict[int, tuple] = {}
+        self.entered: list[tuple[Any, tuple]] = []
         self.failed: str | None = None
         self.guards: list[Guard] = []
         self._seen_conditions = 0
@@ -91,6 +101,7 @@ class Capture(Interceptor):
         self.storages: dict[int, Storage] = {}
         self.cleared: dict[int, Any] = {}  # tensors whose gradients were taken away, by identity
         self.entry_grads: dict[int, tuple[Any, Any]] = {}  # tensors seen, with the gradients they had then
+        self.views: dict[int, Any] = {}  # tensors that the function made over memory which was there before
         self.modules: dict[int, Any] = {}
         self.numbers: list[Any] = []  # what gives the numbers that are leaves
         self.ran_backward = False
@@ -118,8 +129,25 @@ class Capture(Interceptor):
 
     # ----- arrays and values -----
 
+    def begin(self, tensors: Sequence[Any]) -> None:
+        """Let a call's arguments be leaves; those that lie in one memory show parts of one leaf."""
+        try:
+            for members in storages.by_memory(tensors):
+                first = members[0]
+                places = {storages.place(tensors[i]._array) for i in members}
+                if len(places) == 1:
+                    self.given_from[self.leaves] = ("argument", first)
+                    self.given(tensors[first])
+                else:
+                    self._given_together([tensors[i] for i in members], members)
+        except Unsupported as error:
+            self.fail(str(error))
+        for x in tensors:
+            self.saw(x)
+        self.entered = [(x, _state(x)) for x in tensors]
+
     def given(self, tensor: Any) -> Value:
-        """Let an argument's array be a leaf; a later argument may show the same memory only if it is the same."""
+        """Let a tensor's array be a leaf."""
         a = tensor._array
         storage, leaf = storages.given(self.graph, a, self.leaves)
         self.leaves += 1
@@ -127,8 +155,17 @@ class Capture(Interceptor):
         if known is not None:
             raise Unsupported("two arguments that share memory")
         self.storages[id(storages.owner(a))] = storage
-        self.saw(tensor)
         return leaf
+
+    def _given_together(self, tensors: Sequence[Any], positions: Sequence[int]) -> None:
+        """Let arguments that lie in one memory be views of a leaf, from the first byte of any to the last."""
+        lowest = min(range(len(tensors)), key=lambda i: storages.address(tensors[i]._array))
+        span = storages.span([x._array for x in tensors])
+        storage, _ = storages.given(self.graph, span, self.leaves)
+        self.given_from[self.leaves] = ("memory of", positions[lowest], span.size)
+        self.leaves += 1
+        storage.root = storages.owner(tensors[lowest]._array)
+        self.storages[id(storage.root)] = storage
 
     def saw(self, tensor: Any) -> None:
         """Note the gradient that a tensor has when it is first met."""
@@ -192,13 +229,17 @@ class Capture(Interceptor):
               in_place: bool) -> None:
         if op.kind == COMPOSITE:
             return
-        if in_place and op.kind == VIEW:
-            raise Unsupported("a tensor's own shape is changed")
+        if in_place and op.kind == VIEW:  # the tensor shows its memory otherwise from now on
+            self.value_of(outs[0])
+            return
         if not in_place:
             if "as_strided" in op.name and self._is_given(inputs[0]):
                 raise Unsupported("a view of an argument by its place in memory")
             arrays = [out._array for out in outs]
             roots = [id(storages.owner(a)) for a in arrays]
+            for out, root in zip(outs, roots, strict=True):
+                if op.kind == VIEW and (root not in self.storages or self.storages[root].leaf is not None):
+                    self.views[id(out)] = out
             if all(root in self.storages and self.storages[root].value is not None for root in roots):
                 return  # views
             if op.kind == VIEW:
@@ -342,6 +383,23 @@ class Capture(Interceptor):
         for array, value in zip(extra, found[len(outs):], strict=True):
             self.bind(array, value)
         return found[:len(outs)]
+
+    def is_made(self, tensor: Any) -> bool:
+        """Whether the function made a tensor itself."""
+        storage = self.storages.get(id(storages.owner(tensor._array)))
+        return id(tensor) in self.views or (storage is not None and storage.leaf is None)
+
+    def moves_memory(self, how: str) -> None:
+        """A tensor is about to be given other memory."""
+        self.fail(f"{how} gives a tensor other memory")
+
+    def copies(self, tensor: Any, copy: Any) -> None:
+        """What a tensor holds was copied, since it is about to be written to and its gradient needs the old value."""
+        if self.failed is None:
+            try:
+                self.bind(copy._array, self.graph.copy(self.value_of(tensor)))
+            except Unsupported as error:
+                self.fail(str(error))
 
     # ----- what the interpreter asks of tensors -----
 

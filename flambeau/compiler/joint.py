@@ -33,8 +33,8 @@ class Joint:
     """The backward part of a capture.
 
     Attributes:
-        outputs: the differentiable results.
-        inputs: the tensors whose gradients are wanted.
+        count: how many results are differentiable.
+        inputs: the tensors whose gradients are wanted; None for arguments.
         positions: of inputs that are arguments; None for others.
         cotangents: the leaves that stand for the results' cotangents.
         gradients: of the inputs, in the order of memory; None where nothing arrives.
@@ -43,15 +43,17 @@ class Joint:
     """
 
     def __init__(self, capture: Any, outputs: Sequence[Any], inputs: Sequence[Any], arguments: Sequence[Any]) -> None:
-        self.outputs, self.inputs = list(outputs), list(inputs)
+        self._outputs, self.count = list(outputs), len(outputs)
         self.positions = [next((i for i, x in enumerate(arguments) if x is t), None) for t in inputs]
+        self.inputs = [t if at is None else None for t, at in zip(inputs, self.positions, strict=True)]
+        self.labels = [id(t) for t in inputs]
         self.cotangents: list[Value] = []
         seeds = []
         for output in outputs:
             seed = wrap(np.ones(output._array.shape, output._array.dtype))
             self.cotangents.append(capture.given(seed).base)
             seeds.append(seed)
-        found = grad(self.outputs, self.inputs, seeds, retain_graph=True, allow_unused=True)
+        found = grad(outputs, inputs, seeds, retain_graph=True, allow_unused=True)
         if capture.failed is not None:
             raise Unsupported(capture.failed)
         self.gradients: list[Value | None] = []
@@ -66,6 +68,14 @@ class Joint:
                 value = capture.graph.permute(value, order)
                 self.layouts[number] = [order.index(d) for d in range(a.ndim)]
             self.gradients.append(value)
+
+    def number(self, tensor: Any) -> int | None:
+        """Which of the differentiable results a tensor is."""
+        return next((i for i, x in enumerate(self._outputs) if x is tensor), None)
+
+    def forget(self) -> None:
+        """Let go of the run's own tensors."""
+        self._outputs.clear()
 
 
 class Backward:

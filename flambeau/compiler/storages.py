@@ -7,9 +7,11 @@ another value: the graph itself never changes anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ..ir import strides as algebra
 from ..ir.leaves import leaf_of, memory_order
@@ -26,6 +28,45 @@ def owner(a: np.ndarray) -> np.ndarray:
 def address(a: np.ndarray) -> int:
     """Where the first element lies."""
     return int(a.__array_interface__["data"][0])
+
+
+def place(a: np.ndarray) -> tuple:
+    """Which bytes an array shows, and as what."""
+    return address(a), a.shape, a.strides, a.dtype
+
+
+def by_memory(tensors: Sequence[Any]) -> list[list[int]]:
+    """The positions of tensors, those together that lie in the memory of one array."""
+    found: dict[int, list[int]] = {}
+    for i, x in enumerate(tensors):
+        found.setdefault(id(owner(x._array)), []).append(i)
+    return list(found.values())
+
+
+def span(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """The memory of arrays of one dtype, from the first element of any to the last.
+
+    Raises:
+        Unsupported: they are of several dtypes, seen backwards, or at odd addresses.
+    """
+    start, size = min(map(address, arrays)), arrays[0].itemsize
+    count = 0
+    for a in arrays:
+        if a.dtype != arrays[0].dtype or any(s < 0 or s % size for s in a.strides) or (address(a) - start) % size:
+            raise Unsupported("arguments that share memory, and see it as different kinds of numbers")
+        if a.size:
+            count = max(count, (address(a) - start) // size + extent(a))
+    return stretch(next(a for a in arrays if address(a) == start), count)
+
+
+def stretch(a: np.ndarray, count: int) -> np.ndarray:
+    """So many elements of memory, from an array's first on."""
+    return as_strided(a, (count,), (a.itemsize,))
+
+
+def extent(a: np.ndarray) -> int:
+    """How many elements of memory lie between an array's first and last, both included."""
+    return 1 + sum((n - 1) * (s // a.itemsize) for n, s in zip(a.shape, a.strides, strict=True)) if a.size else 0
 
 
 class Storage:
@@ -84,6 +125,9 @@ class Storage:
         offset, rest = divmod(address(a) - self.start, size)
         if rest or any(s % size for s in a.strides):
             raise Unsupported("memory seen at odd addresses")
+        if a.size and self.value is not None and all(s >= 0 for s in a.strides) and not (
+                0 <= offset <= self.value.size - extent(a)):
+            raise Unsupported("memory beside that of an argument, which was found otherwise")
         return tuple(s // size for s in a.strides), offset if a.size else 0
 
     def write(self, a: np.ndarray, value: Value) -> None:
@@ -92,7 +136,7 @@ class Storage:
         if self.value is None:
             raise Unsupported("a write to memory of which only parts are known")
         order = memory_order(a)
-        if order is not None and a.size == self.value.size:
+        if order is not None and a.size == self.value.size and address(a) == self.start:
             whole = value if order == list(range(a.ndim)) else self.graph.permute(value, order)
             self.value = self.graph.reshape(whole, self.value.shape) if whole.op != "view" or (
                 whole.shape == self.value.shape) else self.graph.reshape(self.graph.copy(whole), self.value.shape)
@@ -125,4 +169,5 @@ def given(graph: Graph, a: np.ndarray, number: int) -> tuple[Storage, Value]:
     return Storage(graph, a, leaf, leaf), leaf
 
 
-__all__: list[Any] = ["Storage", "address", "given", "made", "memory_order", "owner"]
+__all__: list[Any] = ["Storage", "address", "by_memory", "given", "made", "memory_order", "owner", "place", "span",
+                      "stretch"]

@@ -291,6 +291,10 @@ class Tensor:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         if value._array.dtype != self._array.dtype:
             self._accumulator = None
+        if special[0]:
+            capture = capturing.get()
+            if capture is not None:
+                capture.moves_memory("data")
         self._array = value._array
 
     @property
