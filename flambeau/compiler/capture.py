@@ -377,7 +377,9 @@ class Capture(Interceptor):
                         *(a for name in keeping for a in again[name])]
 
         self.foreign.append((op.name, why, user_line()))
-        said = f"{op.name}[{', '.join(f'{k}={v!r}' for k, v in run_params.items() if k not in keeping)}]"
+        words = [f"{x!r}" for x in fixed if x is not None]
+        words += [f"{k}={v!r}" for k, v in run_params.items() if k not in keeping]
+        said = f"{op.name}[{', '.join(words)}]"
         shapes = [(a.shape, a.dtype) for a in (*(o._array for o in outs), *extra)]
         found = self.graph.whole(Foreign(said, run, why), values, shapes)
         for array, value in zip(extra, found[len(outs):], strict=True):
@@ -424,7 +426,8 @@ class Capture(Interceptor):
 
     def creates(self, a: np.ndarray, unset: bool) -> None:
         """An array was made of nothing but what the function says; zeros stand for elements that are `unset`."""
-        if self.failed is None and id(storages.owner(a)) not in self.storages and a.dtype.kind in "biuf":
+        if self.failed is None and id(storages.owner(a)) not in self.storages and (
+                a.dtype.kind in "biufc" or a.dtype == dtypes.BFLOAT16):
             try:
                 filled = np.zeros((), a.dtype) if unset else a
                 self.bind(a, self.graph.expand(self.graph.constant(filled), a.shape))

@@ -267,7 +267,7 @@ class Replay:
         outputs: list[Any] = [] if trace.joint is None else [None] * trace.joint.count
         for each in trace.results:
             kind = each[0]
-            if kind == "new" or kind == "leaf":
+            if isinstance(each, Made):
                 tensor = wrap(self.array(each[1], new, arguments), Parameter if each.parameter else Tensor)
                 if each.number is not None:
                     outputs[each.number] = tensor

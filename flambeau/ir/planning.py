@@ -85,9 +85,9 @@ class Plan:
         for target in targets:
             value, graph = target.value, target.value.graph
             if value.op in ("leaf", "constant", "view"):
-                value = graph.make("copy", (value,), None, value.shape, value.dtype)
-            if value in taken:
-                value = graph.make("copy", (value,), len(found), value.shape, value.dtype)
+                value = _copied(graph, value, None)
+            while value in taken and value.size:
+                value = _copied(graph, value, len(found))
             taken.add(value)
             found.append(Target(value, target.leaf))
         return found
@@ -228,6 +228,13 @@ class Plan:
         if not reads:
             return True
         return kernel.name in ("elementwise", "matmul", "convolve") and all(i in kernel.alike for i in reads)
+
+
+def _copied(graph: Graph, value: Value, number: int | None) -> Value:
+    """A value of its own with the same elements; `number` tells several of them apart."""
+    if value.dtype.kind != "c":
+        return graph.make("copy", (value,), number, value.shape, value.dtype)
+    return graph.assemble(value.shape, None, [value], [(algebra.dense(value.shape), 0)])  # a copy of the last copy
 
 
 class _Free:

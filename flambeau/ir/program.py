@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..jit import compiled, launch
+from .emission import in_parts
 from .planning import Plan, Target
 from .value import Graph, Value
 from .whole import Foreign, Native
@@ -126,8 +127,8 @@ class Program:
             from ..jit.expression import variable
 
             for leaf, value in plan.late:
-                flat = launch.Spec.dense((value.size,), value.dtype)
-                for each in elementwise.launches([variable(0, value.dtype)], [flat], [flat]):
+                flat = in_parts(launch.Spec.dense((value.size,), value.dtype))
+                for each in elementwise.launches([variable(0, flat.dtype)], [flat], [flat]):
                     steps.append((each, [places[leaf], places[value]]))
                     owners.append(len(plan.kernels))
         flush()
