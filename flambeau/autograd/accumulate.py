@@ -84,7 +84,10 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
     with _lock:
         held = variable._grad
         if tensors:
-            if held is not None and special[0] and capturing.get() is not None:
+            capture = capturing.get() if special[0] else None
+            if capture is not None:
+                capture.saw(variable)
+            if held is not None and capture is not None:
                 held.add_(g)  # what a capture sees is what is done without one
             else:
                 variable._grad = _copied(g, variable) if held is None else held + g

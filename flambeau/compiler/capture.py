@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import no_grad
+from ..autograd.versions import WRITES
 from ..backends.compiled.sizes import pause, resume
 from ..ir.namespace import lowered
 from ..ir.value import Graph, Unsupported, Value
@@ -54,8 +55,12 @@ class Outside(NamedTuple):
 
 def _state(x: Any) -> tuple:
     """What a function may change of a tensor besides its numbers and its gradient, and its version."""
-    return (x._array, x._node, x._requires_grad, x._hooks, len(x._hooks or ()), x._retains,
-            0 if x._counter is None else x._counter[0])
+    return x._array, x._node, x._requires_grad, *hooks_of(x), 0 if x._counter is None else x._counter[0]
+
+
+def hooks_of(x: Any) -> tuple[Any, ...]:
+    """What of a tensor a new hook changes."""
+    return len(x._hooks or ()), len(x._post_accumulate_hooks or ()), bool(x._retains)
 
 
 class Guard(NamedTuple):
@@ -101,6 +106,7 @@ class Capture(Interceptor):
         self.storages: dict[int, Storage] = {}
         self.cleared: dict[int, Any] = {}  # tensors whose gradients were taken away, by identity
         self.entry_grads: dict[int, tuple[Any, Any]] = {}  # tensors seen, with the gradients they had then
+        self.versions: dict[int, list[Any]] = {}  # by counter
         self.views: dict[int, Any] = {}  # tensors that the function made over memory which was there before
         self.modules: dict[int, Any] = {}
         self.numbers: list[Any] = []  # what gives the numbers that are leaves
@@ -180,6 +186,8 @@ class Capture(Interceptor):
             storage = self._found(tensor, a)
         if tensor._requires_grad and tensor._node is None:
             self.saw(tensor)
+        if tensor._counter is not None:
+            self._check_version(tensor)
         return storage.read(a)
 
     def known(self, a: np.ndarray) -> Value | None:
@@ -229,6 +237,8 @@ class Capture(Interceptor):
               in_place: bool) -> None:
         if op.kind == COMPOSITE:
             return
+        if in_place:
+            self.counts(outs[0])
         if in_place and op.kind == VIEW:  # the tensor shows its memory otherwise from now on
             self.value_of(outs[0])
             return
@@ -386,6 +396,47 @@ class Capture(Interceptor):
             self.bind(array, value)
         return found[:len(outs)]
 
+    def shows(self, tensor: Any) -> None:
+        """The function made a tensor over memory that is there already."""
+        self.views[id(tensor)] = tensor
+
+    def counts(self, tensor: Any, times: int = 1) -> None:
+        """A write to a tensor is counted, or about to be, of which the capture knows."""
+        if not tensor._inference:
+            self._version(tensor)[1] += times
+
+    def _version(self, tensor: Any) -> list[Any]:
+        """Of a tensor's memory: the counter of writes, and how far the writes that the capture knows of explain it."""
+        counter = tensor._counter
+        if counter is None:
+            counter = tensor._counter = [0]
+        known = self.versions.get(id(counter))
+        if known is None:
+            storage = self.storages.get(id(storages.owner(tensor._array)))
+            is_made = storage is not None and storage.leaf is None
+            known = self.versions[id(counter)] = [counter, 0 if is_made else counter[0]]
+        return known
+
+    def _check_version(self, tensor: Any) -> None:
+        if tensor._counter is None or tensor._inference:
+            return
+        counter, explained = self._version(tensor)
+        if counter[0] & WRITES > explained & WRITES:
+            raise Unsupported("memory is written to in a way that is not written down")
+
+    def overwritten(self, tensor: Any, array: np.ndarray) -> None:
+        """A tensor was overwritten with what an array holds."""
+        if self.failed is not None:
+            return
+        self.counts(tensor)
+        try:
+            value = self.known(array)
+            if value is None:
+                raise Unsupported("a tensor that is overwritten with numbers of unknown origin")
+            self.write(tensor, value)
+        except Unsupported as error:
+            self.fail(str(error))
+
     def is_made(self, tensor: Any) -> bool:
         """Whether the function made a tensor itself."""
         storage = self.storages.get(id(storages.owner(tensor._array)))
@@ -440,6 +491,7 @@ class Capture(Interceptor):
             return
         try:
             old, new = self.value_of(average), self.array(value)
+            self.counts(average)
             if old.dtype != new.dtype:
                 raise Unsupported("a running average of another dtype")
             if factor != 1.0:
@@ -485,6 +537,7 @@ class Capture(Interceptor):
         if self.failed is None:
             try:
                 value = self.value_of(step) + 1
+                self.counts(step)
             except Unsupported as error:
                 self.fail(f"a step counter: {error}")
         a = step._array
@@ -514,6 +567,9 @@ class Capture(Interceptor):
         except (Unsupported, AttributeError, TypeError) as error:
             self.fail(f"{rule.__module__.rpartition('.')[2]}'s rule: {error}")
             return plain
+        for tensor in (param, *state):
+            if tensor is not None:
+                self.counts(tensor)
         for tensor, cell, old in zip(tensors, cells, before, strict=True):
             if cell is not None and cell.value is not old:
                 self.write(tensor, cell.value)

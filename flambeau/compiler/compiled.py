@@ -17,7 +17,6 @@ from ..autograd.node import FREED_MESSAGE, Node, next_number
 from ..autograd.timeline import spanned
 from ..ir.planning import Target
 from ..ir.program import Program, Watch
-from ..ir.value import Unsupported
 from ..jit import compiled as code
 from ..jit import debugging
 from ..modes import configured, profiled, special
@@ -417,7 +416,8 @@ class Compiled:
     @staticmethod
     def _key(arguments: list[Any], tree: Any) -> tuple:
         tensors = [x for x in arguments if isinstance(x, Tensor)]
-        return (repr(tree), *map(described, arguments), described_places(tensors), grad_mode.get(), inference.get(), dtypes.get_default_dtype())
+        return (repr(tree), *map(described, arguments), described_places(tensors), grad_mode.get(), inference.get(),
+                dtypes.get_default_dtype())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fast = self._fast
@@ -469,7 +469,7 @@ class Compiled:
                 trace = Trace(capture, tensors, result)
             if isinstance(capture, Lined):
                 trace.origins = capture.origins(trace)
-            if any([replay.frees(trace) for replay in kind.replays]):
+            if any(replay.frees(trace) for replay in kind.replays):
                 return result
             if trace.failed is None:
                 for other in reversed(kind.pending):

@@ -38,6 +38,7 @@ class Joint:
         positions: of inputs that are arguments; None for others.
         cotangents: the leaves that stand for the results' cotangents.
         gradients: of the inputs, in the order of memory; None where nothing arrives.
+        uses: which results each of them comes from, if there are several results.
         layouts: of those that do not lie in row-major order, by number: how the dimensions of what lies in memory are
             to be put.
     """
@@ -68,6 +69,7 @@ class Joint:
                 value = capture.graph.permute(value, order)
                 self.layouts[number] = [order.index(d) for d in range(a.ndim)]
             self.gradients.append(value)
+        self.uses = _reached(outputs, inputs) if len(outputs) > 1 else []
 
     def number(self, tensor: Any) -> int | None:
         """Which of the differentiable results a tensor is."""
@@ -129,8 +131,10 @@ class Backward:
         return list(saved), list(leaves)
 
     def run(self, saved: Sequence[np.ndarray], cotangents: Sequence[Any], leaves: Sequence[np.ndarray]) -> list[Any]:
-        """The gradients of the inputs; None where nothing arrives."""
-        given = (saved, [np.ascontiguousarray(g) for g in cotangents], leaves)
+        """The gradients of the inputs; None where nothing arrives, as at all that comes by cotangents which are None."""
+        there = [np.zeros(leaf.shape, leaf.dtype) if g is None else np.ascontiguousarray(g)
+                 for g, leaf in zip(cotangents, self.joint.cotangents, strict=True)]
+        given = (saved, there, leaves)
         arrays = []
         for number in self.program.leaves:
             kind, i = self._origin[number]
@@ -143,7 +147,28 @@ class Backward:
             array = found[number]
             assert array is not None
             found[number] = array.transpose(dims)
-        return found
+        missing = {i for i, g in enumerate(cotangents) if g is None}
+        if not missing:
+            return found
+        return [None if uses <= missing else g for g, uses in zip(found, self.joint.uses, strict=True)]
+
+
+def _reached(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[frozenset[int]]:
+    """By input, the outputs that the graph leads from to it."""
+    edges = [gradient_edge(x) for x in inputs]
+    found: list[set[int]] = [set() for _ in inputs]
+    for number, output in enumerate(outputs):
+        seen: set[Any] = set()
+        stack: list[Any] = [gradient_edge(output)]
+        while stack:
+            node = stack.pop()
+            if node is not None and node not in seen:
+                seen.add(node)
+                stack.extend(node.edges)
+        for reached, edge in zip(found, edges, strict=True):
+            if edge in seen:
+                reached.add(number)
+    return [frozenset(reached) for reached in found]
 
 
 def _dense(graph: Graph, value: Value) -> Value:
@@ -183,6 +208,7 @@ class CompiledFunctionBackward(Node):
     """
 
     __slots__ = ("backward", "leaves", "saved", "versions")
+    materializes = False
 
     def __init__(self, backward: Backward, inputs: Sequence[Any], outputs: Sequence[Any], saved: Sequence[np.ndarray],
                  leaves: Sequence[np.ndarray], versions: Sequence[tuple[Any, int]]) -> None:
@@ -208,7 +234,7 @@ class CompiledFunctionBackward(Node):
                                    f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
                                    f"function, is at version {counter[0]}; expected version {version} instead.")
         given = list(cotangents) if self.outputs is not None else [cotangents]
-        found = backward.run(self.saved, [g._array if tensors else g for g in given], self.leaves)
+        found = backward.run(self.saved, [None if g is None else g._array if tensors else g for g in given], self.leaves)
         return [None if a is None else wrap(a) if tensors else a for a in found]
 
     def release(self) -> None:

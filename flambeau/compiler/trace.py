@@ -20,7 +20,7 @@ from ..tensor import Tensor
 from ..tensor.parameter import Parameter
 from ..trees import tree_flatten
 from . import storages
-from .capture import Capture
+from .capture import Capture, hooks_of
 from .joint import Joint, inputs_of
 from .seen import Held, Made, Shown
 
@@ -38,7 +38,8 @@ class Trace:
         joint: the gradients of the results, where they may be asked for.
         targets: what the program is to leave behind: writes to leaves, then new arrays.
         results: for each leaf of the result's tree: ("argument", position), ("same", tensor), ("again", position of a
-            result), ("gradient of", Held), ("constant", object) or `Made`; then bases of results that are not returned themselves.
+            result), ("gradient of", Held), ("constant", object) or `Made`; then bases of results that are not returned
+            themselves.
         gradients: (Held, Shown or None): what becomes of `.grad`.
         without: those that must have no gradient when the function is called.
         shared: where arguments lie, for `pinned`.
@@ -77,6 +78,8 @@ class Trace:
             try:
                 leaves, self.tree = tree_flatten(result)
                 leaves = [*leaves, *self._hidden_bases(arguments, leaves)]
+                for x in leaves:
+                    _renew(x)
                 self._entered()
                 self._count_writes()
                 self._differentiate(arguments, leaves)
@@ -98,21 +101,23 @@ class Trace:
         Raises:
             Unsupported: the function did that.
         """
-        for tensor, before in self._capture.entered:
-            array, node, requires_grad, hooks, count, retains, _ = before
+        capture = self._capture
+        for tensor, before in capture.entered:
+            array, node, requires_grad, *hooks, _ = before
             if tensor._array is not array:
                 raise Unsupported("an argument is given another shape or other memory")
             if tensor._node is not node or tensor._requires_grad is not requires_grad:
                 raise Unsupported("an argument gets a history, or is told to require grad")
-            if tensor._hooks is not hooks or len(tensor._hooks or ()) != count or tensor._retains is not retains:
+            capture.value_of(tensor)  # which says if it was written to without being told
+            if hooks_of(tensor) != tuple(hooks):
                 raise Unsupported("a hook is put on an argument")
-        for found in self._capture.outside:
+        for found in capture.outside:
             tensor = found.tensor
             if tensor is None:
                 continue
             if tensor._array is not found.own:
                 raise Unsupported("a tensor from outside is given another shape or other memory")
-            if tensor._node is not None and self._capture.storages[id(storages.owner(found.own))].changed:
+            if tensor._node is not None and capture.storages[id(storages.owner(found.own))].changed:
                 raise Unsupported("a tensor from outside that has a history is written to")
 
     def _differentiate(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
@@ -126,9 +131,13 @@ class Trace:
         if any(capture.is_made(leaf) for found in ends.values() for leaf in found or ()):
             raise Unsupported("a result that can be differentiated by a leaf that the function made")
         if outputs and inputs:
+            if any(x._hooks for x in inputs):
+                raise Unsupported("a hook on a tensor by which results are differentiated")
+            if any(x._hooks or x._retains for x in outputs):
+                raise Unsupported("a result with hooks")
             try:
                 self.joint = Joint(capture, outputs, inputs, arguments)
-            except RuntimeError as error:
+            except Exception as error:  # a hook's, too
                 raise Unsupported(f"the results cannot be differentiated: {error}") from None
 
     @staticmethod
@@ -142,6 +151,8 @@ class Trace:
             seen.add(node)
             if isinstance(node, AccumulateGrad):
                 leaves.append(node.variable)
+                if node.extra is not None and (node.extra.pre_hooks or node.extra.post_hooks):
+                    raise Unsupported("a hook on what accumulates a gradient")
             try:
                 node.check_saved()
             except RuntimeError as error:
@@ -168,7 +179,7 @@ class Trace:
 
     def _writes(self) -> None:
         for storage in self._capture.storages.values():
-            if storage.changed and storage.leaf is not None and storage.value is not None:
+            if storage.changed and storage.leaf is not None and storage.value is not None and storage.leaf.size:
                 if storage.value.shape != storage.leaf.shape:
                     raise Unsupported("memory that was written in another shape")
                 self.targets.append(Target(storage.value, storage.leaf))
@@ -214,6 +225,8 @@ class Trace:
             if now is None:
                 self.gradients.append((held, None))
                 continue
+            if now._requires_grad:
+                raise Unsupported("a gradient that can be differentiated")
             self.gradients.append((held, self._shown(now)))
             if id(tensor) not in capture.cleared and held.kind != "result":
                 if entry is not None:
@@ -260,9 +273,10 @@ class Trace:
         for i, x in enumerate(arguments):
             if is_related(x):
                 return Held("argument", i)
-        if base is not None and (i := _position(leaves, base)) is not None:
-            return Held("result", i)
-        for i, x in enumerate(leaves[:at]):
+        at_base = None if base is None else _position(leaves, base)
+        if at_base is not None:
+            return Held("result", at_base)
+        for i, x in enumerate(leaves[:at] if base is None else []):
             if is_related(x):
                 return Held("result", i)
         for found in self._capture.outside:
@@ -366,6 +380,19 @@ class Trace:
             found.append((last if tensor() is last() is not None else None,
                           later if memory() is later() is not None and place == there else None, there))
         return found
+
+
+def _renew(tensor: Any) -> None:
+    """Give a view its history anew, if its memory was written to since.
+
+    Raises:
+        Unsupported: it came to be in a way that forbids such writes.
+    """
+    if isinstance(tensor, Tensor) and tensor._base is not None and not tensor._inference and (
+            tensor._counter is not None and tensor._view_version != tensor._counter[0]):
+        if tensor._creation is not None:
+            raise Unsupported("a result whose memory was written to, which is a view that forbids that")
+        tensor.grad_fn  # noqa: B018
 
 
 def _held(tensor: Any, arguments: Sequence[Any]) -> Held:

@@ -17,6 +17,7 @@ from .binding import bind, functions_of, in_place, write_out
 from .constants import full_like
 from .indexing import MASK_HIDDEN, NOT_INDICES, ON_EXPANDED, is_expanded, write_at
 from .inplace import check_overlap, check_writable, is_tracked, overwrite, write
+from .memory import tell_overwritten
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 
@@ -135,6 +136,8 @@ def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: A
         about_to_write(input)
         input._array[...] = found._array
         input._bump_version()
+        if special[0]:
+            tell_overwritten(input, found._array)
         return input
     if wants:
         return apply(REGISTRY["_not_differentiable"], [input, source] if isinstance(source, Tensor) else [input],

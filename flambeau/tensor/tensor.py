@@ -269,6 +269,10 @@ class Tensor:
             raise RuntimeError(f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of "
                                f"size '{list(self._array.shape)}'. Please ensure that the gradient and the tensor are "
                                "the same size")
+        if special[0]:
+            capture = capturing.get()
+            if capture is not None:
+                capture.saw(self)
         self._grad = value
 
     @grad.deleter
