@@ -138,7 +138,7 @@ class Replay:
         self._compare = comparison(trace.modules)
         self.optimizers_are_same = optimizer_comparison(trace.groups)
         self._owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
-        self.spent = Spent()
+        self.spent = [Spent() for _ in trace.results]
         self.source: str | None = None
         self._short: tuple[Callable[..., Any] | None] | None = None
 
@@ -264,7 +264,7 @@ class Replay:
         trace = self.trace
         results: list[Any] = []
         outputs: list[Any] = [] if trace.joint is None else [None] * trace.joint.count
-        for each in trace.results:
+        for each, spent in zip(trace.results, self.spent, strict=True):
             kind = each[0]
             if isinstance(each, Made):
                 tensor = wrap(self.array(each[1], new, arguments), Parameter if each.parameter else Tensor)
@@ -273,7 +273,7 @@ class Replay:
                 elif each.requires_grad:
                     tensor._requires_grad = True
                     if not each.leaf:
-                        tensor._node = self.spent
+                        tensor._node = spent
                 if each.inference:
                     tensor._inference, tensor._counter = True, INFERENCE
                 results.append(tensor)

@@ -241,7 +241,7 @@ def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
             lines.add(1, f"r{i} = wrap({array(each.shown)})")
             if each.requires_grad:
                 lines.add(1, f"r{i}._requires_grad = True")
-                lines.add(1, f"r{i}._node = {lines.name(replay.spent, 'spent')}")
+                lines.add(1, f"r{i}._node = {lines.name(replay.spent[i], 'spent')}")
             found.append(f"r{i}")
         elif each[0] == "argument":
             found.append(f"a{tensors[each[1]]}")

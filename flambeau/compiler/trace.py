@@ -128,7 +128,8 @@ class Trace:
         outputs = [x for x in outputs if all(x is not y for y in inputs)]
         ends = {id(x): self._ends(x) for x in outputs}
         outputs = [x for x in outputs if ends[id(x)] is not None]
-        if any(capture.is_made(leaf) for found in ends.values() for leaf in found or ()):
+        known = {id(x) for x in inputs}
+        if any(id(leaf) not in known for found in ends.values() for leaf in found or ()):
             raise Unsupported("a result that can be differentiated by a leaf that the function made")
         if outputs and inputs:
             if any(x._hooks for x in inputs):
@@ -313,6 +314,8 @@ class Trace:
         shown = self._shown(each)
         base = self._beside(each, arguments, leaves, at)
         is_view = each._base is not None and base is not None
+        if each._own:
+            raise Unsupported("a result that is a view, and was told to require grad")
         if each._steps is not None and is_view:
             raise Unsupported("a result that is a view as other numbers")
         number = None if self.joint is None else self.joint.number(each)
