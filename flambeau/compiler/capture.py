@@ -89,6 +89,7 @@ class Capture(Interceptor):
         outside: arrays that were found, by their leaves' numbers.
         given_from: where the leaves that are arguments come from, by their numbers (see `Trace.sources`).
         entered: the arguments, and what they were when the function began.
+        starts: arguments by position, and at which byte of their memory they must begin.
         failed: why the run cannot be replayed, or None.
         guards: truths that the run depended on.
     """
@@ -99,6 +100,7 @@ class Capture(Interceptor):
         self.outside: list[Outside] = []
         self.given_from: dict[int, tuple] = {}
         self.entered: list[tuple[Any, tuple]] = []
+        self.starts: dict[int, int] = {}
         self.failed: str | None = None
         self.guards: list[Guard] = []
         self._seen_conditions = 0
@@ -243,8 +245,8 @@ class Capture(Interceptor):
             self.value_of(outs[0])
             return
         if not in_place:
-            if "as_strided" in op.name and self._is_given(inputs[0]):
-                raise Unsupported("a view of an argument by its place in memory")
+            if params.get("storage_offset") is not None:
+                self._counts_from_start(inputs[0])
             arrays = [out._array for out in outs]
             roots = [id(storages.owner(a)) for a in arrays]
             for out, root in zip(outs, roots, strict=True):
@@ -270,9 +272,16 @@ class Capture(Interceptor):
         self._seen_conditions = len(self.graph.conditions)
         self.note(op.name, values, outs)
 
-    def _is_given(self, tensor: Any) -> bool:
-        storage = self.storages.get(id(storages.owner(tensor._array)))
-        return storage is not None and storage.leaf is not None
+    def _counts_from_start(self, tensor: Any) -> None:
+        """Note that the run depends on where a tensor, if it is an argument, begins in its memory."""
+        root = storages.owner(tensor._array)
+        storage = self.storages.get(id(root))
+        source = self.given_from.get(storage.leaf.attrs) if storage is not None and storage.leaf is not None else None
+        if source is not None:
+            if source[0] != "argument":
+                raise Unsupported("a view by its place in memory, of arguments that share it")
+            a = self.entered[source[1]][0]._array
+            self.starts[source[1]] = storages.address(a) - storages.address(root)
 
     def note(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
         """Take note of an operator's values and of the tensors that it gave."""
@@ -472,7 +481,11 @@ class Capture(Interceptor):
 
         A tensor that the function has not used before is one from outside, whose numbers may be others next time.
         """
-        del tensor
+        try:
+            if self.failed is None and self.value_of(tensor).base.op == "constant":  # the same in every call
+                return
+        except Unsupported:
+            pass
         self.fail(f"{how} hands a tensor's numbers to the interpreter")
 
     def creates(self, a: np.ndarray, unset: bool) -> None:

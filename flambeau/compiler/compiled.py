@@ -209,6 +209,10 @@ class Replay:
         for held in trace.without:
             if held.of(arguments)._grad is not None:
                 return False
+        for at, start in trace.starts:
+            array = arguments[at]._array
+            if address(array) - address(owner(array)) != start:
+                return False
         for x, pin in zip(arguments, self.pins, strict=True):
             if pin is not None and not is_pinned(x, pin):
                 return False

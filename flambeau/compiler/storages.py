@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from ..ir import strides as algebra
 from ..ir.leaves import leaf_of, memory_order
 from ..ir.value import Graph, Unsupported, Value
+from ..ir.whole import Foreign
 
 
 def owner(a: np.ndarray) -> np.ndarray:
@@ -79,11 +80,11 @@ class Storage:
         changed: whether it was written to.
     """
 
-    __slots__ = ("_exact", "changed", "graph", "itemsize", "leaf", "root", "start", "value")
+    __slots__ = ("_exact", "changed", "graph", "leaf", "root", "start", "value")
 
     def __init__(self, graph: Graph, root: np.ndarray, value: Value | None, leaf: Value | None = None) -> None:
         self.graph, self.root, self.value, self.leaf = graph, root, value, leaf
-        self.start, self.itemsize = address(root), max(1, root.itemsize)
+        self.start = address(root)
         self.changed = False
         self._exact: dict[tuple, Value] = {}
 
@@ -105,10 +106,8 @@ class Storage:
     def _view(self, a: np.ndarray) -> Value:
         if self.value is None:
             raise Unsupported("a part of memory of which only other parts are known")
-        if a.dtype != self.value.dtype:
-            raise Unsupported(f"memory of {self.value.dtype} seen as {a.dtype}")
-        strides, offset = self._place(a)
-        value = self.value
+        value = self.value if a.dtype == self.value.dtype else self._seen_as(a.dtype)
+        strides, offset = self._place(a, value.size)
         if value.op == "view":
             if value.base.op == "constant" and not value.base.shape:  # one number everywhere
                 return self.graph.expand(value.base, a.shape)
@@ -120,13 +119,26 @@ class Storage:
             raise Unsupported("memory seen backwards")
         return self.graph.view(value, a.shape, strides, offset)
 
-    def _place(self, a: np.ndarray) -> tuple[tuple[int, ...], int]:
-        size = self.itemsize
+    def _seen_as(self, dtype: np.dtype) -> Value:
+        """All elements, complex numbers as pairs of real ones or the other way round."""
+        value = self.value
+        assert value is not None
+        small, large = sorted((value.dtype, dtype), key=lambda kind: kind.itemsize)
+        count = value.size * value.dtype.itemsize // dtype.itemsize
+        if small.kind + large.kind != "fc" or large.itemsize != 2 * small.itemsize or (
+                count * dtype.itemsize != value.size * value.dtype.itemsize):
+            raise Unsupported(f"memory of {value.dtype} seen as {dtype}")
+        whole = Foreign(f"seen as {dtype}", lambda a: [np.ascontiguousarray(a).reshape(-1).view(dtype)],
+                        f"{value.dtype} seen as {dtype}")
+        [made] = self.graph.whole(whole, [self.graph.copy(value)], [((count,), dtype)])
+        return made
+
+    def _place(self, a: np.ndarray, count: int) -> tuple[tuple[int, ...], int]:
+        size = a.itemsize
         offset, rest = divmod(address(a) - self.start, size)
         if rest or any(s % size for s in a.strides):
             raise Unsupported("memory seen at odd addresses")
-        if a.size and self.value is not None and all(s >= 0 for s in a.strides) and not (
-                0 <= offset <= self.value.size - extent(a)):
+        if a.size and all(s >= 0 for s in a.strides) and not 0 <= offset <= count - extent(a):
             raise Unsupported("memory beside that of an argument, which was found otherwise")
         return tuple(s // size for s in a.strides), offset if a.size else 0
 
@@ -135,6 +147,8 @@ class Storage:
         self.changed = True
         if self.value is None:
             raise Unsupported("a write to memory of which only parts are known")
+        if a.dtype != self.value.dtype:
+            raise Unsupported(f"a write to memory of {self.value.dtype} as {a.dtype}")
         order = memory_order(a)
         if order is not None and a.size == self.value.size and address(a) == self.start:
             whole = value if order == list(range(a.ndim)) else self.graph.permute(value, order)
@@ -142,7 +156,7 @@ class Storage:
                 whole.shape == self.value.shape) else self.graph.reshape(self.graph.copy(whole), self.value.shape)
             self._exact = {self._key(a): value}
             return
-        strides, offset = self._place(a)
+        strides, offset = self._place(a, self.value.size)
         if any(n > 1 and s == 0 for n, s in zip(a.shape, strides, strict=True)):
             raise Unsupported("memory written several times")
         self.value = self.graph.assemble(self.value.shape, self.value, [value], [(strides, offset)])

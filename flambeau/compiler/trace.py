@@ -44,6 +44,7 @@ class Trace:
         without: those that must have no gradient when the function is called.
         shared: where arguments lie, for `pinned`.
         length: how many values there are; a program adds others.
+        starts: arguments by position, and at which byte of their memory they must begin.
         bumps: arguments by position, and how often their versions went up.
         origins: the lines and names of its values, if they were noted.
     """
@@ -57,6 +58,7 @@ class Trace:
         self.decisions = list(capture.decisions.values())
         self.groups = capture.groups
         self.foreign = capture.foreign
+        self.starts = list(capture.starts.items())
         self.modules = list(capture.modules.values())
         self.sources: dict[int, tuple] = {}
         self.targets: list[Target] = []
@@ -365,6 +367,8 @@ class Trace:
                 self.joint is not None and other.joint is not None
                 and [_n(v) for v in self.joint.gradients] != [_n(v) for v in other.joint.gradients]):
             return "other gradients can be asked for"
+        if self.starts != other.starts:
+            return "an argument began elsewhere in its memory"
         if self.bumps != other.bumps or self.written != other.written:
             return "arguments were written to at other times"
         if len(self.gradients) != len(other.gradients) or not all(
