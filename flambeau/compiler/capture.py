@@ -20,7 +20,7 @@ from ..backends.compiled.sizes import pause, resume
 from ..ir.namespace import lowered
 from ..ir.value import Graph, Unsupported, Value
 from ..ir.whole import Foreign
-from ..modes import capturing
+from ..modes import captures, capturing
 from ..ops.declare import COMPOSITE, VIEW, Op
 from ..tensor import Tensor
 from ..tensor.apply import _operands, apply, rounded_params
@@ -120,12 +120,14 @@ class Capture(Interceptor):
     def __enter__(self) -> Capture:
         self._token = capturing.set(self)
         pause()
+        captures[0] += 1
         super().__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         resume()
         super().__exit__(*exception)
+        captures[0] -= 1
         capturing.reset(self._token)
 
     # ----- what goes wrong -----

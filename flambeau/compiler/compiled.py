@@ -19,7 +19,7 @@ from ..ir.planning import Target
 from ..ir.program import Program, Watch
 from ..jit import compiled as code
 from ..jit import debugging
-from ..modes import configured, profiled, special
+from ..modes import captures, capturing, configured, profiled, special
 from ..tensor import Tensor
 from ..tensor.parameter import Parameter
 from ..tensor.tensor import INFERENCE, wrap
@@ -429,7 +429,7 @@ class Compiled:
             result = fast(*args)
             if result is not MISSED:
                 return result
-        if special[0] != profiled[0] or not self.works:
+        if (special[0] and (special[0] != profiled[0] + captures[0] or capturing.get() is not None)) or not self.works:
             return self.function(*args, **kwargs)
         arguments, tree = tree_flatten((args, kwargs))
         key = self._key(arguments, tree)
@@ -460,7 +460,10 @@ class Compiled:
         return self._captured(kind, tensors, args, kwargs)
 
     def _captured(self, kind: _Kind, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+        known = len(kind.replays)
         with self._lock, spanned(f"capture of {self._title}"):
+            if len(kind.replays) != known:  # another thread was first
+                return self.function(*args, **kwargs)
             told = self.explained or debugging.wanted("ir", "kernels")
             capture = Lined(self.function, args, kwargs) if told else Capture()
             leaves, tree = tree_flatten((args, kwargs))
@@ -497,7 +500,9 @@ class Compiled:
 
 
 def _again(function: Callable[..., Any], fullgraph: bool, limit: int, check: bool, works: bool) -> Compiled:
-    return Compiled(function, fullgraph=fullgraph, limit=limit, check=check, works=works)
+    from .interface import compiled
+
+    return compiled(function, fullgraph, limit, check, works)
 
 
 __all__ = ["KINDS", "TRIES", "Compiled", "Replay"]

@@ -62,7 +62,9 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     program = replay.program
     single = program.single
     given = [x for x in arguments if isinstance(x, Tensor)]
-    if single is None or replay.trace.starts or any(x._inference for x in given) or len({id(owner(x._array)) for x in given}) != len(given):
+    if single is None or replay.trace.starts or any(x._inference for x in given):
+        return None
+    if len({id(owner(x._array)) for x in given}) != len(given):
         return None
     lines = _Lines()
     names = lines.names

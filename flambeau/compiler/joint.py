@@ -131,7 +131,7 @@ class Backward:
         return list(saved), list(leaves)
 
     def run(self, saved: Sequence[np.ndarray], cotangents: Sequence[Any], leaves: Sequence[np.ndarray]) -> list[Any]:
-        """The gradients of the inputs; None where nothing arrives, as at all that comes by cotangents which are None."""
+        """The gradients of the inputs; None where nothing arrives, as where all comes by cotangents that are None."""
         there = [np.zeros(leaf.shape, leaf.dtype) if g is None else np.ascontiguousarray(g)
                  for g, leaf in zip(cotangents, self.joint.cotangents, strict=True)]
         given = (saved, there, leaves)
@@ -234,7 +234,8 @@ class CompiledFunctionBackward(Node):
                                    f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
                                    f"function, is at version {counter[0]}; expected version {version} instead.")
         given = list(cotangents) if self.outputs is not None else [cotangents]
-        found = backward.run(self.saved, [None if g is None else g._array if tensors else g for g in given], self.leaves)
+        arrays = [g._array if tensors and g is not None else g for g in given]
+        found = backward.run(self.saved, arrays, self.leaves)
         return [None if a is None else wrap(a) if tensors else a for a in found]
 
     def release(self) -> None:

@@ -99,7 +99,8 @@ def source_of(leaves: dict[str, str], body: list[str], kept: bool) -> str:
                   f"        errors.append(f'{number}: {{type(error).__name__}}: {{plain(error)}}')"]
     each = "each" if kept else "each.detach().clone()"
     lines += ["    modes.close()",
-              f"    return {{name: {each} for name, each in locals().items() if isinstance(each, torch.Tensor)}}, errors"]
+              "    found = {name: each for name, each in locals().items() if isinstance(each, torch.Tensor)}",
+              f"    return {{name: {each} for name, each in found.items()}}, errors"]
     return "\n".join(lines) + "\n"
 
 
@@ -212,7 +213,8 @@ def _compared(program: list[str], kept: bool) -> tuple[Disagreement | None, int]
             there, here = (outcome(each, leaves, call) for each in (function, compiled))
             found = differs(here, there, "", tolerance)
             if found is not None:
-                return Disagreement(len(program) - 1, f"call {call}{'' if kept else ', values alone'}", *found, sides=("compiled", "eager")), 0
+                where = f"call {call}" if kept else f"call {call}, values alone"
+                return Disagreement(len(program) - 1, where, *found, sides=("compiled", "eager")), 0
     return None, replays(compiled)
 
 
