@@ -137,7 +137,8 @@ class Replay:
         self.configured = configured[0]
         self._compare = comparison(trace.modules)
         self.optimizers_are_same = optimizer_comparison(trace.groups)
-        self._owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
+        self._accumulated = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
+        self.owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
         self.spent = [Spent() for _ in trace.results]
         self.source: str | None = None
         self._short: tuple[Callable[..., Any] | None] | None = None
@@ -216,7 +217,7 @@ class Replay:
         for x, pin in zip(arguments, self.pins, strict=True):
             if pin is not None and not is_pinned(x, pin):
                 return False
-        gradients = [source[1].of(arguments)._grad for source in trace.sources.values() if source[0] == "gradient of"]
+        gradients = [held.of(arguments)._grad for held in self._accumulated]
         if not self.are_apart([x._array for x in arguments], [g._array for g in gradients if g is not None]):
             return False
         for group, key, index, compare, other, outcome in trace.decisions:
@@ -236,12 +237,12 @@ class Replay:
             owners |= {id(owner(a)) for a in gradients}
             if len(owners) != count:
                 return False
-        return self._owners.isdisjoint(owners)
+        return self.owners.isdisjoint(owners)
 
     def fits(self, *arrays: np.ndarray) -> bool:
         """Whether arguments each have memory of their own."""
         owners = {id(owner(a)) for a in arrays}
-        return len(owners) == len(arrays) and self._owners.isdisjoint(owners)
+        return len(owners) == len(arrays) and self.owners.isdisjoint(owners)
 
     def run(self, arguments: Sequence[Any], watch: Watch | None = None) -> Any:
         """Replay the run, `watch` being told of each kernel; MISSED where it does not fit."""

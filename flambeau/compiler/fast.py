@@ -6,7 +6,9 @@ code, and makes the results: nothing is looked up that is known beforehand. `Rep
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +26,8 @@ from .storages import address, owner
 if TYPE_CHECKING:
     from .compiled import Replay
 
+#: arguments whose memory is compared pair by pair
+_FEW = 4
 #: what stands for the result of a call that no program fits
 MISSED = object()
 
@@ -101,7 +105,7 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     if inference_tensors:
         lines.unless(1, f"(not inferred[0] or not ({' or '.join(inference_tensors)}))")
     if not all(pin is not None and pin[1] is not None for pin in replay.pins):
-        lines.unless(1, f"replay.fits({', '.join(f'x{i}' for i in tensors)})")
+        _apart(lines, replay, tensors)
     if replay.trace.groups:
         lines.unless(1, "replay.optimizers_are_same()")
     if not _guards(lines, replay, tensors):
@@ -138,6 +142,20 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     return names["call_compiled"], source_text
 
 
+def _apart(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
+    """Leave where arguments do not have memory of their own each, apart from what the function found."""
+    if len(tensors) > _FEW:
+        lines.unless(1, f"replay.fits({', '.join(f'x{i}' for i in tensors)})")
+        return
+    for i in tensors:
+        lines.add(1, f"m{i} = x{i} if x{i}.base is None else owner(x{i})")
+    conditions = [f"m{i} is not m{j}" for i, j in combinations(tensors, 2)]
+    if replay.owners:
+        conditions += [f"id(m{i}) not in {lines.name(replay.owners, 'owners')}" for i in tensors]
+    if conditions:
+        lines.unless(1, *conditions)
+
+
 def _pinned(lines: _Lines, i: int, a: np.ndarray, pin: tuple[Any, Any, int] | None) -> None:
     """Leave where an argument is not the tensor, or lies not in the memory, that it must."""
     if pin is None:
@@ -145,10 +163,9 @@ def _pinned(lines: _Lines, i: int, a: np.ndarray, pin: tuple[Any, Any, int] | No
     if pin[0] is not None:
         lines.unless(1, f"{lines.name(pin[0], 'pin')}() is a{i}")
     if pin[1] is not None:
-        if a.base is None:
-            lines.unless(1, f"{lines.name(pin[1], 'pin')}() is x{i}")
-        else:
-            lines.unless(1, f"{lines.name(pin[1], 'pin')}() is owner(x{i})", f"address(x{i}) == {pin[2]}")
+        known = lines.name(weakref.ref(a), "array")
+        lines.unless(1, f"({known}() is x{i} or ({lines.name(pin[1], 'pin')}() is owner(x{i}) "
+                        f"and address(x{i}) == {pin[2]}))")
 
 
 def _equal(lines: _Lines, name: str, x: Any) -> str:
