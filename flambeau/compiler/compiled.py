@@ -15,6 +15,7 @@ from .. import dtypes
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import FREED_MESSAGE, Node, next_number
 from ..autograd.timeline import spanned
+from ..backends.numpy.memory import lying
 from ..ir.planning import Target
 from ..ir.program import Program, Watch
 from ..jit import compiled as code
@@ -32,7 +33,7 @@ from .joint import Backward, differentiable
 from .origins import Lined
 from .reporting import report
 from .seen import Made, Shown, advance, become_view
-from .storages import address, by_memory, owner, place, stretch
+from .storages import address, by_memory, extent, owner, place, stretch
 from .trace import Trace
 
 #: calls of one kind that are captured before they are given up
@@ -108,6 +109,7 @@ class Replay:
 
     Args:
         before: a run that did the same.
+        arguments: of the call, tensors and others; what functions among them see matters, too.
 
     Attributes:
         trace: the run that it repeats.
@@ -119,7 +121,8 @@ class Replay:
         source: the Python lines of the short way in, once there is one.
     """
 
-    def __init__(self, function: Callable[..., Any], trace: Trace, name: str, before: Trace) -> None:
+    def __init__(self, function: Callable[..., Any], trace: Trace, name: str, before: Trace,
+                 arguments: Sequence[Any] = ()) -> None:
         self.trace = trace
         self.pins: list[tuple[Any, Any, int] | None] = []
         self._pin(before, trace)
@@ -133,7 +136,7 @@ class Replay:
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
         self.written = [source for source in (trace.sources[number] for number in trace.written)
                         if source[0] not in ("argument", "memory of")]
-        self.environment = names_of(function)
+        self.environment = [name for each in (function, *arguments) for name in names_of(each)]
         self.configured = configured[0]
         self._compare = comparison(trace.modules)
         self.optimizers_are_same = optimizer_comparison(trace.groups)
@@ -329,8 +332,9 @@ class Replay:
                 return array
         else:
             [array] = self.arrays([-1 - shown.array], arguments) or []
-        flat = np.lib.stride_tricks.as_strided(array, (array.size,), (array.itemsize,))
-        return np.ndarray(shown.shape, shown.dtype, flat, shown.offset, shown.strides)
+        if array.dtype == shown.dtype:
+            return lying(array, shown.shape, shown.strides, shown.offset)
+        return np.ndarray(shown.shape, shown.dtype, stretch(array, extent(array)), shown.offset, shown.strides)
 
 
 class _Kind:
@@ -484,7 +488,7 @@ class Compiled:
                     why = other.difference(trace)
                     if why is None:
                         kind.pending.remove(other)
-                        kind.replays.insert(0, Replay(self.function, trace, self._name(), other))
+                        kind.replays.insert(0, Replay(self.function, trace, self._name(), other, leaves))
                         report(kind.replays[0])
                         kind.tries = 0
                         return result

@@ -13,22 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..backends.numpy.memory import address, owner
 from ..ir import strides as algebra
 from ..ir.leaves import leaf_of, memory_order
 from ..ir.value import Graph, Unsupported, Value
 from ..ir.whole import Foreign
-
-
-def owner(a: np.ndarray) -> np.ndarray:
-    """The array whose memory `a` shows."""
-    while isinstance(a.base, np.ndarray):
-        a = a.base
-    return a
-
-
-def address(a: np.ndarray) -> int:
-    """Where the first element lies."""
-    return int(a.__array_interface__["data"][0])
 
 
 def place(a: np.ndarray) -> tuple:
@@ -183,5 +172,5 @@ def given(graph: Graph, a: np.ndarray, number: int) -> tuple[Storage, Value]:
     return Storage(graph, a, leaf, leaf), leaf
 
 
-__all__: list[Any] = ["Storage", "address", "by_memory", "given", "made", "memory_order", "owner", "place", "span",
-                      "stretch"]
+__all__: list[Any] = ["Storage", "address", "by_memory", "extent", "given", "made", "memory_order", "owner", "place",
+                      "span", "stretch"]

@@ -200,8 +200,8 @@ class Program:
         entry, offset, shape, strides, dtype = place
         owner = owners[entry]
         if not owner.flags.c_contiguous:
-            owner = np.lib.stride_tricks.as_strided(owner.reshape(-1) if owner.size <= 1 else owner,
-                                                    (owner.size,), (owner.itemsize,))
+            count = 1 + sum((n - 1) * (s // owner.itemsize) for n, s in zip(owner.shape, owner.strides, strict=True))
+            owner = np.lib.stride_tricks.as_strided(owner, (count if owner.size else 0,), (owner.itemsize,))
         return np.ndarray(shape, dtype, owner.reshape(-1).view(np.uint8), offset, strides)
 
 
