@@ -168,7 +168,10 @@ class Trace:
     def _sources(self, arguments: Sequence[Any]) -> None:
         capture = self._capture
         self.sources |= capture.given_from
-        gradients = {id(g): t for t, g in capture.entry_grads.values() if g is not None}
+        there = [(t, g) for t, g in capture.entry_grads.values() if g is not None]
+        gradients = {id(g): t for t, g in there}
+        if len({id(storages.owner(g._array)) for _, g in there}) != len(there):
+            raise Unsupported("gradients that share memory")
         for found in capture.outside:
             owner = gradients.get(id(found.tensor))
             if owner is not None:
