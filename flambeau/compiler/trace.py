@@ -184,11 +184,17 @@ class Trace:
             self.sources[number] = ("number", group, key, index)
 
     def _writes(self) -> None:
+        shown = {found.number: found.array for found in self._capture.outside}
+        shown |= {number: self._capture.entered[source[1]][0]._array
+                  for number, source in self._capture.given_from.items() if source[0] == "argument"}
         for storage in self._capture.storages.values():
             if storage.changed and storage.leaf is not None and storage.value is not None and storage.leaf.size:
                 if storage.value.shape != storage.leaf.shape:
                     raise Unsupported("memory that was written in another shape")
-                self.targets.append(Target(storage.value, storage.leaf))
+                array, part = shown.get(storage.leaf.attrs), None
+                if array is not None and storages.memory_order(array) is None:
+                    part = array.shape, tuple(s // array.itemsize for s in array.strides)
+                self.targets.append(Target(storage.value, storage.leaf, part))
                 self.written.append(storage.leaf.attrs)
 
     def _shown(self, tensor: Any) -> Shown:

@@ -127,7 +127,9 @@ class Program:
             from ..jit.expression import variable
 
             for leaf, value in plan.late:
-                flat = in_parts(launch.Spec.dense((value.size,), value.dtype))
+                shape, strides = plan.parts.get(leaf, ((value.size,), (1,)))
+                steps_of = tuple(s * value.dtype.itemsize for s in strides)
+                flat = in_parts(launch.Spec(shape, steps_of, value.dtype))
                 for each in elementwise.launches([variable(0, flat.dtype)], [flat], [flat]):
                     steps.append((each, [places[leaf], places[value]]))
                     owners.append(len(plan.kernels))

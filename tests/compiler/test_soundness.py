@@ -297,3 +297,20 @@ def test_numbers_beside_complex_ones_are_part_of_the_program():
     x = torch.tensor([1 + 2j, 3 - 1j])
     for i in range(1, 6):
         same(made(x), (x * i, x.pow(i)))
+
+
+def test_what_lies_between_an_arguments_elements_is_not_written():
+    """It may be others', who write there at the same time."""
+    made = torch.compile(lambda x: x.mul_(2).add_(1))
+    whole = torch.zeros(400, 600)
+    for _ in range(3):
+        made(whole[:, ::2])
+    assert programs(made) == 1
+    [kind] = made._kinds.values()
+    program = kind.replays[0].program
+    [(leaf, _)] = program.plan.late
+    assert program.plan.parts[leaf] == ((400, 300), (600, 2))
+    expected = whole.clone()
+    expected[:, ::2] = expected[:, ::2] * 2 + 1
+    made(whole[:, ::2])
+    same(whole, expected)
