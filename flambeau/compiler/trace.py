@@ -7,7 +7,7 @@ without the function's arguments saying so; then the run cannot be replayed.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from ..autograd.node import FREED_MESSAGE, AccumulateGrad
 from ..ir.planning import Target
 from ..ir.value import Graph, Unsupported, Value
 from ..tensor import Tensor
+from ..tensor.apply import gradient_edge
 from ..tensor.parameter import Parameter
 from ..trees import tree_flatten
 from . import storages
@@ -128,11 +129,14 @@ class Trace:
         outputs = list({id(x): x for x in leaves if isinstance(x, Tensor) and x._node is not None}.values())
         inputs = inputs_of(capture, arguments)
         outputs = [x for x in outputs if all(x is not y for y in inputs)]
-        ends = {id(x): self._ends(x) for x in outputs}
+        known = {gradient_edge(x) for x in inputs}
+        ends = {id(x): self._ends(x, known) for x in outputs}
         outputs = [x for x in outputs if ends[id(x)] is not None]
-        known = {id(x) for x in inputs}
-        if any(id(leaf) not in known for found in ends.values() for leaf in found or ()):
-            raise Unsupported("a result that can be differentiated by a leaf that the function made")
+        for found in ends.values():
+            if found is not None and not known.issuperset(found):
+                raise Unsupported("a result that can be differentiated by a leaf that the function made")
+            if found is not None and not found:
+                raise Unsupported("a result whose history leads to no leaf")
         if outputs and inputs:
             if any(x._hooks for x in inputs):
                 raise Unsupported("a hook on a tensor by which results are differentiated")
@@ -144,18 +148,22 @@ class Trace:
                 raise Unsupported(f"the results cannot be differentiated: {error}") from None
 
     @staticmethod
-    def _ends(tensor: Any) -> list[Any] | None:
-        """The leaves of the graph that a tensor hangs on; None if it was walked already, and freed."""
-        seen, stack, leaves = set(), [tensor._node], []
+    def _ends(tensor: Any, known: Collection[Any]) -> list[Any] | None:
+        """The nodes that the graph which a tensor hangs on leads to: those that are known, and accumulators of leaves.
+
+        None if the graph was walked already, and freed.
+        """
+        seen, stack, ends = set(), [tensor._node], []
         while stack:
             node = stack.pop()
             if node is None or node in seen:
                 continue
             seen.add(node)
-            if isinstance(node, AccumulateGrad):
-                leaves.append(node.variable)
-                if node.extra is not None and (node.extra.pre_hooks or node.extra.post_hooks):
+            if node in known or isinstance(node, AccumulateGrad):
+                ends.append(node)
+                if isinstance(node, AccumulateGrad) and node.extra is not None and (node.extra.pre_hooks or node.extra.post_hooks):
                     raise Unsupported("a hook on what accumulates a gradient")
+                continue
             try:
                 node.check_saved()
             except RuntimeError as error:
@@ -163,7 +171,7 @@ class Trace:
                     return None
                 raise Unsupported(f"the results cannot be differentiated: {error}") from None
             stack.extend(node.edges)
-        return leaves
+        return ends
 
     def _sources(self, arguments: Sequence[Any]) -> None:
         capture = self._capture

@@ -314,3 +314,17 @@ def test_what_lies_between_an_arguments_elements_is_not_written():
     expected[:, ::2] = expected[:, ::2] * 2 + 1
     made(whole[:, ::2])
     same(whole, expected)
+
+
+def test_arguments_with_a_history():
+    w, v = leaf(3, seed=1), leaf(3, seed=2)
+    made = torch.compile(lambda h: (h * w).exp().sum())
+    for i in range(5):
+        outcomes = []
+        for run in (made, made.function):
+            x = leaf(3, seed=i)
+            h = (x * v).tanh()
+            found = torch.autograd.grad(run(h) + h.sum(), [x, v, w])
+            outcomes.append([g.detach() for g in found])
+        same(*outcomes)
+    assert programs(made) == 1, reasons(made)
