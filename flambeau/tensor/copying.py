@@ -51,6 +51,8 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
     if memory_format is None and not special[0]:
         return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
+    if self._requires_grad and dtype.numpy.kind not in "fcV":  # whose history nobody asks for
+        self = self.detach()
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
 
 
