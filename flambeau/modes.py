@@ -16,6 +16,8 @@ special = [0]
 
 #: [how many of those are profiles being written down], which compiled functions run under as programs all the same
 profiled = [0]
+#: [how many of those are captures of functions, over all threads]
+captures = [0]
 #: [how many of those are levels of forward mode and of vmap], which concern only tensors that belong to them
 leveled = [0]
 #: the levels of forward mode that are open, over all threads. Numbers are never used twice, so what a tensor still

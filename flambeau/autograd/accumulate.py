@@ -11,7 +11,7 @@ import numpy as np
 from .. import dtypes
 from ..backends.compiled.sizes import MET
 from ..devices import contiguous_format
-from ..modes import capturing, special
+from ..modes import capturing, grad_mode, special
 from .kernel_runs import add as add_large
 from .layer import layer
 from .policies import keeps_layout
@@ -84,7 +84,10 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
     with _lock:
         held = variable._grad
         if tensors:
-            if held is not None and special[0] and capturing.get() is not None:
+            capture = capturing.get() if special[0] else None
+            if capture is not None:
+                capture.saw(variable)
+            if held is not None and capture is not None and not grad_mode.get():
                 held.add_(g)  # what a capture sees is what is done without one
             else:
                 variable._grad = _copied(g, variable) if held is None else held + g

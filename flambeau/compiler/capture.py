@@ -16,11 +16,12 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import no_grad
+from ..autograd.versions import WRITES
 from ..backends.compiled.sizes import pause, resume
 from ..ir.namespace import lowered
 from ..ir.value import Graph, Unsupported, Value
 from ..ir.whole import Foreign
-from ..modes import capturing
+from ..modes import captures, capturing
 from ..ops.declare import COMPOSITE, VIEW, Op
 from ..tensor import Tensor
 from ..tensor.apply import _operands, apply, rounded_params
@@ -53,6 +54,16 @@ class Outside(NamedTuple):
     own: np.ndarray
 
 
+def _state(x: Any) -> tuple:
+    """What a function may change of a tensor besides its numbers and its gradient, and its version."""
+    return x._array, x._node, x._requires_grad, *hooks_of(x), 0 if x._counter is None else x._counter[0]
+
+
+def hooks_of(x: Any) -> tuple[Any, ...]:
+    """What of a tensor a new hook changes."""
+    return len(x._hooks or ()), len(x._post_accumulate_hooks or ()), bool(x._retains)
+
+
 class Guard(NamedTuple):
     """The truth of a value, by which the function chose its way."""
 
@@ -77,6 +88,9 @@ class Capture(Interceptor):
     Attributes:
         graph: what was written down.
         outside: arrays that were found, by their leaves' numbers.
+        given_from: where the leaves that are arguments come from, by their numbers (see `Trace.sources`).
+        entered: the arguments, and what they were when the function began.
+        starts: arguments by position, and at which byte of their memory they must begin.
         failed: why the run cannot be replayed, or None.
         guards: truths that the run depended on.
     """
@@ -85,6 +99,9 @@ class Capture(Interceptor):
         self.graph = Graph()
         self.leaves = 0
         self.outside: list[Outside] = []
+        self.given_from: dict[int, tuple] = {}
+        self.entered: list[tuple[Any, tuple]] = []
+        self.starts: dict[int, int] = {}
         self.failed: str | None = None
         self.guards: list[Guard] = []
         self._seen_conditions = 0
@@ -92,6 +109,8 @@ class Capture(Interceptor):
         self.storages: dict[int, Storage] = {}
         self.cleared: dict[int, Any] = {}  # tensors whose gradients were taken away, by identity
         self.entry_grads: dict[int, tuple[Any, Any]] = {}  # tensors seen, with the gradients they had then
+        self.versions: dict[int, list[Any]] = {}  # by counter
+        self.views: dict[int, Any] = {}  # tensors that the function made over memory which was there before
         self.modules: dict[int, Any] = {}
         self.numbers: list[Any] = []  # what gives the numbers that are leaves
         self.ran_backward = False
@@ -102,12 +121,14 @@ class Capture(Interceptor):
     def __enter__(self) -> Capture:
         self._token = capturing.set(self)
         pause()
+        captures[0] += 1
         super().__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         resume()
         super().__exit__(*exception)
+        captures[0] -= 1
         capturing.reset(self._token)
 
     def forget(self) -> None:
@@ -125,8 +146,25 @@ class Capture(Interceptor):
 
     # ----- arrays and values -----
 
+    def begin(self, tensors: Sequence[Any]) -> None:
+        """Let a call's arguments be leaves; those that lie in one memory show parts of one leaf."""
+        try:
+            for members in storages.by_memory(tensors):
+                first = members[0]
+                places = {storages.place(tensors[i]._array) for i in members}
+                if len(places) == 1:
+                    self.given_from[self.leaves] = ("argument", first)
+                    self.given(tensors[first])
+                else:
+                    self._given_together([tensors[i] for i in members], members)
+        except Unsupported as error:
+            self.fail(str(error))
+        for x in tensors:
+            self.saw(x)
+        self.entered = [(x, _state(x)) for x in tensors]
+
     def given(self, tensor: Any) -> Value:
-        """Let an argument's array be a leaf; a later argument may show the same memory only if it is the same."""
+        """Let a tensor's array be a leaf."""
         a = tensor._array
         storage, leaf = storages.given(self.graph, a, self.leaves)
         self.leaves += 1
@@ -134,8 +172,17 @@ class Capture(Interceptor):
         if known is not None:
             raise Unsupported("two arguments that share memory")
         self._keep(storages.owner(a), storage)
-        self.saw(tensor)
         return leaf
+
+    def _given_together(self, tensors: Sequence[Any], positions: Sequence[int]) -> None:
+        """Let arguments that lie in one memory be views of a leaf, from the first byte of any to the last."""
+        lowest = min(range(len(tensors)), key=lambda i: storages.address(tensors[i]._array))
+        span = storages.span([x._array for x in tensors])
+        storage, _ = storages.given(self.graph, span, self.leaves)
+        self.given_from[self.leaves] = ("memory of", positions[lowest], span.size)
+        self.leaves += 1
+        storage.root = storages.owner(tensors[lowest]._array)
+        self.storages[id(storage.root)] = storage
 
     def saw(self, tensor: Any) -> None:
         """Note the gradient that a tensor has when it is first met."""
@@ -150,6 +197,8 @@ class Capture(Interceptor):
             storage = self._found(tensor, a)
         if tensor._requires_grad and tensor._node is None:
             self.saw(tensor)
+        if tensor._counter is not None:
+            self._check_version(tensor)
         return storage.read(a)
 
     def known(self, a: np.ndarray) -> Value | None:
@@ -204,13 +253,19 @@ class Capture(Interceptor):
               in_place: bool) -> None:
         if op.kind == COMPOSITE:
             return
-        if in_place and op.kind == VIEW:
-            raise Unsupported("a tensor's own shape is changed")
+        if in_place:
+            self.counts(outs[0])
+        if in_place and op.kind == VIEW:  # the tensor shows its memory otherwise from now on
+            self.value_of(outs[0])
+            return
         if not in_place:
-            if "as_strided" in op.name and self._is_given(inputs[0]):
-                raise Unsupported("a view of an argument by its place in memory")
+            if params.get("storage_offset") is not None:
+                self._counts_from_start(inputs[0])
             arrays = [out._array for out in outs]
             roots = [id(storages.owner(a)) for a in arrays]
+            for out, root in zip(outs, roots, strict=True):
+                if op.kind == VIEW and (root not in self.storages or self.storages[root].leaf is not None):
+                    self.views[id(out)] = out
             if all(root in self.storages and self.storages[root].value is not None for root in roots):
                 return  # views
             if op.kind == VIEW:
@@ -231,9 +286,16 @@ class Capture(Interceptor):
         self._seen_conditions = len(self.graph.conditions)
         self.note(op.name, values, outs)
 
-    def _is_given(self, tensor: Any) -> bool:
-        storage = self.storages.get(id(storages.owner(tensor._array)))
-        return storage is not None and storage.leaf is not None
+    def _counts_from_start(self, tensor: Any) -> None:
+        """Note that the run depends on where a tensor, if it is an argument, begins in its memory."""
+        root = storages.owner(tensor._array)
+        storage = self.storages.get(id(root))
+        source = self.given_from.get(storage.leaf.attrs) if storage is not None and storage.leaf is not None else None
+        if source is not None:
+            if source[0] != "argument":
+                raise Unsupported("a view by its place in memory, of arguments that share it")
+            a = self.entered[source[1]][0]._array
+            self.starts[source[1]] = storages.address(a) - storages.address(root)
 
     def note(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
         """Take note of an operator's values and of the tensors that it gave."""
@@ -348,12 +410,72 @@ class Capture(Interceptor):
                         *(a for name in keeping for a in again[name])]
 
         self.foreign.append((op.name, why, user_line()))
-        said = f"{op.name}[{', '.join(f'{k}={v!r}' for k, v in run_params.items() if k not in keeping)}]"
+        words = [f"{x!r}" for x in fixed if x is not None]
+        words += [f"{k}={v!r}" for k, v in run_params.items() if k not in keeping]
+        said = f"{op.name}[{', '.join(words)}]"
         shapes = [(a.shape, a.dtype) for a in (*(o._array for o in outs), *extra)]
         found = self.graph.whole(Foreign(said, run, why), values, shapes)
         for array, value in zip(extra, found[len(outs):], strict=True):
             self.bind(array, value)
         return found[:len(outs)]
+
+    def shows(self, tensor: Any) -> None:
+        """The function made a tensor over memory that is there already."""
+        self.views[id(tensor)] = tensor
+
+    def counts(self, tensor: Any, times: int = 1) -> None:
+        """A write to a tensor is counted, or about to be, of which the capture knows."""
+        if not tensor._inference:
+            self._version(tensor)[1] += times
+
+    def _version(self, tensor: Any) -> list[Any]:
+        """Of a tensor's memory: the counter of writes, and how far the writes that the capture knows of explain it."""
+        counter = tensor._counter
+        if counter is None:
+            counter = tensor._counter = [0]
+        known = self.versions.get(id(counter))
+        if known is None:
+            storage = self.storages.get(id(storages.owner(tensor._array)))
+            is_made = storage is not None and storage.leaf is None
+            known = self.versions[id(counter)] = [counter, 0 if is_made else counter[0]]
+        return known
+
+    def _check_version(self, tensor: Any) -> None:
+        if tensor._counter is None or tensor._inference:
+            return
+        counter, explained = self._version(tensor)
+        if counter[0] & WRITES > explained & WRITES:
+            raise Unsupported("memory is written to in a way that is not written down")
+
+    def overwritten(self, tensor: Any, array: np.ndarray) -> None:
+        """A tensor was overwritten with what an array holds."""
+        if self.failed is not None:
+            return
+        self.counts(tensor)
+        try:
+            value = self.known(array)
+            if value is None:
+                raise Unsupported("a tensor that is overwritten with numbers of unknown origin")
+            self.write(tensor, value)
+        except Unsupported as error:
+            self.fail(str(error))
+
+    def is_made(self, tensor: Any) -> bool:
+        """Whether the function made a tensor itself."""
+        storage = self.storages.get(id(storages.owner(tensor._array)))
+        return id(tensor) in self.views or (storage is not None and storage.leaf is None)
+
+    def moves_memory(self, how: str) -> None:
+        """A tensor is about to be given other memory."""
+        self.fail(f"{how} gives a tensor other memory")
+
+    def copies(self, tensor: Any, copy: Any) -> None:
+        """What a tensor holds was copied, since it is about to be written to and its gradient needs the old value."""
+        if self.failed is None:
+            try:
+                self.bind(copy._array, self.graph.copy(self.value_of(tensor)))
+            except Unsupported as error:
+                self.fail(str(error))
 
     # ----- what the interpreter asks of tensors -----
 
@@ -373,12 +495,17 @@ class Capture(Interceptor):
 
         A tensor that the function has not used before is one from outside, whose numbers may be others next time.
         """
-        del tensor
+        try:
+            if self.failed is None and self.value_of(tensor).base.op == "constant":  # the same in every call
+                return
+        except Unsupported:
+            pass
         self.fail(f"{how} hands a tensor's numbers to the interpreter")
 
     def creates(self, a: np.ndarray, unset: bool) -> None:
         """An array was made of nothing but what the function says; zeros stand for elements that are `unset`."""
-        if self.failed is None and id(storages.owner(a)) not in self.storages and a.dtype.kind in "biuf":
+        if self.failed is None and id(storages.owner(a)) not in self.storages and (
+                a.dtype.kind in "biufc" or a.dtype == dtypes.BFLOAT16):
             try:
                 filled = np.zeros((), a.dtype) if unset else a
                 self.bind(a, self.graph.expand(self.graph.constant(filled), a.shape))
@@ -391,6 +518,7 @@ class Capture(Interceptor):
             return
         try:
             old, new = self.value_of(average), self.array(value)
+            self.counts(average)
             if old.dtype != new.dtype:
                 raise Unsupported("a running average of another dtype")
             if factor != 1.0:
@@ -444,6 +572,7 @@ class Capture(Interceptor):
         if self.failed is None:
             try:
                 value = self.value_of(step) + 1
+                self.counts(step)
             except Unsupported as error:
                 self.fail(f"a step counter: {error}")
         a = step._array
@@ -473,6 +602,9 @@ class Capture(Interceptor):
         except (Unsupported, AttributeError, TypeError) as error:
             self.fail(f"{rule.__module__.rpartition('.')[2]}'s rule: {error}")
             return plain
+        for tensor in (param, *state):
+            if tensor is not None:
+                self.counts(tensor)
         for tensor, cell, old in zip(tensors, cells, before, strict=True):
             if cell is not None and cell.value is not old:
                 self.write(tensor, cell.value)

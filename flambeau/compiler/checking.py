@@ -43,7 +43,7 @@ def checked(function: Callable[..., Any], replay: Replay, tensors: Sequence[Any]
     Raises:
         RuntimeError: they differ; it names the first operator whose result does.
     """
-    if not replay.holds():
+    if not replay.holds(tensors):
         return MISSED
     trace = replay.trace
     numbers = sorted(trace.sources)
@@ -54,8 +54,7 @@ def checked(function: Callable[..., Any], replay: Replay, tensors: Sequence[Any]
     state = default_generator.get_state()
     capture = _Recording()
     with capture:
-        for x in tensors:
-            capture.given(x)
+        capture.begin(tensors)
         result = function(*args, **kwargs)
         own = Trace(capture, tensors, result)
     if trace.difference(own) is not None:  # it went another way this time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,14 +16,15 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import FREED_MESSAGE, Node, next_number
 from ..autograd.timeline import spanned
 from ..backends.compiled.allocator import trim
+from ..backends.numpy.memory import lying
 from ..ir.planning import Target
 from ..ir.program import Program, Watch
-from ..ir.value import Unsupported
 from ..jit import compiled as code
 from ..jit import debugging
-from ..modes import configured, profiled, special
+from ..modes import captures, capturing, configured, profiled, special
 from ..tensor import Tensor
-from ..tensor.tensor import wrap
+from ..tensor.parameter import Parameter
+from ..tensor.tensor import INFERENCE, wrap
 from ..trees import is_container, tree_flatten, tree_unflatten
 from . import profiling
 from .capture import Capture
@@ -31,8 +33,9 @@ from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
 from .origins import Lined
 from .reporting import report
-from .storages import owner
-from .trace import Shown, Trace
+from .seen import Made, Shown, advance, become_view
+from .storages import address, by_memory, extent, owner, place, stretch
+from .trace import Trace
 
 #: calls of one kind that are captured before they are given up
 TRIES = 8
@@ -46,18 +49,43 @@ def described(x: Any) -> Any:
     """What of an argument decides whether a program fits."""
     if isinstance(x, Tensor):
         a = x._array
-        return ("tensor", a.shape, a.strides, a.dtype, x._requires_grad, x._node is None, type(x))
-    if isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
+        return ("tensor", a.shape, a.strides, a.dtype, x._requires_grad, x._node is None, type(x), x._inference)
+    if isinstance(x, (float, complex)):
+        return (type(x), repr(x))  # which tells zeros of both signs apart, and finds NaN equal to itself
+    if isinstance(x, (bool, int, str, bytes, type(None))):
         return (type(x), x)
     return ("object", id(x))
+
+
+def described_places(tensors: Sequence[Any]) -> tuple:
+    """Which of the arguments are one, and how those lie that share memory; nothing where none do."""
+    if len({id(owner(x._array)) for x in tensors}) == len(tensors):
+        return ()
+    found = []
+    for members in by_memory(tensors):
+        if len(members) > 1:
+            places = [place(tensors[i]._array) for i in members]
+            start = min(each[0] for each in places)
+            same = [next(j for j in members if tensors[j] is tensors[i]) for i in members]
+            found.append((tuple(members), tuple(each[0] - start for each in places), tuple(same)))
+    return tuple(found)
 
 
 def is_fixed(x: Any) -> bool:
     """Whether an argument says by its value, or by what it is, all that it can say."""
     from ..nn import Module
 
-    return isinstance(x, (Tensor, bool, int, float, complex, str, bytes, type(None), type, types.FunctionType,
+    if isinstance(x, Tensor):
+        return type(x) in (Tensor, Parameter)
+    return isinstance(x, (bool, int, float, complex, str, bytes, type(None), type, types.FunctionType,
                           types.BuiltinFunctionType, dtypes.dtype, Module))
+
+
+def is_pinned(x: Any, pin: tuple[Any, Any, int]) -> bool:
+    """Whether an argument is the tensor, and lies in the memory, that it must."""
+    tensor, memory, at = pin
+    return (tensor is None or tensor() is x) and (
+        memory is None or (memory() is owner(x._array) and address(x._array) == at))
 
 
 class Spent(Node):
@@ -80,8 +108,13 @@ class Spent(Node):
 class Replay:
     """A program, and what surrounds it: where its arrays come from and what becomes of its results.
 
+    Args:
+        before: a run that did the same.
+        arguments: of the call, tensors and others; what functions among them see matters, too.
+
     Attributes:
         trace: the run that it repeats.
+        pins: what arguments must be, as `Trace.pins` tells; None for those that are free.
         program: what computes.
         name: what it is called where it is shown.
         since: how many libraries of code there were before it.
@@ -89,8 +122,11 @@ class Replay:
         source: the Python lines of the short way in, once there is one.
     """
 
-    def __init__(self, function: Callable[..., Any], trace: Trace, name: str) -> None:
+    def __init__(self, function: Callable[..., Any], trace: Trace, name: str, before: Trace,
+                 arguments: Sequence[Any] = ()) -> None:
         self.trace = trace
+        self.pins: list[tuple[Any, Any, int] | None] = []
+        self._pin(before, trace)
         self.name, self.since = name, code.count()
         self.backward = None if trace.joint is None else Backward(trace.joint, f"{name} backward")
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
@@ -99,15 +135,32 @@ class Replay:
                                [(g.value, g.outcome) for g in trace.guards])
         self.numbers: dict[int, np.ndarray] = {
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
-        self.written = [trace.sources[number] for number in trace.written]
-        self.environment = names_of(function)
+        self.written = [source for source in (trace.sources[number] for number in trace.written)
+                        if source[0] not in ("argument", "memory of")]
+        self.environment = [name for each in (function, *arguments) for name in names_of(each)]
         self.configured = configured[0]
         self._compare = comparison(trace.modules)
         self.optimizers_are_same = optimizer_comparison(trace.groups)
-        self._owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
-        self.spent = Spent()
+        self._accumulated = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
+        self.owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
+        self.spent = [Spent() for _ in trace.results]
         self.source: str | None = None
         self._short: tuple[Callable[..., Any] | None] | None = None
+
+    def _pin(self, before: Trace, now: Trace) -> None:
+        found: list[tuple[Any, Any, int] | None] = [
+            each if each[0] is not None or each[1] is not None else None for each in before.pins(now)]
+        if self.pins:
+            found = [None if was is None else is_now for was, is_now in zip(self.pins, found, strict=True)]
+        self.pins = found
+
+    def frees(self, trace: Trace) -> bool:
+        """Whether another run did the same with other arguments, which are then free to be any."""
+        if trace.failed is not None or not any(self.pins) or self.trace.difference(trace) is not None:
+            return False
+        self._pin(self.trace, trace)
+        self._short = None
+        return True
 
     def is_configured(self) -> bool:
         """Whether all modules are as they were."""
@@ -133,6 +186,8 @@ class Replay:
             kind = source[0]
             if kind == "argument":
                 found.append(arguments[source[1]]._array)
+            elif kind == "memory of":
+                found.append(stretch(arguments[source[1]]._array, source[2]))
             elif kind == "tensor":
                 if source[1] is not None and source[1]._array is not source[3]:
                     return None
@@ -144,7 +199,7 @@ class Replay:
                 array[()] = value if index is None else value[index]
                 found.append(array)
             else:
-                gradient = source[1]._grad
+                gradient = source[1].of(arguments)._grad
                 strides = self.trace.gradient_strides.get(number)
                 leaf = self.trace.leaf(number)
                 if gradient is None or gradient._array.size != leaf.size or gradient._array.dtype != leaf.dtype or (
@@ -153,59 +208,95 @@ class Replay:
                 found.append(gradient._array)
         return found
 
-    def holds(self) -> bool:
-        """Whether everything that the run depended on, arguments and truths apart, is as it was."""
+    def holds(self, arguments: Sequence[Any]) -> bool:
+        """Whether everything that the run depended on, the arguments' looks and truths apart, is as it was."""
         trace = self.trace
-        for tensor in trace.without:
-            if tensor._grad is not None:
+        for held in trace.without:
+            if held.of(arguments)._grad is not None:
                 return False
+        for at, start in trace.starts:
+            array = arguments[at]._array
+            if address(array) - address(owner(array)) != start:
+                return False
+        for x, pin in zip(arguments, self.pins, strict=True):
+            if pin is not None and not is_pinned(x, pin):
+                return False
+        gradients = [held.of(arguments)._grad for held in self._accumulated]
+        if not self.are_apart([x._array for x in arguments], [g._array for g in gradients if g is not None]):
+            return False
         for group, key, index, compare, other, outcome in trace.decisions:
             value = group[key]
             if bool(compare(value if index is None else value[index], other)) != outcome:
                 return False
         return self.optimizers_are_same() and self._is_in_place()
 
-    def are_apart(self, *arrays: np.ndarray) -> bool:
-        """Whether arguments share no memory with each other, nor with what the function found."""
+    def are_apart(self, arrays: Sequence[np.ndarray], gradients: Sequence[np.ndarray] = ()) -> bool:
+        """Whether arguments and gradients share no memory with each other, nor with what the function found.
+
+        How arguments share memory with each other is part of how a call looks.
+        """
         owners = {id(owner(a)) for a in arrays}
-        return len(owners) == len(arrays) and self._owners.isdisjoint(owners)
+        if gradients:
+            count = len(owners) + len(gradients)
+            owners |= {id(owner(a)) for a in gradients}
+            if len(owners) != count:
+                return False
+        return self.owners.isdisjoint(owners)
+
+    def fits(self, *arrays: np.ndarray) -> bool:
+        """Whether arguments each have memory of their own."""
+        owners = {id(owner(a)) for a in arrays}
+        return len(owners) == len(arrays) and self.owners.isdisjoint(owners)
 
     def run(self, arguments: Sequence[Any], watch: Watch | None = None) -> Any:
         """Replay the run, `watch` being told of each kernel; MISSED where it does not fit."""
         trace = self.trace
-        if not self.holds() or not self.are_apart(*[x._array for x in arguments]):
+        if not self.holds(arguments):
             return MISSED
         arrays = self.arrays(self.program.leaves, arguments)
         new = None if arrays is None else self.program.run(arrays, watch=watch)
         if new is None:
             return MISSED
+        for at, times in trace.bumps:
+            advance(arguments[at], times)
         for source in self.written:
-            tensor = (arguments[source[1]] if source[0] == "argument" else
-                      source[1]._grad if source[0] == "gradient of" else source[1])
+            tensor = source[1].of(arguments)._grad if source[0] == "gradient of" else source[1]
             if tensor is not None:
                 tensor._bump_version()
-        for tensor, shown in trace.gradients:
-            tensor._grad = None if shown is None else wrap(self.array(shown, new, arguments))
+        for held, shown in trace.gradients:
+            if held.kind != "result":
+                held.of(arguments)._grad = None if shown is None else wrap(self.array(shown, new, arguments))
         return self.results(new, arguments)
 
-    def results(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> Any:
-        """What the function returns, of the arrays that the program made."""
+    def made(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> list[Any]:
+        """The results, of the arrays that the program made, and bases that some of them need."""
         trace = self.trace
         results: list[Any] = []
-        outputs: list[Any] = [] if trace.joint is None else [None] * len(trace.joint.outputs)
-        for each in trace.results:
+        outputs: list[Any] = [] if trace.joint is None else [None] * trace.joint.count
+        for each, spent in zip(trace.results, self.spent, strict=True):
             kind = each[0]
-            if kind == "new" or kind == "leaf":
-                tensor = wrap(self.array(each[1], new, arguments))
-                if each[3] is not None:
-                    outputs[each[3]] = tensor
-                elif each[2]:
-                    tensor._requires_grad, tensor._node = True, self.spent
+            if isinstance(each, Made):
+                tensor = wrap(self.array(each[1], new, arguments), Parameter if each.parameter else Tensor)
+                if each.number is not None:
+                    outputs[each.number] = tensor
+                elif each.requires_grad:
+                    tensor._requires_grad = True
+                    if not each.leaf:
+                        tensor._node = spent
+                if each.inference:
+                    tensor._inference, tensor._counter = True, INFERENCE
                 results.append(tensor)
             elif kind == "argument":
                 results.append(arguments[each[1]])
+            elif kind == "again":
+                results.append(results[each[1]])
+            elif kind == "gradient of":
+                results.append(each[1].of(arguments)._grad)
             else:
                 results.append(each[1])
+        for tensor, each in zip(results, trace.results, strict=True):
+            if isinstance(each, Made) and each.base is not None:
+                become_view(tensor, each, each.base.of(arguments, results))
         if self.backward is not None:
             numbers = [v.attrs for v in self.backward.leaves]
             leaves = self.arrays(numbers, arguments)
@@ -214,7 +305,15 @@ class Replay:
                     for source in (trace.sources[n] for n in numbers)
                     if source[0] in ("argument", "tensor") and source[1] is not None]
             differentiable(outputs, self.backward, list(new[self._results_count:]), leaves, arguments, read)
-        return tree_unflatten(results, trace.tree)
+        return results
+
+    def results(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> Any:
+        """What the function returns, of the arrays that the program made."""
+        found = self.made(new, arguments)
+        for held, shown in self.trace.gradients:
+            if held.kind == "result" and shown is not None:
+                found[held.which]._grad = wrap(self.array(shown, new, arguments))
+        return tree_unflatten(found[:self.trace.tree.num_leaves], self.trace.tree)
 
     def short_way(self, args: tuple, kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """The function written for calls like this one; None where there is none."""
@@ -234,8 +333,9 @@ class Replay:
                 return array
         else:
             [array] = self.arrays([-1 - shown.array], arguments) or []
-        flat = np.lib.stride_tricks.as_strided(array, (array.size,), (array.itemsize,))
-        return np.ndarray(shown.shape, shown.dtype, flat, shown.offset, shown.strides)
+        if array.dtype == shown.dtype:
+            return lying(array, shown.shape, shown.strides, shown.offset)
+        return np.ndarray(shown.shape, shown.dtype, stretch(array, extent(array)), shown.offset, shown.strides)
 
 
 class _Kind:
@@ -247,16 +347,31 @@ class _Kind:
         tries: how often this was captured since a program was made.
         refused: why it is no more, or None.
         why: what the last two captures did not agree on.
+        objects: arguments that are told apart by identity, weakly: others may take their places in memory.
     """
 
-    __slots__ = ("pending", "refused", "replays", "tries", "why")
+    __slots__ = ("objects", "pending", "refused", "replays", "tries", "why")
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: Sequence[Any]) -> None:
+        self.objects = [(i, weakly(x)) for i, x in enumerate(arguments) if described(x)[0] == "object"]
         self.pending: list[Trace] = []
         self.replays: list[Replay] = []
         self.tries = 0
         self.refused: str | None = None
         self.why: str | None = None
+
+
+    def is_of(self, arguments: Sequence[Any]) -> bool:
+        """Whether arguments that look alike are the same objects, too."""
+        return all(ref() is arguments[i] for i, ref in self.objects)
+
+
+def weakly(x: Any) -> Callable[[], Any]:
+    """What gives an object for as long as it lives, or for ever where it cannot be referred to weakly."""
+    try:
+        return weakref.ref(x)
+    except TypeError:
+        return lambda: x
 
 
 class Compiled:
@@ -310,7 +425,9 @@ class Compiled:
 
     @staticmethod
     def _key(arguments: list[Any], tree: Any) -> tuple:
-        return (repr(tree), *map(described, arguments), grad_mode.get(), inference.get(), dtypes.get_default_dtype())
+        tensors = [x for x in arguments if isinstance(x, Tensor)]
+        return (repr(tree), *map(described, arguments), described_places(tensors), grad_mode.get(), inference.get(),
+                dtypes.get_default_dtype())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fast = self._fast
@@ -318,15 +435,18 @@ class Compiled:
             result = fast(*args)
             if result is not MISSED:
                 return result
-        if special[0] != profiled[0] or not self.works:
+        if (special[0] and (special[0] != profiled[0] + captures[0] or capturing.get() is not None)) or not self.works:
             return self.function(*args, **kwargs)
         arguments, tree = tree_flatten((args, kwargs))
         key = self._key(arguments, tree)
         kind = self._kinds.get(key)
+        if kind is not None and not kind.is_of(arguments):
+            del self._kinds[key]
+            kind = None
         if kind is None:
             if len(self._kinds) >= self.limit:
                 return self.function(*args, **kwargs)
-            kind = self._kinds.setdefault(key, _Kind())
+            kind = self._kinds.setdefault(key, _Kind(arguments))
         if not all(map(is_fixed, arguments)):
             return self.function(*args, **kwargs)
         tensors = [x for x in arguments if isinstance(x, Tensor)]
@@ -346,26 +466,31 @@ class Compiled:
         return self._captured(kind, tensors, args, kwargs)
 
     def _captured(self, kind: _Kind, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+        known = len(kind.replays)
         with self._lock, spanned(f"capture of {self._title}"):
+            if len(kind.replays) != known:  # another thread was first
+                return self.function(*args, **kwargs)
             told = self.explained or debugging.wanted("ir", "kernels")
             capture = Lined(self.function, args, kwargs) if told else Capture()
+            leaves, tree = tree_flatten((args, kwargs))
             with capture:
-                try:
-                    for x in tensors:
-                        capture.given(x)
-                except Unsupported as error:
-                    capture.fail(str(error))
+                capture.begin(tensors)
                 result = self.function(*args, **kwargs)
+                changed, now = tree_flatten((args, kwargs))
+                if now != tree or any(x is not y for x, y in zip(leaves, changed, strict=True)):
+                    capture.fail("a container among the arguments is changed")
                 trace = Trace(capture, tensors, result)
             if isinstance(capture, Lined):
                 trace.origins = capture.origins(trace)
             capture.forget()
+            if any(replay.frees(trace) for replay in kind.replays):
+                return result
             if trace.failed is None:
                 for other in reversed(kind.pending):
                     why = other.difference(trace)
                     if why is None:
                         kind.pending.remove(other)
-                        kind.replays.insert(0, Replay(self.function, trace, self._name()))
+                        kind.replays.insert(0, Replay(self.function, trace, self._name(), other, leaves))
                         report(kind.replays[0])
                         kind.tries = 0
                         trim()  # what the eager runs took, the program does not need
@@ -383,7 +508,9 @@ class Compiled:
 
 
 def _again(function: Callable[..., Any], fullgraph: bool, limit: int, check: bool, works: bool) -> Compiled:
-    return Compiled(function, fullgraph=fullgraph, limit=limit, check=check, works=works)
+    from .interface import compiled
+
+    return compiled(function, fullgraph, limit, check, works)
 
 
 __all__ = ["KINDS", "TRIES", "Compiled", "Replay"]

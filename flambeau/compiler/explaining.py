@@ -10,7 +10,7 @@ from .. import jit
 from ..ir import showing
 from ..ir.program import Program
 from ..ir.reporting import counted
-from ..ir.value import Unsupported, Value
+from ..ir.value import Value
 from ..modes import special
 from ..tensor import Tensor
 from ..trees import tree_flatten
@@ -191,11 +191,7 @@ def _origins(function: Callable[..., Any], replay: Replay, args: tuple, kwargs: 
     capture = Lined(function, args, kwargs)
     tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
     with capture:
-        try:
-            for x in tensors:
-                capture.given(x)
-        except Unsupported:
-            return None
+        capture.begin(tensors)
         trace = Trace(capture, tensors, function(*args, **kwargs))
     if replay.trace.difference(trace) is not None:
         return None

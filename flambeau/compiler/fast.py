@@ -6,7 +6,9 @@ code, and makes the results: nothing is looked up that is known beforehand. `Rep
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +16,18 @@ import numpy as np
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
 from ..jit import launch, threads
-from ..modes import configured, special
+from ..modes import configured, inferred, special
 from ..tensor import Tensor
 from ..tensor.tensor import wrap
 from ..trees import tree_unflatten
+from .seen import Held, Made, advance
+from .storages import address, owner
 
 if TYPE_CHECKING:
     from .compiled import Replay
 
+#: arguments whose memory is compared pair by pair
+_FEW = 4
 #: what stands for the result of a call that no program fits
 MISSED = object()
 
@@ -34,6 +40,7 @@ class _Lines:
         self.names: dict[str, Any] = {
             "special": special, "grad_mode": grad_mode.get, "inference": inference.get,
             "default_dtype": dtypes.get_default_dtype, "configured": configured, "MISSED": MISSED, "Tensor": Tensor,
+            "owner": owner, "address": address, "advance": advance, "inferred": inferred,
             "pool": threads.pool, "empty": np.empty, "wrap": wrap, "unflatten": tree_unflatten}
         self._known: dict[int, str] = {}
 
@@ -58,7 +65,10 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     """The function for calls like one with these positional arguments, and its source; None where there is none."""
     program = replay.program
     single = program.single
-    if single is None:
+    given = [x for x in arguments if isinstance(x, Tensor)]
+    if single is None or replay.trace.starts or any(x._inference for x in given):
+        return None
+    if len({id(owner(x._array)) for x in given}) != len(given):
         return None
     lines = _Lines()
     names = lines.names
@@ -73,15 +83,17 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     for i, x in enumerate(arguments):
         if isinstance(x, Tensor):
             a = x._array
+            pin = replay.pins[len(tensors)]
             kind, dtype = lines.name(type(x), "type_"), lines.name(a.dtype, "dtype_")
             lines.unless(1, f"a{i}.__class__ is {kind}")
             lines.add(1, f"x{i} = a{i}._array")
             lines.unless(1, f"x{i}.shape == {a.shape}", f"x{i}.strides == {a.strides}", f"x{i}.dtype is {dtype}",
                          f"a{i}._requires_grad is {x._requires_grad}",
                          f"a{i}._node is {'not ' * (x._node is not None)}None")
+            _pinned(lines, i, a, pin)
             tensors.append(f"{i}")
         elif isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
-            lines.unless(1, f"a{i}.__class__ is {lines.name(type(x), 'type_')}", f"a{i} == {lines.name(x, 'value')}")
+            lines.unless(1, f"a{i}.__class__ is {lines.name(type(x), 'type_')}", _equal(lines, f"a{i}", x))
         else:
             lines.unless(1, f"a{i} is {lines.name(x, 'object_')}")
     lines.unless(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",
@@ -89,11 +101,14 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     lines.unless(1, "configured[0] == replay.configured or replay.is_configured()")
     for holder, key, value in replay.environment:
         lines.unless(1, f"{lines.name(holder, 'names')}{key} is {lines.name(value, 'value')}")
-    if tensors:
-        lines.unless(1, f"replay.are_apart({', '.join(f'x{i}' for i in tensors)})")
+    inference_tensors = [f"a{i}._inference" for i in tensors]
+    if inference_tensors:
+        lines.unless(1, f"(not inferred[0] or not ({' or '.join(inference_tensors)}))")
+    if not all(pin is not None and pin[1] is not None for pin in replay.pins):
+        _apart(lines, replay, tensors)
     if replay.trace.groups:
         lines.unless(1, "replay.optimizers_are_same()")
-    if not _guards(lines, replay):
+    if not _guards(lines, replay, tensors):
         return None
     lines.add(1, "if not acquire(False):")
     lines.add(2, "return MISSED")
@@ -127,10 +142,49 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     return names["call_compiled"], source_text
 
 
-def _guards(lines: _Lines, replay: Replay) -> bool:
+def _apart(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
+    """Leave where arguments do not have memory of their own each, apart from what the function found."""
+    if len(tensors) > _FEW:
+        lines.unless(1, f"replay.fits({', '.join(f'x{i}' for i in tensors)})")
+        return
+    for i in tensors:
+        lines.add(1, f"m{i} = x{i} if x{i}.base is None else owner(x{i})")
+    conditions = [f"m{i} is not m{j}" for i, j in combinations(tensors, 2)]
+    if replay.owners:
+        conditions += [f"id(m{i}) not in {lines.name(replay.owners, 'owners')}" for i in tensors]
+    if conditions:
+        lines.unless(1, *conditions)
+
+
+def _pinned(lines: _Lines, i: int, a: np.ndarray, pin: tuple[Any, Any, int] | None) -> None:
+    """Leave where an argument is not the tensor, or lies not in the memory, that it must."""
+    if pin is None:
+        return
+    if pin[0] is not None:
+        lines.unless(1, f"{lines.name(pin[0], 'pin')}() is a{i}")
+    if pin[1] is not None:
+        known = lines.name(weakref.ref(a), "array")
+        lines.unless(1, f"({known}() is x{i} or ({lines.name(pin[1], 'pin')}() is owner(x{i}) "
+                        f"and address(x{i}) == {pin[2]}))")
+
+
+def _equal(lines: _Lines, name: str, x: Any) -> str:
+    """The condition that a number or text is what it was; zeros of both signs are two, NaN is equal to itself."""
+    if isinstance(x, (float, complex)) and (x != x or x == 0 or isinstance(x, complex)):
+        return f"repr({name}) == {repr(x)!r}"
+    return f"{name} == {lines.name(x, 'value')}"
+
+
+def _held(lines: _Lines, held: Held, tensors: list[str]) -> str:
+    """A tensor's name."""
+    return f"a{tensors[held.which]}" if held.kind == "argument" else lines.name(held.which, "t")
+
+
+def _guards(lines: _Lines, replay: Replay, tensors: list[str]) -> bool:
     trace = replay.trace
-    for tensor in trace.without:
-        lines.unless(1, f"{lines.name(tensor, 't')}._grad is None")
+    gradients = [number for number, source in trace.sources.items() if source[0] == "gradient of"]
+    for held in trace.without:
+        lines.unless(1, f"{_held(lines, held, tensors)}._grad is None")
     for group, key, index, compare, other, outcome in trace.decisions:
         value = f"{lines.name(group, 'group')}[{key!r}]" + ("" if index is None else f"[{index}]")
         lines.unless(1, f"{lines.name(compare, 'compare')}({value}, {lines.name(other, 'value')}) is {outcome}")
@@ -144,7 +198,7 @@ def _guards(lines: _Lines, replay: Replay) -> bool:
             leaf = trace.leaf(number)
             if trace.gradient_strides.get(number) is None:
                 return False
-            lines.add(1, f"g{number} = {lines.name(source[1], 't')}._grad")
+            lines.add(1, f"g{number} = {_held(lines, source[1], tensors)}._grad")
             lines.unless(1, f"g{number} is not None")
             lines.add(1, f"g{number} = g{number}._array")
             lines.unless(1, f"g{number}.size == {leaf.size}", f"g{number}.dtype is {lines.name(leaf.dtype, 'dtype_')}",
@@ -153,17 +207,22 @@ def _guards(lines: _Lines, replay: Replay) -> bool:
             _, group, key, index = source
             lines.add(1, f"n{number} = {lines.name(group, 'group')}[{key!r}]"
                          + ("" if index is None else f"[{index}]"))
+    if gradients:
+        if not set(gradients) <= set(replay.program.leaves):
+            return False
+        lines.unless(1, f"replay.are_apart([{', '.join(f'x{i}' for i in tensors)}], "
+                        f"[{', '.join(f'g{number}' for number in gradients)}])")
     return True
 
 
 def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
     trace = replay.trace
     written = []
+    for at, times in trace.bumps:
+        lines.add(1, f"advance(a{tensors[at]}, {times})")
     for source in replay.written:
-        if source[0] == "argument":
-            lines.add(1, f"a{tensors[source[1]]}._bump_version()")
-        elif source[0] == "gradient of":
-            lines.add(1, f"{lines.name(source[1], 't')}._grad._bump_version()")
+        if source[0] == "gradient of":
+            lines.add(1, f"{_held(lines, source[1], tensors)}._grad._bump_version()")
         elif source[1] is not None:
             written.append(source[1])
     if written:
@@ -185,20 +244,23 @@ def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
             place = "[]"
         return f"replay.array({lines.name(shown, 'shown')}, {place}, [{', '.join(f'a{i}' for i in tensors)}])"
 
-    for tensor, shown in trace.gradients:
-        made = "None" if shown is None else f"wrap({array(shown)})"
-        lines.add(1, f"{lines.name(tensor, 't')}._grad = {made}")
-    if replay.backward is not None:
+    for held, shown in trace.gradients:
+        if held.kind != "result":
+            made = "None" if shown is None else f"wrap({array(shown)})"
+            lines.add(1, f"{_held(lines, held, tensors)}._grad = {made}")
+    if replay.backward is not None or any(held.kind == "result" for held, _ in trace.gradients) or not all(
+            each.is_plain if isinstance(each, Made) else each[0] in ("argument", "same", "constant")
+            for each in trace.results):
         made = ", ".join(f"o{k}" for k in range(len(replay.program.fresh)))
         lines.add(1, f"return replay.results([{made}], [{', '.join(f'a{i}' for i in tensors)}])")
         return
     found = []
     for i, each in enumerate(trace.results):
-        if each[0] in ("new", "leaf"):
-            lines.add(1, f"r{i} = wrap({array(each[1])})")
-            if each[2]:
+        if isinstance(each, Made):
+            lines.add(1, f"r{i} = wrap({array(each.shown)})")
+            if each.requires_grad:
                 lines.add(1, f"r{i}._requires_grad = True")
-                lines.add(1, f"r{i}._node = {lines.name(replay.spent, 'spent')}")
+                lines.add(1, f"r{i}._node = {lines.name(replay.spent[i], 'spent')}")
             found.append(f"r{i}")
         elif each[0] == "argument":
             found.append(f"a{tensors[each[1]]}")

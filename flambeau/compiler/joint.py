@@ -33,25 +33,28 @@ class Joint:
     """The backward part of a capture.
 
     Attributes:
-        outputs: the differentiable results.
-        inputs: the tensors whose gradients are wanted.
+        count: how many results are differentiable.
+        inputs: the tensors whose gradients are wanted; None for arguments.
         positions: of inputs that are arguments; None for others.
         cotangents: the leaves that stand for the results' cotangents.
         gradients: of the inputs, in the order of memory; None where nothing arrives.
+        uses: which results each of them comes from, if there are several results.
         layouts: of those that do not lie in row-major order, by number: how the dimensions of what lies in memory are
             to be put.
     """
 
     def __init__(self, capture: Any, outputs: Sequence[Any], inputs: Sequence[Any], arguments: Sequence[Any]) -> None:
-        self.outputs, self.inputs = list(outputs), list(inputs)
+        self._outputs, self.count = list(outputs), len(outputs)
         self.positions = [next((i for i, x in enumerate(arguments) if x is t), None) for t in inputs]
+        self.inputs = [t if at is None else None for t, at in zip(inputs, self.positions, strict=True)]
+        self.labels = [id(t) for t in inputs]
         self.cotangents: list[Value] = []
         seeds = []
         for output in outputs:
             seed = wrap(np.ones(output._array.shape, output._array.dtype))
             self.cotangents.append(capture.given(seed).base)
             seeds.append(seed)
-        found = grad(self.outputs, self.inputs, seeds, retain_graph=True, allow_unused=True)
+        found = grad(outputs, inputs, seeds, retain_graph=True, allow_unused=True)
         if capture.failed is not None:
             raise Unsupported(capture.failed)
         self.gradients: list[Value | None] = []
@@ -66,6 +69,15 @@ class Joint:
                 value = capture.graph.permute(value, order)
                 self.layouts[number] = [order.index(d) for d in range(a.ndim)]
             self.gradients.append(value)
+        self.uses = _reached(outputs, inputs) if len(outputs) > 1 else []
+
+    def number(self, tensor: Any) -> int | None:
+        """Which of the differentiable results a tensor is."""
+        return next((i for i, x in enumerate(self._outputs) if x is tensor), None)
+
+    def forget(self) -> None:
+        """Let go of the run's own tensors."""
+        self._outputs.clear()
 
 
 class Backward:
@@ -119,8 +131,10 @@ class Backward:
         return list(saved), list(leaves)
 
     def run(self, saved: Sequence[np.ndarray], cotangents: Sequence[Any], leaves: Sequence[np.ndarray]) -> list[Any]:
-        """The gradients of the inputs; None where nothing arrives."""
-        given = (saved, [np.ascontiguousarray(g) for g in cotangents], leaves)
+        """The gradients of the inputs; None where nothing arrives, as where all comes by cotangents that are None."""
+        there = [np.zeros(leaf.shape, leaf.dtype) if g is None else np.ascontiguousarray(g)
+                 for g, leaf in zip(cotangents, self.joint.cotangents, strict=True)]
+        given = (saved, there, leaves)
         arrays = []
         for number in self.program.leaves:
             kind, i = self._origin[number]
@@ -133,7 +147,28 @@ class Backward:
             array = found[number]
             assert array is not None
             found[number] = array.transpose(dims)
-        return found
+        missing = {i for i, g in enumerate(cotangents) if g is None}
+        if not missing:
+            return found
+        return [None if uses <= missing else g for g, uses in zip(found, self.joint.uses, strict=True)]
+
+
+def _reached(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[frozenset[int]]:
+    """By input, the outputs that the graph leads from to it."""
+    edges = [gradient_edge(x) for x in inputs]
+    found: list[set[int]] = [set() for _ in inputs]
+    for number, output in enumerate(outputs):
+        seen: set[Any] = set()
+        stack: list[Any] = [gradient_edge(output)]
+        while stack:
+            node = stack.pop()
+            if node is not None and node not in seen:
+                seen.add(node)
+                stack.extend(node.edges)
+        for reached, edge in zip(found, edges, strict=True):
+            if edge in seen:
+                reached.add(number)
+    return [frozenset(reached) for reached in found]
 
 
 def _dense(graph: Graph, value: Value) -> Value:
@@ -173,6 +208,7 @@ class CompiledFunctionBackward(Node):
     """
 
     __slots__ = ("backward", "leaves", "saved", "versions")
+    materializes = False
 
     def __init__(self, backward: Backward, inputs: Sequence[Any], outputs: Sequence[Any], saved: Sequence[np.ndarray],
                  leaves: Sequence[np.ndarray], versions: Sequence[tuple[Any, int]]) -> None:
@@ -198,7 +234,8 @@ class CompiledFunctionBackward(Node):
                                    f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
                                    f"function, is at version {counter[0]}; expected version {version} instead.")
         given = list(cotangents) if self.outputs is not None else [cotangents]
-        found = backward.run(self.saved, [g._array if tensors else g for g in given], self.leaves)
+        arrays = [g._array if tensors and g is not None else g for g in given]
+        found = backward.run(self.saved, arrays, self.leaves)
         return [None if a is None else wrap(a) if tensors else a for a in found]
 
     def release(self) -> None:

@@ -130,9 +130,9 @@ def fates(replay: Any, origins: Origins) -> dict[Value, list[str]]:
             found.setdefault(target.value, []).append(
                 f"{origins.names.get(target.leaf) or repr(target.leaf)} = {{}}")
     new = [target.value for target in targets if target.leaf is None]
-    for tensor, shown in trace.gradients:
+    for held, shown in trace.gradients:
         if shown is not None and shown.array >= 0:
-            label = origins.labels.get(id(tensor))
+            label = origins.labels.get(trace.identity(held))
             found.setdefault(new[shown.array], []).append(
                 f"{'a gradient' if label is None else f'{label}.grad'} = {{}}")
     for result in trace.results:
@@ -146,10 +146,10 @@ def fates(replay: Any, origins: Origins) -> dict[Value, list[str]]:
 def fates_of_backward(backward: Backward, origins: Origins) -> dict[Value, list[str]]:
     """The same of a backward program, whose results are gradients."""
     joint = backward.joint
-    wanted = [tensor for tensor, v in zip(joint.inputs, joint.gradients, strict=True) if v is not None]
+    wanted = [label for label, v in zip(joint.labels, joint.gradients, strict=True) if v is not None]
     found: dict[Value, list[str]] = {}
-    for target, tensor in zip(backward.program.plan.targets, wanted, strict=True):
-        label = origins.labels.get(id(tensor))
+    for target, of in zip(backward.program.plan.targets, wanted, strict=True):
+        label = origins.labels.get(of)
         found.setdefault(target.value, []).append(f"gradient {'' if label is None else f'of {label} '}= {{}}")
     return found
 
@@ -258,7 +258,7 @@ class Lined(Capture):
                 called[number] = self._labels[id(tensor)], tensor._array, tensor._array
         for found in self.outside:
             source = trace.sources.get(found.number, ("",))
-            of = self._labels.get(id(source[1] if source[0] == "gradient of" else found.tensor))
+            of = self._labels.get(trace.identity(source[1]) if source[0] == "gradient of" else id(found.tensor))
             if of is not None:
                 called[found.number] = f"{of}.grad" if source[0] == "gradient of" else of, found.array, found.own
         names: dict[Value, str] = {}

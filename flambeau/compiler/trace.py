@@ -6,46 +6,47 @@ without the function's arguments saying so; then the run cannot be replayed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import weakref
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..autograd.node import FREED_MESSAGE, AccumulateGrad
 from ..ir.planning import Target
 from ..ir.value import Graph, Unsupported, Value
 from ..tensor import Tensor
+from ..tensor.apply import gradient_edge
+from ..tensor.parameter import Parameter
 from ..trees import tree_flatten
 from . import storages
-from .capture import Capture
+from .capture import Capture, hooks_of
 from .joint import Joint, inputs_of
+from .seen import Held, Made, Shown
 
 if TYPE_CHECKING:
     from .origins import Origins
-
-
-class Shown(NamedTuple):
-    """A tensor over an array: which, and how it lies there, strides and offset in bytes."""
-
-    array: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-    dtype: np.dtype
 
 
 class Trace:
     """One run.
 
     Attributes:
-        sources: by leaf number: ("argument", position), ("tensor", tensor, the memory, the tensor's array),
-            ("gradient of", tensor) or ("number", group, key, index).
+        sources: by leaf number: ("argument", position), ("memory of", position, elements from its first on),
+            ("tensor", tensor, the memory, the tensor's array), ("gradient of", Held) or ("number", group, key, index).
         gradient_strides: by leaf number, of gradients.
         joint: the gradients of the results, where they may be asked for.
         targets: what the program is to leave behind: writes to leaves, then new arrays.
-        results: for each leaf of the result's tree: ("argument", position), ("same", tensor), ("new", Shown, requires
-            grad, number among the differentiable), ("leaf", the same) or ("constant", object).
-        gradients: (tensor, Shown or None): what becomes of `.grad`.
-        without: tensors that must have no gradient when the function is called.
+        results: for each leaf of the result's tree: ("argument", position), ("same", tensor), ("again", position of a
+            result), ("gradient of", Held), ("constant", object) or `Made`; then bases of results that are not returned
+            themselves.
+        gradients: (Held, Shown or None): what becomes of `.grad`.
+        without: those that must have no gradient when the function is called.
+        shared: where arguments lie, for `pinned`.
+        length: how many values there are; a program adds others.
+        starts: arguments by position, and at which byte of their memory they must begin.
+        bumps: arguments by position, and how often their versions went up.
         origins: the lines and names of its values, if they were noted.
     """
 
@@ -58,13 +59,18 @@ class Trace:
         self.decisions = list(capture.decisions.values())
         self.groups = capture.groups
         self.foreign = capture.foreign
+        self.starts = list(capture.starts.items())
         self.modules = list(capture.modules.values())
         self.sources: dict[int, tuple] = {}
         self.targets: list[Target] = []
         self.results: list[tuple] = []
-        self.gradients: list[tuple[Any, Shown | None]] = []
-        self.without: list[Any] = []
+        self.gradients: list[tuple[Held, Shown | None]] = []
+        self.without: list[Held] = []
+        self._identities = [id(x) for x in arguments]
+        self.shared = [(weakref.ref(x), weakref.ref(storages.owner(x._array)), storages.address(x._array))
+                       for x in arguments]
         self.written: list[int] = []
+        self.bumps: list[tuple[int, int]] = []
         self.graph_is_freed = capture.ran_backward
         self.gradient_strides: dict[int, tuple[int, ...]] = {}
         self.joint: Joint | None = None
@@ -74,36 +80,111 @@ class Trace:
         if self.failed is None:
             try:
                 leaves, self.tree = tree_flatten(result)
+                leaves = [*leaves, *self._hidden_bases(arguments, leaves)]
+                for x in leaves:
+                    _renew(x)
+                self._entered()
+                self._count_writes()
                 self._differentiate(arguments, leaves)
                 self._sources(arguments)
                 self._writes()
-                self._gradients()
+                self._gradients(arguments, leaves)
                 self._results(arguments, leaves)
             except Unsupported as error:
                 self.failed = str(error)
         self.targets += [Target(value) for value in self._new_values]
+        self.length = len(self.graph.values)
+        if self.joint is not None:
+            self.joint.forget()
         del self._capture
+
+    def _entered(self) -> None:
+        """Refuse what a program does not do to arguments, and to tensors from outside.
+
+        Raises:
+            Unsupported: the function did that.
+        """
+        capture = self._capture
+        for tensor, before in capture.entered:
+            array, node, requires_grad, *hooks, _ = before
+            if tensor._array is not array:
+                raise Unsupported("an argument is given another shape or other memory")
+            if tensor._node is not node or tensor._requires_grad is not requires_grad:
+                raise Unsupported("an argument gets a history, or is told to require grad")
+            capture.value_of(tensor)  # which says if it was written to without being told
+            if hooks_of(tensor) != tuple(hooks):
+                raise Unsupported("a hook is put on an argument")
+        for found in capture.outside:
+            tensor = found.tensor
+            if tensor is None:
+                continue
+            if tensor._array is not found.own:
+                raise Unsupported("a tensor from outside is given another shape or other memory")
+            if tensor._node is not None and capture.storages[id(storages.owner(found.own))].changed:
+                raise Unsupported("a tensor from outside that has a history is written to")
 
     def _differentiate(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
         """Write down the gradients too where results may be differentiated later."""
         capture = self._capture
-        if capture.ran_backward:
-            return
         outputs = list({id(x): x for x in leaves if isinstance(x, Tensor) and x._node is not None}.values())
         inputs = inputs_of(capture, arguments)
         outputs = [x for x in outputs if all(x is not y for y in inputs)]
+        known = {gradient_edge(x) for x in inputs}
+        ends = {id(x): self._ends(x, known) for x in outputs}
+        outputs = [x for x in outputs if ends[id(x)] is not None]
+        for found in ends.values():
+            if found is not None and not known.issuperset(found):
+                raise Unsupported("a result that can be differentiated by a leaf that the function made")
+            if found is not None and not found:
+                raise Unsupported("a result whose history leads to no leaf")
         if outputs and inputs:
-            self.joint = Joint(capture, outputs, inputs, arguments)
+            if any(x._hooks for x in inputs):
+                raise Unsupported("a hook on a tensor by which results are differentiated")
+            if any(x._hooks or x._retains for x in outputs):
+                raise Unsupported("a result with hooks")
+            try:
+                self.joint = Joint(capture, outputs, inputs, arguments)
+            except Exception as error:  # a hook's, too
+                raise Unsupported(f"the results cannot be differentiated: {error}") from None
+
+    @staticmethod
+    def _ends(tensor: Any, known: Collection[Any]) -> list[Any] | None:
+        """The nodes that the graph which a tensor hangs on leads to: those that are known, and accumulators of leaves.
+
+        None if the graph was walked already, and freed.
+        """
+        seen, stack, ends = set(), [tensor._node], []
+        while stack:
+            node = stack.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            if node in known or isinstance(node, AccumulateGrad):
+                ends.append(node)
+                extra = node.extra if isinstance(node, AccumulateGrad) else None
+                if extra is not None and (extra.pre_hooks or extra.post_hooks):
+                    raise Unsupported("a hook on what accumulates a gradient")
+                continue
+            try:
+                node.check_saved()
+            except RuntimeError as error:
+                if str(error) == FREED_MESSAGE:
+                    return None
+                raise Unsupported(f"the results cannot be differentiated: {error}") from None
+            stack.extend(node.edges)
+        return ends
 
     def _sources(self, arguments: Sequence[Any]) -> None:
         capture = self._capture
-        for i in range(len(arguments)):
-            self.sources[i] = ("argument", i)
-        gradients = {id(g): t for t, g in capture.entry_grads.values() if g is not None}
+        self.sources |= capture.given_from
+        there = [(t, g) for t, g in capture.entry_grads.values() if g is not None]
+        gradients = {id(g): t for t, g in there}
+        if len({id(storages.owner(g._array)) for _, g in there}) != len(there):
+            raise Unsupported("gradients that share memory")
         for found in capture.outside:
             owner = gradients.get(id(found.tensor))
             if owner is not None:
-                self.sources[found.number] = ("gradient of", owner)
+                self.sources[found.number] = ("gradient of", _held(owner, arguments))
                 if found.array is found.own:
                     self.gradient_strides[found.number] = found.own.strides
             else:
@@ -112,11 +193,17 @@ class Trace:
             self.sources[number] = ("number", group, key, index)
 
     def _writes(self) -> None:
+        shown = {found.number: found.array for found in self._capture.outside}
+        shown |= {number: self._capture.entered[source[1]][0]._array
+                  for number, source in self._capture.given_from.items() if source[0] == "argument"}
         for storage in self._capture.storages.values():
-            if storage.changed and storage.leaf is not None and storage.value is not None:
+            if storage.changed and storage.leaf is not None and storage.value is not None and storage.leaf.size:
                 if storage.value.shape != storage.leaf.shape:
                     raise Unsupported("memory that was written in another shape")
-                self.targets.append(Target(storage.value, storage.leaf))
+                array, part = shown.get(storage.leaf.attrs), None
+                if array is not None and storages.memory_order(array) is None:
+                    part = array.shape, tuple(s // array.itemsize for s in array.strides)
+                self.targets.append(Target(storage.value, storage.leaf, part))
                 self.written.append(storage.leaf.attrs)
 
     def _shown(self, tensor: Any) -> Shown:
@@ -144,36 +231,121 @@ class Trace:
             self._new_values.append(value)
         return Shown(number, *place)
 
-    def _gradients(self) -> None:
+    def _gradients(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
         capture = self._capture
         for tensor, entry in capture.entry_grads.values():
             now = tensor._grad
             if now is entry:
                 continue
+            held = _held(tensor, arguments)
+            if held.kind == "tensor" and capture.is_made(tensor):
+                at = _position(leaves, tensor)
+                if at is None:
+                    continue
+                held = Held("result", at)
             if now is None:
-                self.gradients.append((tensor, None))
+                self.gradients.append((held, None))
                 continue
-            self.gradients.append((tensor, self._shown(now)))
-            if id(tensor) not in capture.cleared:
+            if now._requires_grad:
+                raise Unsupported("a gradient that can be differentiated")
+            self.gradients.append((held, self._shown(now)))
+            if id(tensor) not in capture.cleared and held.kind != "result":
                 if entry is not None:
                     raise Unsupported("a gradient that was replaced")
-                self.without.append(tensor)
+                self.without.append(held)
+
+    def _count_writes(self) -> None:
+        """Note how many versions of arguments went by; a counter that several share counts once."""
+        seen: set[int] = set()
+        for at, (tensor, (*_, before)) in enumerate(self._capture.entered):
+            counter = tensor._counter
+            if counter is not None and not tensor._inference and id(counter) not in seen and counter[0] != before:
+                self.bumps.append((at, counter[0] - before))
+            seen.add(id(counter))
+
+    def _hidden_bases(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+        """Bases of several results that are not among them: what is done to one result is then done to the others."""
+        views: dict[int, list[Any]] = {}
+        for x in {id(x): x for x in leaves if isinstance(x, Tensor) and x._base is not None}.values():
+            views.setdefault(id(x._base), []).append(x)
+        known = {id(x) for x in (*arguments, *leaves)} | {id(x._base) for x in arguments}
+        found = []
+        for number, same in views.items():
+            base = same[0]._base
+            if number in known or len(same) < 2 or not self._capture.is_made(base):
+                continue
+            if all(x._node is None for x in same):
+                found.append(base)
+            elif any(np.may_share_memory(x._array, y._array) for i, x in enumerate(same) for y in same[:i]):
+                raise Unsupported("differentiable results that share memory, and are views of what is not returned")
+        return found
+
+    def _beside(self, tensor: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> Held | None:
+        """Of a view, what has the same base, or is it; of another tensor, what has the same version."""
+        base, counter = tensor._base, tensor._counter
+        if counter is None or tensor._inference:
+            return None
+
+        def is_related(x: Any) -> bool:
+            if base is not None:
+                return isinstance(x, Tensor) and (x is base or x._base is base)
+            return isinstance(x, Tensor) and x._counter is counter
+
+        for i, x in enumerate(arguments):
+            if is_related(x):
+                return Held("argument", i)
+        at_base = None if base is None else _position(leaves, base)
+        if at_base is not None:
+            return Held("result", at_base)
+        for i, x in enumerate(leaves[:at] if base is None else []):
+            if is_related(x):
+                return Held("result", i)
+        for found in self._capture.outside:
+            if is_related(found.tensor) and not self._capture.is_made(found.tensor):
+                return Held("tensor", found.tensor)
+        return None
 
     def _results(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
-        positions = {id(x): i for i, x in enumerate(arguments)}
         found = {id(o.tensor): o.tensor for o in self._capture.outside}
-        found |= {id(t): t for t, _ in self._capture.entry_grads.values()}
-        for each in leaves:
+        found |= {id(t): t for t, _ in self._capture.entry_grads.values() if not self._capture.is_made(t)}
+        gradients = {id(t._grad): t for t, _ in self._capture.entry_grads.values()
+                     if t._grad is not None and not self._capture.is_made(t)}
+        for at, each in enumerate(leaves):
+            first = _position(leaves, each)
+            argument = _position(arguments, each)
             if not isinstance(each, Tensor):
                 self.results.append(("constant", each))
-            elif id(each) in positions:
-                self.results.append(("argument", positions[id(each)]))
+            elif argument is not None:
+                self.results.append(("argument", argument))
+            elif first != at:
+                self.results.append(("again", first))
+            elif id(each) in gradients:
+                self.results.append(("gradient of", _held(gradients[id(each)], arguments)))
             elif id(each) in found:
                 self.results.append(("same", each))
             else:
-                shown = self._shown(each)
-                self.results.append(("new" if shown.array >= 0 else "leaf", shown, each._requires_grad,
-                                     None if self.joint is None else _position(self.joint.outputs, each)))
+                self.results.append(self._made(each, arguments, leaves, at))
+
+    def _made(self, each: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> Made:
+        if type(each) not in (Tensor, Parameter):
+            raise Unsupported(f"a result of class {type(each).__name__}")
+        if each._hooks or each._retains or each._post_accumulate_hooks:
+            raise Unsupported("a result with hooks")
+        shown = self._shown(each)
+        base = self._beside(each, arguments, leaves, at)
+        is_view = each._base is not None and base is not None
+        if each._own:
+            raise Unsupported("a result that is a view, and was told to require grad")
+        if each._steps is not None and is_view:
+            raise Unsupported("a result that is a view as other numbers")
+        number = None if self.joint is None else self.joint.number(each)
+        return Made("new" if shown.array >= 0 else "leaf", shown, each._requires_grad, number,
+                    each._requires_grad and each._node is None, type(each) is Parameter, base, is_view,
+                    each._creation if is_view else None, each._inference)
+
+    def identity(self, held: Held) -> int:
+        """The identity that a tensor had in this run; 0 for results."""
+        return {"argument": lambda i: self._identities[i], "result": lambda i: 0, "tensor": id}[held.kind](held.which)
 
     def leaf(self, number: int) -> Value:
         """The leaf of this number."""
@@ -193,10 +365,10 @@ class Trace:
                 return mine.failed
             del theirs
         a, b = self.graph.values, other.graph.values
-        for x, y in zip(a, b, strict=False):
+        for x, y in islice(zip(a, b, strict=False), min(self.length, other.length)):
             if not _same_value(x, y):
                 return f"{x.text} in one call, {y.text} in the next{self._line(x)}"
-        if len(a) != len(b):
+        if self.length != other.length:
             return "more was computed in one call than in the next"
         if len(self.sources) != len(other.sources):
             return "other arrays were used"
@@ -213,9 +385,44 @@ class Trace:
                 self.joint is not None and other.joint is not None
                 and [_n(v) for v in self.joint.gradients] != [_n(v) for v in other.joint.gradients]):
             return "other gradients can be asked for"
-        if [(id(t), shown) for t, shown in self.gradients] != [(id(t), shown) for t, shown in other.gradients]:
+        if self.starts != other.starts:
+            return "an argument began elsewhere in its memory"
+        if self.bumps != other.bumps or self.written != other.written:
+            return "arguments were written to at other times"
+        if len(self.gradients) != len(other.gradients) or not all(
+                a.same(b) and x == y for (a, x), (b, y) in zip(self.gradients, other.gradients, strict=True)):
             return "other gradients were left behind"
         return None
+
+    def pins(self, other: Trace) -> list[tuple[Any, Any, int]]:
+        """Of each argument, what two traces that agree cannot say is free: the tensor, its memory and the place in it.
+
+        A function may know an argument by another name, too. Only where it did the same with another argument there
+        is no doubt that it does not. None stands for what is free.
+        """
+        found: list[tuple[Any, Any, int]] = []
+        for (tensor, memory, place), (last, later, there) in zip(self.shared, other.shared, strict=True):
+            found.append((last if tensor() is last() is not None else None,
+                          later if memory() is later() is not None and place == there else None, there))
+        return found
+
+
+def _renew(tensor: Any) -> None:
+    """Give a view its history anew, if its memory was written to since.
+
+    Raises:
+        Unsupported: it came to be in a way that forbids such writes.
+    """
+    if isinstance(tensor, Tensor) and tensor._base is not None and not tensor._inference and (
+            tensor._counter is not None and tensor._view_version != tensor._counter[0]):
+        if tensor._creation is not None:
+            raise Unsupported("a result whose memory was written to, which is a view that forbids that")
+        tensor.grad_fn  # noqa: B018
+
+
+def _held(tensor: Any, arguments: Sequence[Any]) -> Held:
+    at = _position(arguments, tensor)
+    return Held("tensor", tensor) if at is None else Held("argument", at)
 
 
 def _position(things: Sequence[Any], thing: Any) -> int | None:
@@ -241,7 +448,7 @@ def _same_source(x: tuple, y: tuple) -> bool:
     if x[0] == "tensor":
         return (x[1] is not None and x[1] is y[1] and x[3] is y[3]) or x[2] is y[2]
     if x[0] == "gradient of":
-        return x[1] is y[1]
+        return bool(x[1].same(y[1]))
     if x[0] == "number":
         return x[1] is y[1] and x[2:] == y[2:]
     return bool(x == y)
@@ -253,8 +460,14 @@ def _same_results(x: Sequence[tuple], y: Sequence[tuple]) -> bool:
     for a, b in zip(x, y, strict=True):
         if a[0] != b[0]:
             return False
-        if a[0] == "same":
+        if isinstance(a, Made):
+            if not a.same(b):  # type: ignore[arg-type]
+                return False
+        elif a[0] == "same":
             if a[1] is not b[1]:
+                return False
+        elif a[0] == "gradient of":
+            if not a[1].same(b[1]):
                 return False
         elif a[0] == "constant":
             if a[1] is not b[1] and not (type(a[1]) is type(b[1]) and bool(a[1] == b[1])):

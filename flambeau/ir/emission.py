@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..jit import elementwise
 from ..jit.expression import Node, variable
 from ..jit.launch import Spec
@@ -101,6 +103,14 @@ def _whole(node: Value) -> Kernel:
     return Kernel(node.attrs.name, launches, parts, inputs)
 
 
+def in_parts(spec: Spec) -> Spec:
+    """An array that is only copied: of complex numbers, as pairs of real ones."""
+    if spec.dtype.kind != "c":
+        return spec
+    half = np.dtype(f"f{spec.dtype.itemsize // 2}")
+    return Spec((*spec.shape, 2), (*spec.strides, half.itemsize), half)
+
+
 def _assembled(value: Value) -> list[Kernel]:
     """A copy for each piece; first the background, where there is one."""
     has_background, *places = value.attrs
@@ -112,9 +122,9 @@ def _assembled(value: Value) -> list[Kernel]:
         if arg.size == 0:
             continue
         number = constant_node(arg)
-        ins = [] if number is not None else [spec_of(arg, arg.shape, arg.strides)]
-        node = variable(0, arg.dtype) if number is None else number
-        out = Spec(arg.shape, tuple(s * size for s in strides), value.dtype)
+        ins = [] if number is not None else [in_parts(spec_of(arg, arg.shape, arg.strides))]
+        out = in_parts(Spec(arg.shape, tuple(s * size for s in strides), value.dtype))
+        node = variable(0, out.dtype) if number is None else number
         launches = elementwise.launches([node], [out], ins)
         inputs = [] if number is not None else [(arg.base, arg.offset * size)]
         found.append(Kernel("copy", launches, [value], inputs, frozenset(), (offset * size,)))
@@ -134,4 +144,4 @@ def _rows(writer: Writer, outputs: list[Value]) -> list[Kernel]:
     return rows_kernels(writer, outputs)
 
 
-__all__ = ["Kernel", "kernels"]
+__all__ = ["Kernel", "in_parts", "kernels"]

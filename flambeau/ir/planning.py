@@ -21,10 +21,16 @@ from .writing import Kernel
 
 
 class Target(NamedTuple):
-    """What a run leaves behind: a new array with a value, or a leaf's array overwritten with it."""
+    """What a run leaves behind: a new array with a value, or a leaf's array overwritten with it.
+
+    Attributes:
+        part: the shape and the strides, in elements, of what may be written of the leaf; None: all of it. What lies
+            between may be others', who write there at the same time.
+    """
 
     value: Value
     leaf: Value | None = None
+    part: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 class Plan:
@@ -57,7 +63,7 @@ class Plan:
                            if v.base.op != "constant"]
         made = merge_products(graph, [each.value for each in targets] + [v for v, _ in self.conditions])
         self.rewritten = {new: old for old, new in made.items() if new is not old}
-        targets = self.targets = [Target(made[each.value], each.leaf) for each in targets]
+        targets = self.targets = [each._replace(value=made[each.value]) for each in targets]
         self.conditions = [(made[v], outcome) for v, outcome in self.conditions]
         asked = [v for v, _ in self.conditions]
         clustering = Clustering(graph, [each.value for each in targets] + asked, asked)
@@ -73,6 +79,7 @@ class Plan:
         self.fresh = [(t.value.shape, t.value.dtype) for t in targets if t.leaf is None]
         self.constants: list[np.ndarray] = []
         self.late: list[tuple[Value, Value]] = []  # leaves that are overwritten when all is done, and by what
+        self.parts = {t.leaf: t.part for t in targets if t.leaf is not None and t.part is not None}
         self.places: dict[Value, tuple[int, int]] = {}
         self._inside = self._built_in_place()
         self._place(clustering)
@@ -85,11 +92,11 @@ class Plan:
         for target in targets:
             value, graph = target.value, target.value.graph
             if value.op in ("leaf", "constant", "view"):
-                value = graph.make("copy", (value,), None, value.shape, value.dtype)
-            if value in taken:
-                value = graph.make("copy", (value,), len(found), value.shape, value.dtype)
+                value = _copied(graph, value, None)
+            while value in taken and value.size:
+                value = _copied(graph, value, len(found))
             taken.add(value)
-            found.append(Target(value, target.leaf))
+            found.append(target._replace(value=value))
         return found
 
     # ----- memory -----
@@ -215,7 +222,7 @@ class Plan:
 
     def _can_replace(self, value: Value, leaf: Value, made: dict[Value, int]) -> bool:
         """Whether a value may be written where a leaf lies: nobody reads that later, or elsewhere than he writes."""
-        if value.dtype != leaf.dtype or value.size != leaf.size:
+        if value.dtype != leaf.dtype or value.size != leaf.size or leaf in self.parts:
             return False
         step = made[value]
         if step < self.early:
@@ -228,6 +235,13 @@ class Plan:
         if not reads:
             return True
         return kernel.name in ("elementwise", "matmul", "convolve") and all(i in kernel.alike for i in reads)
+
+
+def _copied(graph: Graph, value: Value, number: int | None) -> Value:
+    """A value of its own with the same elements; `number` tells several of them apart."""
+    if value.dtype.kind != "c":
+        return graph.make("copy", (value,), number, value.shape, value.dtype)
+    return graph.assemble(value.shape, None, [value], [(algebra.dense(value.shape), 0)])  # a copy of the last copy
 
 
 class _Free:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..jit import compiled, launch
+from .emission import in_parts
 from .planning import Plan, Target
 from .value import Graph, Value
 from .whole import Foreign, Native
@@ -126,8 +127,10 @@ class Program:
             from ..jit.expression import variable
 
             for leaf, value in plan.late:
-                flat = launch.Spec.dense((value.size,), value.dtype)
-                for each in elementwise.launches([variable(0, value.dtype)], [flat], [flat]):
+                shape, strides = plan.parts.get(leaf, ((value.size,), (1,)))
+                steps_of = tuple(s * value.dtype.itemsize for s in strides)
+                flat = in_parts(launch.Spec(shape, steps_of, value.dtype))
+                for each in elementwise.launches([variable(0, flat.dtype)], [flat], [flat]):
                     steps.append((each, [places[leaf], places[value]]))
                     owners.append(len(plan.kernels))
         flush()
@@ -199,8 +202,8 @@ class Program:
         entry, offset, shape, strides, dtype = place
         owner = owners[entry]
         if not owner.flags.c_contiguous:
-            owner = np.lib.stride_tricks.as_strided(owner.reshape(-1) if owner.size <= 1 else owner,
-                                                    (owner.size,), (owner.itemsize,))
+            count = 1 + sum((n - 1) * (s // owner.itemsize) for n, s in zip(owner.shape, owner.strides, strict=True))
+            owner = np.lib.stride_tricks.as_strided(owner, (count if owner.size else 0,), (owner.itemsize,))
         return np.ndarray(shape, dtype, owner.reshape(-1).view(np.uint8), offset, strides)
 
 

@@ -339,7 +339,11 @@ class Graph:
 
     def copy(self, value: Value) -> Value:
         """The value in row-major order: itself unless it is a view."""
-        return value if value.op != "view" else self.make("copy", (value,), None, value.shape, value.dtype)
+        if value.op != "view":
+            return value
+        if value.dtype.kind == "c":  # nothing is computed of complex numbers: they are only put elsewhere
+            return self.assemble(value.shape, None, [value], [(algebra.dense(value.shape), 0)])
+        return self.make("copy", (value,), None, value.shape, value.dtype)
 
     # ----- reductions and products -----
 

@@ -145,7 +145,8 @@ def cov(xp, input, fweights=None, aweights=None, *, correction=1):
         factor = total - correction
     else:
         factor = total - correction * (weights * aweights).sum() / total
-    if factor.item() <= 0:
+    degrees = count - correction if weights is None else factor.item()
+    if degrees <= 0:
         warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
                       "observations.", UserWarning, stacklevel=4)
         factor = xp.zeros_like(factor)

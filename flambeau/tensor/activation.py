@@ -11,6 +11,8 @@ from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .binding import functions_of, in_place
+from .creation import tell_created
+from .memory import tell_reading
 from .tensor import Tensor, wrap
 
 __all__ = ["prelu", "relu6", "rrelu", "rrelu_", "selu", "selu_"]
@@ -86,10 +88,14 @@ def _noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
                            f"upper: {upper:g}")
     a = input._array
     if not training:
-        return wrap(np.zeros(a.shape, a.dtype))
+        zeros = np.zeros(a.shape, a.dtype)
+        if special[0]:
+            tell_created(zeros)
+        return wrap(zeros)
     if special[0]:
         from .batching import running
 
+        tell_reading(input, "rrelu in training")
         if running():
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
     from . import functions as fn

@@ -15,6 +15,7 @@ from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from .apply import NO_PARAMS, apply, kernel_of
 from .fast import binary, unary
 from .inplace import check_overlap
+from .memory import tell_overwritten
 from .tensor import Tensor
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
@@ -212,6 +213,8 @@ def write_out(op: Op, found: Any, out: Any) -> Any:
     else:
         target[...] = dtypes.cast(a, target.dtype)
     out._bump_version()
+    if special[0]:
+        tell_overwritten(out, a, out._array is not target)
     return out
 
 

@@ -12,7 +12,8 @@ from ..autograd.mutation import about_to_write
 from ..backends.numpy.memory import copy_as, lying
 from ..dtypes import dtype as dtype_type
 from ..modes import special
-from .creation import array_of, finished, legacy_constructor, number_array, sizes, tensor
+from .creation import array_of, finished, legacy_constructor, number_array, sizes, tell_created, tensor
+from .memory import tell_overwritten
 from .tensor import Tensor, as_leaf
 
 __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros",
@@ -28,6 +29,7 @@ def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> 
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
     about_to_write(out)
+    target = out._array
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
@@ -40,6 +42,9 @@ def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> 
                 stacklevel=4)
         out._array = dtypes.cast(array, out._array.dtype)
     out._bump_version()
+    if special[0]:
+        tell_created(array)
+        tell_overwritten(out, array, out._array is not target)
     return out
 
 

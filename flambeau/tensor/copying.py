@@ -20,7 +20,7 @@ from ..backends.numpy.memory import (
 )
 from ..callers import outside
 from ..dtypes import dtype as dtype_type
-from ..modes import inference, special
+from ..modes import capturing, inference, special
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes
 from .apply import apply
@@ -51,6 +51,8 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
     if memory_format is None and not special[0]:
         return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
+    if self._requires_grad and dtype.numpy.kind not in "fcV":  # whose history nobody asks for
+        self = self.detach()
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
 
 
@@ -338,9 +340,17 @@ def _resized_each(self: Any, shape: tuple[int, ...], memory_format: Any) -> Tens
     return self
 
 
+def _tell_move(how: str) -> None:
+    """Tell a function's capture that a tensor is given other memory."""
+    capture = capturing.get() if special[0] else None
+    if capture is not None:
+        capture.moves_memory(how)
+
+
 def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor:
     from math import prod
 
+    _tell_move("resize_")
     a = self._array
     if a.shape != shape:
         self._bump_version()
@@ -384,6 +394,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     """
     tracked = is_tracked((self, source))
     check_writable(self, tracked)
+    _tell_move("set_")
     if self._requires_grad or (isinstance(source, Tensor) and source._requires_grad):
         _lose_history(self, source, tracked)
     self._bump_version()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..callers import outside
+from ..modes import capturing, special
 from .apply import as_view
 from .custom_node import FunctionNode
 from .inplace import check_writable, rebase
@@ -69,7 +70,10 @@ def _dirty(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[A
     for x in node.dirty_tensors:
         if not isinstance(x, Tensor):
             raise RuntimeError("mark_dirty can only accept variables, but argument ")
-        inputs.get(id(x), x)._bump_version()
+        counted = inputs.get(id(x), x)
+        counted._bump_version()
+        if special[0] and (capture := capturing.get()) is not None:
+            capture.counts(counted)
         if id(x) not in returned:
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. "
                                "The inputs that are modified inplace must all be outputs of the Function.")

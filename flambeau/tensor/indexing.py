@@ -384,9 +384,11 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
             name = type(value).__name__ if type(value).__module__ == "builtins" else (
                 f"{type(value).__module__}.{type(value).__qualname__}")
             raise TypeError(f"can't assign a {name} to a torch.{self.dtype.legacy}")
-        from .creation import number_array
+        from .creation import number_array, tell_created
 
         value = wrap(number_array(value.item() if isinstance(value, np.generic) else value, self.dtype))
+        if special[0]:
+            tell_created(value._array)
     if key is Ellipsis:
         _assign(self, value)
         return

@@ -20,7 +20,7 @@ from ..autograd.timeline import recording
 from ..backends.compiled.sizes import MET, limit_of
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
 from ..backends.numpy.memory import address
-from ..modes import special, transforming, transforms
+from ..modes import capturing, inference, special, transforming, transforms
 from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
 from .apply import _operands, gradient_edge, kernel_of, on_kernel, origin_of, promoted_type, record, rounded_params
@@ -54,6 +54,9 @@ def check_writable(x: Tensor, tracked: bool) -> None:
             raise RuntimeError(_LEAF)
     if special[0]:
         about_to_write(x)
+        capture = capturing.get()
+        if capture is not None and x._inference and not inference.get():
+            capture.fail("a write to an inference tensor outside of inference mode")  # an error once it is done
 
 
 def is_tracked(inputs: Sequence[Any]) -> bool:
@@ -305,6 +308,9 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     if special[0]:
         from .forward_mode import tangent_of_write
 
+        capture = capturing.get()
+        if capture is not None and original is not None:
+            capture.copies(target, original)
         packed = pack_inputs(op, inputs, original)
         answered(op, inputs, params, True)
         tangents = tangent_of_write(op, inputs, params)

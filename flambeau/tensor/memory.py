@@ -57,6 +57,8 @@ def detach(self: Tensor) -> Tensor:
     if self._counter is None:
         self._counter = [0]
     out._counter = self._counter
+    if special[0] and (capture := capturing.get()) is not None:
+        capture.shows(out)
     if self._inference:
         _infer(out)
     return out
@@ -90,6 +92,16 @@ def tell_reading(self: Tensor, how: str) -> None:
     capture = capturing.get()
     if capture is not None:
         capture.reads(self, how)
+
+
+def tell_overwritten(out: Tensor, array: np.ndarray, moved: bool = False) -> None:
+    """Tell a function's capture that a tensor was overwritten with an array, or `moved` into other memory for it."""
+    capture = capturing.get()
+    if capture is not None:
+        if moved:
+            capture.moves_memory("out=")
+        else:
+            capture.overwritten(out, array)
 
 
 def _refuse_hidden(self: Tensor) -> None:

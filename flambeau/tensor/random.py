@@ -23,6 +23,7 @@ from ..shapes import broadcast_shapes
 from .apply import apply
 from .creation import sizes, tell_created
 from .inplace import check_overlap, check_writable, is_tracked, write
+from .memory import tell_overwritten
 from .tensor import Tensor, wrap
 
 __all__ = ["Generator", "bernoulli", "binomial", "default_generator", "fork_rng", "get_rng_state", "initial_seed",
@@ -181,6 +182,8 @@ def _created(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: 
         else:
             out._array = array
         out._bump_version()
+        if special[0]:
+            tell_overwritten(out, array, out._array is array)
         return out
     made: Tensor = wrap(array)
     if requires_grad:

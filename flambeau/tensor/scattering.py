@@ -17,6 +17,7 @@ from .binding import bind, functions_of, in_place, write_out
 from .constants import full_like
 from .indexing import MASK_HIDDEN, NOT_INDICES, ON_EXPANDED, is_expanded, write_at
 from .inplace import check_overlap, check_writable, is_tracked, overwrite, write
+from .memory import tell_overwritten, tell_reading
 from .shaping import expand, unsqueeze, view
 from .tensor import Tensor, wrap
 
@@ -44,6 +45,8 @@ def _indices(indices: Any) -> list[Tensor | None]:
         if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
             if index._array.__class__ is not np.ndarray:
                 raise RuntimeError(MASK_HIDDEN)
+            if special[0]:
+                tell_reading(index, "indexing with a mask")
             found += [wrap(places) for places in (np.nonzero(index._array) if index._array.ndim else
                                                   (np.zeros(int(bool(index._array)), np.int64),))]
         elif index is not None and index._array.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
@@ -135,6 +138,8 @@ def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: A
         about_to_write(input)
         input._array[...] = found._array
         input._bump_version()
+        if special[0]:
+            tell_overwritten(input, found._array)
         return input
     if wants:
         return apply(REGISTRY["_not_differentiable"], [input, source] if isinstance(source, Tensor) else [input],

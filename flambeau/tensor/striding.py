@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.numpy.memory import element_strides, strided
-from ..modes import special
+from ..modes import capturing, special
 from ..ops.declare import REGISTRY
 from ..shapes import wrap_dim
 from .apply import apply, kernel_of, record
@@ -199,6 +199,8 @@ def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
     tracked = is_tracked([self])
     check_writable(self, tracked)
     array: np.ndarray = kernel_of(op)(self._array, **params)
+    if special[0] and (capture := capturing.get()) is not None:
+        capture.counts(self)
     if tracked and self._base is None:
         node = record(op, [self], [wrap(array)], params)
         self._array = array

@@ -269,6 +269,10 @@ class Tensor:
             raise RuntimeError(f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of "
                                f"size '{list(self._array.shape)}'. Please ensure that the gradient and the tensor are "
                                "the same size")
+        if special[0]:
+            capture = capturing.get()
+            if capture is not None:
+                capture.saw(self)
         self._grad = value
 
     @grad.deleter
@@ -291,6 +295,10 @@ class Tensor:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         if value._array.dtype != self._array.dtype:
             self._accumulator = None
+        if special[0]:
+            capture = capturing.get()
+            if capture is not None:
+                capture.moves_memory("data")
         self._array = value._array
 
     @property

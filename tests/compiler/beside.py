@@ -56,7 +56,7 @@ def same(found: Any, expected: Any, tolerance: float = 1e-5, path: str = "result
         assert found.stride() == expected.stride(), path
         assert found.requires_grad == expected.requires_grad, path
         assert found.is_leaf == expected.is_leaf, path
-        a, b = (dtypes.widen(t.detach().numpy()) for t in (found, expected))
+        a, b = (dtypes.widen(t.detach()._array) for t in (found, expected))
         scale = float(np.abs(b[np.isfinite(b)]).max(initial=1)) if b.dtype.kind in "fc" else 0
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale, err_msg=path)
         if expected.is_leaf:

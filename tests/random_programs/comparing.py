@@ -22,6 +22,7 @@ class Disagreement:
     here: Any
     there: Any
     trace: str = ""
+    sides: tuple[str, str] = ("flambeau", "PyTorch")
 
     @property
     def kind(self) -> str:
@@ -29,8 +30,9 @@ class Disagreement:
         return self.what.rpartition(".")[2]
 
     def __str__(self) -> str:
-        return (f"statement {self.index}: {self.text}\n  {self.what}\n    flambeau: {_short(self.here)}\n"
-                f"    PyTorch:  {_short(self.there)}" + (f"\n{self.trace}" if self.trace else ""))
+        here, there = (f"{side}:".ljust(10) for side in self.sides)
+        return (f"statement {self.index}: {self.text}\n  {self.what}\n    {here}{_short(self.here)}\n"
+                f"    {there}{_short(self.there)}" + (f"\n{self.trace}" if self.trace else ""))
 
 
 def _short(value: Any) -> str:
@@ -54,28 +56,29 @@ def compare(here: list[Step], there: list[Step]) -> Disagreement | None:
         if recorded and not mine.error and "modified by an inplace" in (theirs.error or ""):
             return None  # PyTorch's nodes for derivatives save more
         for what in ("error", "noted", "warned", "seen"):
-            found = _differs(getattr(mine, what), getattr(theirs, what), what if what != "seen" else "", tolerance)
+            found = differs(getattr(mine, what), getattr(theirs, what), what if what != "seen" else "", tolerance)
             if found is not None:
                 trace = mine.trace if what == "error" and not theirs.error else ""
                 return Disagreement(index, mine.text, *found, trace)
     return None
 
 
-def _differs(mine: Any, theirs: Any, path: str, tolerance: float) -> tuple[str, Any, Any] | None:
+def differs(mine: Any, theirs: Any, path: str, tolerance: float) -> tuple[str, Any, Any] | None:
+    """Where two nested records differ first: the path to it, and both sides."""
     if path.endswith("grad_fn") and (_is_recorded(mine) or _is_recorded(theirs)):
         return None
     if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
         return None if close(mine, theirs, tolerance) else (path, mine, theirs)
     if isinstance(mine, dict) and isinstance(theirs, dict) and mine.keys() == theirs.keys():
         for key in mine:
-            found = _differs(mine[key], theirs[key], f"{path}.{key}" if path else str(key), tolerance)
+            found = differs(mine[key], theirs[key], f"{path}.{key}" if path else str(key), tolerance)
             if found is not None:
                 return found
         return None
     if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs) and any(
             isinstance(v, (list, dict, np.ndarray)) for v in mine):
         for i, (a, b) in enumerate(zip(mine, theirs, strict=True)):
-            found = _differs(a, b, f"{path}[{i}]", tolerance)
+            found = differs(a, b, f"{path}[{i}]", tolerance)
             if found is not None:
                 return found
         return None

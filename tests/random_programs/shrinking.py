@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 
 from .comparing import Disagreement, compare
@@ -16,6 +17,12 @@ def disagreement(program: list[str], here: ModuleType, there: ModuleType) -> Dis
 def shrunk(program: list[str], found: Disagreement, here: ModuleType,
            there: ModuleType) -> tuple[list[str], Disagreement]:
     """A program as short as dropping statements makes it, and how the libraries disagree about it."""
+    return shortened(program, found, lambda shorter: disagreement(shorter, here, there))
+
+
+def shortened(program: list[str], found: Disagreement,
+              check: Callable[[list[str]], Disagreement | None]) -> tuple[list[str], Disagreement]:
+    """A program as short as dropping statements makes it, of which `check` finds the same kind of disagreement."""
     program = program[: found.index + 1]
     size = max(1, len(program) // 2)
     while True:
@@ -24,7 +31,7 @@ def shrunk(program: list[str], found: Disagreement, here: ModuleType,
         while start > -size:
             begin = max(start, 0)
             shorter = program[:begin] + program[start + size:]
-            still = disagreement(shorter, here, there) if shorter else None
+            still = check(shorter) if shorter else None
             if still is not None and still.kind == found.kind:
                 program, found, dropped = shorter[: still.index + 1], still, True
                 start = min(start, len(program))

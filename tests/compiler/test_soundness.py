@@ -1,0 +1,330 @@
+"""What a program must not get wrong: hooks, gradients that nobody asked for, memory that is shared or given away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import jit
+from tests.compiler.beside import World, beside, counted_captures, numbers, programs, reasons, same
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+
+def leaf(*shape, seed=0):
+    return numbers(*shape, seed=seed).requires_grad_()
+
+
+# ----- what the function knows otherwise --------------------------------------------------
+
+def test_the_same_tensors_first_and_others_later():
+    """Only the first call with another tensor is captured anew, and makes no program of its own."""
+    made = torch.compile(lambda x, y: (x * y).sum())
+    x, y = numbers(4), numbers(4, seed=1)
+    with counted_captures() as captures:
+        for _ in range(5):
+            made(x, y)
+        assert len(captures) == 2
+        for i in range(5):
+            given = numbers(4, seed=i + 5), numbers(4, seed=i + 9)
+            same(made(*given), made.function(*given))
+        assert len(captures) == 3
+    assert programs(made) == 1
+
+
+def test_parts_of_one_array_in_turn():
+    data = numbers(40, 4)
+    made = torch.compile(lambda x, y: ((x - y) ** 2).mean(0))
+    with counted_captures() as captures:
+        for i in range(8):
+            x, y = data[i:i + 4], data[i + 8:i + 12]
+            same(made(x, y), made.function(x, y))
+    assert programs(made) == 1
+    assert len(captures) == 2
+
+
+def test_a_part_of_what_the_function_knows():
+    known = numbers(6, 3)
+    made = torch.compile(lambda x: (x * known.sum()).exp() + known[:2])
+    for i in (0, 0, 0, 1, 2, 3, 0):
+        x = known[i:i + 2]
+        same(made(x), made.function(x))
+    for i in range(4):
+        x = numbers(2, 3, seed=i)
+        same(made(x), made.function(x))
+
+
+def test_functions_among_the_arguments():
+    made = torch.compile(lambda x, f: f(x))
+    for k in (2, 3, 4, 5):  # functions that may well lie where an earlier one did
+        for i in range(4):
+            x = numbers(3, seed=i)
+            same(made(x, lambda v, k=k: v * k), x * k)
+
+    def scaled(v):
+        return v * k
+
+    for k in (2, 2, 2, 3, 3, 3, 2):  # which the function sees
+        x = numbers(3)
+        same(made(x, scaled), x * k)
+
+
+def test_views_by_place_in_memory():
+    def f(x):
+        return x.as_strided((2, 2), (1, 2), 1) * 2, x.as_strided((2,), (2,)) + 1, x.as_strided((2,), (1,), 3).clone()
+
+    made = torch.compile(f)
+    for i in range(4):
+        x = numbers(8, seed=i)
+        same(made(x), f(x))
+    assert programs(made) == 1
+    for i in range(8):
+        x = numbers(12, seed=i)[i % 5:][:8]
+        same(made(x), f(x))
+
+
+@pytest.mark.parametrize("f", [lambda x: (x.sort(0)[0] * 2, x.cumsum(1)), lambda x: (x.sin(), x[1], x.t(), x[:, 1:])])
+def test_arguments_with_gaps(f):
+    made = torch.compile(f)
+    for i in range(5):
+        x = numbers(6, 8, seed=i)[1:5:2, 1:7:2]
+        same(made(x), f(x))
+    assert programs(made) == 1, reasons(made)
+
+
+def test_results_that_are_parts_of_arguments_with_gaps_share_their_memory():
+    made, doubled = torch.compile(lambda x: x[1]), torch.compile(lambda x, y: (x.mul_(2), y + 1)[1])
+    for i in range(5):
+        whole = numbers(6, 8, seed=i)
+        x = whole[1:5:2, 1:7:2]
+        y = made(x)
+        expected = x[1] * 2 + 1
+        same(doubled(x, y), expected)
+
+
+# ----- writes -----------------------------------------------------------------------------
+
+def test_writes_by_out():
+    def f(x, y):
+        z = x * 3
+        torch.mul(x, 2, out=z)
+        torch.add(z, x, out=y)
+        return z + 1
+
+    made = torch.compile(f)
+    for i in range(5):
+        mine, theirs = numbers(4), numbers(4)
+        x = numbers(4, seed=i)
+        same(made(x, mine), f(x, theirs))
+        same(mine, theirs)
+        assert mine._version == theirs._version
+    assert programs(made) == 1, reasons(made)
+
+
+def given_other_memory(x, w):
+    x.data = x * 2
+
+
+def set_to_another(x, w):
+    x.set_(w.detach() * 2)
+
+
+def another_shape(x, w):
+    x.unsqueeze_(0)
+
+
+def a_history(x, w):
+    x.mul_(w)
+
+
+def told_to_require_grad(x, w):
+    x.requires_grad_()
+    return (x * 2).detach()
+
+
+@pytest.mark.parametrize("f", [given_other_memory, set_to_another, another_shape, a_history, told_to_require_grad])
+def test_what_becomes_of_arguments(f):
+    made = torch.compile(f)
+    w = leaf(3, seed=5)
+    for i in range(5):
+        mine, theirs = numbers(3, seed=i), numbers(3, seed=i)
+        same(made(mine, w), f(theirs, w))
+        same(mine, theirs)
+
+
+def test_leaves_over_memory_of_arguments():
+    def f(x):
+        z = x.detach().requires_grad_()
+        inside, = torch.autograd.grad((z ** 3).sum(), z)
+        y = x.clone().requires_grad_()
+        (y ** 2).sum().backward()
+        return inside, y.grad, y
+
+    made = torch.compile(f)
+    for i in range(5):
+        x = numbers(3, seed=i)
+        same(made(x), f(x))
+    assert programs(made) == 1, reasons(made)
+
+
+# ----- gradients --------------------------------------------------------------------------
+
+@pytest.mark.parametrize("when", [0, 4])
+def test_hooks_of_what_is_differentiated(when):
+    """Hooks run once for each backward, whether they were there first or came later."""
+    w, again = leaf(3, seed=1), leaf(3, seed=1)
+    made = torch.compile(lambda x, w=w: (x * w).sum())
+    for i in range(6):
+        if i == when:
+            w.register_hook(lambda g: g * 5)
+            again.register_hook(lambda g: g * 5)
+        mine, theirs = leaf(3, seed=i), leaf(3, seed=i)
+        for x in (mine, theirs):
+            x.register_hook(lambda g: g * 3)
+        made(mine).backward()
+        (theirs * again).sum().backward()
+        same([mine, w], [theirs, again])
+
+
+def test_hooks_that_the_function_puts_on():
+    def build():
+        w, seen = leaf(3, seed=1), [0]
+
+        def f(x):
+            x.register_hook(lambda g: g * 2)
+            return (x * w).sum()
+
+        def arguments(i):
+            return (leaf(3, seed=i),)
+
+        return World(lambda x: f(x).backward(), arguments, lambda: (w, seen))
+
+    beside(build)
+
+
+def test_only_what_was_asked_for_has_a_gradient():
+    made = torch.compile(lambda a, b: (a * 2, b * 3, (a * b).floor()))
+    for i in range(5):
+        a, b = leaf(3, seed=i), leaf(3, seed=i)
+        made(a, b)[0].sum().backward()
+        assert a.grad.tolist() == [2.0] * 3
+        assert b.grad is None
+        made(a, b)[2].sum().backward()
+        assert b.grad.tolist() == [0.0] * 3
+
+
+def test_results_that_keep_their_gradients():
+    def f(x):
+        y = x * 2
+        y.retain_grad()
+        return y, (y * y).sum()
+
+    made = torch.compile(f)
+    for i in range(4):
+        x = leaf(3, seed=i)
+        y, loss = made(x)
+        assert y.grad is None
+        loss.backward()
+        same(y.grad, (x * 4).detach())
+
+
+def test_a_part_of_the_graph_was_walked():
+    """One result is spent, another can still be differentiated."""
+    w = leaf(3, seed=1)
+
+    def f(x):
+        first, second = (x * w).exp().sum(), (x * w).sin().sum()
+        first.backward()
+        return first, second
+
+    made = torch.compile(f)
+    for i in range(5):
+        x = numbers(3, seed=i)
+        w.grad = None
+        first, second = made(x)
+        second.backward()
+        found, w.grad = w.grad, None
+        first_again, second_again = f(x)
+        second_again.backward()
+        same(found, w.grad)
+        for spent in (first, first_again):
+            with pytest.raises(RuntimeError, match="second time"):
+                spent.backward()
+
+
+def test_gradients_that_are_one():
+    """Two tensors with one gradient are another kind of accumulation."""
+    def f(x, y):
+        (x * y * y).sum().backward()
+
+    made = torch.compile(f)
+    for shared in (False, False, False, True, True, False, True):
+        outcomes = []
+        for run in (f, made):
+            x, y = leaf(3, seed=1), leaf(3, seed=2)
+            x.grad = torch.zeros(3)
+            y.grad = x.grad if shared else torch.zeros(3)
+            run(x, y)
+            run(x, y)
+            outcomes.append([x.grad.tolist(), y.grad.tolist()])
+        np.testing.assert_allclose(*outcomes, rtol=1e-6)
+
+
+def test_gradients_with_a_history():
+    def build():
+        w = leaf(3, seed=1)
+
+        def f(x):
+            (x * w * w).sum().backward(create_graph=True)
+
+        def between(i):
+            w.grad = None
+
+        return World(f, lambda i: (numbers(3, seed=i),), lambda: w.grad, between)
+
+    beside(build)
+
+
+def test_numbers_beside_complex_ones_are_part_of_the_program():
+    count = [0]
+
+    def f(x):
+        count[0] += 1
+        return x * count[0], x.pow(count[0])
+
+    made = torch.compile(f)
+    x = torch.tensor([1 + 2j, 3 - 1j])
+    for i in range(1, 6):
+        same(made(x), (x * i, x.pow(i)))
+
+
+def test_what_lies_between_an_arguments_elements_is_not_written():
+    """It may be others', who write there at the same time."""
+    made = torch.compile(lambda x: x.mul_(2).add_(1))
+    whole = torch.zeros(400, 600)
+    for _ in range(3):
+        made(whole[:, ::2])
+    assert programs(made) == 1
+    [kind] = made._kinds.values()
+    program = kind.replays[0].program
+    [(leaf, _)] = program.plan.late
+    assert program.plan.parts[leaf] == ((400, 300), (600, 2))
+    expected = whole.clone()
+    expected[:, ::2] = expected[:, ::2] * 2 + 1
+    made(whole[:, ::2])
+    same(whole, expected)
+
+
+def test_arguments_with_a_history():
+    w, v = leaf(3, seed=1), leaf(3, seed=2)
+    made = torch.compile(lambda h: (h * w).exp().sum())
+    for i in range(5):
+        outcomes = []
+        for run in (made, made.function):
+            x = leaf(3, seed=i)
+            h = (x * v).tanh()
+            found = torch.autograd.grad(run(h) + h.sum(), [x, v, w])
+            outcomes.append([g.detach() for g in found])
+        same(*outcomes)
+    assert programs(made) == 1, reasons(made)
