@@ -29,6 +29,7 @@ from . import storages
 from .storages import Storage
 from .symbols import Group, Symbol, concrete
 from .updates import Cell, Updates
+from .watching import Watch
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -97,14 +98,17 @@ class Capture(Interceptor):
         self.decisions: dict[tuple, tuple] = {}
         self.groups: list[tuple[Any, dict[str, Any]]] = []  # optimizers and their groups
         self._symbols: dict[tuple, Symbol] = {}
+        self.watch = Watch()
 
     def __enter__(self) -> Capture:
         self._token = capturing.set(self)
         pause()
         super().__enter__()
+        self.watch.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.watch.stop()
         resume()
         super().__exit__(*exception)
         capturing.reset(self._token)
@@ -183,10 +187,13 @@ class Capture(Interceptor):
     def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
         if self.failed is not None:
             return
+        self.watch.pause()
         try:
             self._tell(op, inputs, params, outs, in_place)
         except Unsupported as error:
             self.fail(f"{op.name}: {error}")
+        finally:
+            self.watch.resume()
 
     def _tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
               in_place: bool) -> None:
@@ -443,6 +450,7 @@ class Capture(Interceptor):
             return plain
         tensors = (param, grad, *state)
         like = param._array
+        self.watch.pause()
         try:
             if differentiable or like.dtype.kind != "f" or any(
                     t is not None and (t._array.dtype != like.dtype or t._array.shape != like.shape) for t in tensors):
@@ -453,6 +461,8 @@ class Capture(Interceptor):
         except (Unsupported, AttributeError, TypeError) as error:
             self.fail(f"{rule.__module__.rpartition('.')[2]}'s rule: {error}")
             return plain
+        finally:
+            self.watch.resume()
         for tensor, cell, old in zip(tensors, cells, before, strict=True):
             if cell is not None and cell.value is not old:
                 self.write(tensor, cell.value)

@@ -25,16 +25,19 @@ from ..tensor.tensor import wrap
 from ..trees import is_container, tree_flatten, tree_unflatten
 from . import profiling
 from .capture import Capture
-from .environment import comparison, names_of, optimizer_comparison
+from .environment import Flags, optimizer_comparison
 from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
 from .origins import Lined
 from .reporting import report
 from .storages import owner
+from .surroundings import CHANGING, MODULE, Seen
 from .trace import Shown, Trace
 
 #: calls of one kind that are captured before they are given up
 TRIES = 8
+#: captures of one kind that may change what they saw: the first ones may set up something
+CHANGES = 3
 #: traces of different ways that wait for their like
 WAYS = 4
 #: kinds of calls that get programs, unless `compile` is told otherwise
@@ -84,12 +87,13 @@ class Replay:
         program: what computes.
         name: what it is called where it is shown.
         since: how many libraries of code there were before it.
-        environment: names that must mean what they meant.
+        environment: what the function saw without being handed it, and must see again.
         source: the Python lines of the short way in, once there is one.
     """
 
-    def __init__(self, function: Callable[..., Any], trace: Trace, name: str) -> None:
+    def __init__(self, trace: Trace, name: str, seen: list[Seen]) -> None:
         self.trace = trace
+        trace.surroundings = None
         self.name, self.since = name, code.count()
         self.backward = None if trace.joint is None else Backward(trace.joint, f"{name} backward")
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
@@ -99,9 +103,10 @@ class Replay:
         self.numbers: dict[int, np.ndarray] = {
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
         self.written = [trace.sources[number] for number in trace.written]
-        self.environment = names_of(function)
+        self.environment = [each for each in seen if each.kind != MODULE]
         self.configured = configured[0]
-        self._compare = comparison(trace.modules)
+        self._modules = [each for each in seen if each.kind == MODULE]
+        self.flags_are_same = Flags(trace.outside())
         self.optimizers_are_same = optimizer_comparison(trace.groups)
         self._owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
         self.spent = Spent()
@@ -113,15 +118,14 @@ class Replay:
         now = configured[0]
         if self.configured == now:
             return True
-        if not self._compare():
+        if not all(each.is_as_it_was() for each in self._modules):
             return False
         self.configured = now
         return True
 
     def _is_in_place(self) -> bool:
-        return self.is_configured() and all(
-            (cell.cell_contents if key == ".cell_contents" else cell.get(key[2:-2])) is value
-            for cell, key, value in self.environment)
+        return self.is_configured() and self.flags_are_same(True) and all(
+            each.is_as_it_was() for each in self.environment)
 
     def arrays(self, leaves: Sequence[int], arguments: Sequence[Any]) -> list[np.ndarray] | None:
         """The leaves' arrays; None where one is not what it was."""
@@ -200,6 +204,8 @@ class Replay:
                     outputs[each[3]] = tensor
                 elif each[2]:
                     tensor._requires_grad, tensor._node = True, self.spent
+                if each[4]:
+                    tensor._inference = True
                 results.append(tensor)
             elif kind == "argument":
                 results.append(arguments[each[1]])
@@ -246,9 +252,10 @@ class _Kind:
         tries: how often this was captured since a program was made.
         refused: why it is no more, or None.
         why: what the last two captures did not agree on.
+        changes: how many captures changed what they saw.
     """
 
-    __slots__ = ("pending", "refused", "replays", "tries", "why")
+    __slots__ = ("changes", "pending", "refused", "replays", "tries", "why")
 
     def __init__(self) -> None:
         self.pending: list[Trace] = []
@@ -256,6 +263,7 @@ class _Kind:
         self.tries = 0
         self.refused: str | None = None
         self.why: str | None = None
+        self.changes = 0
 
 
 class Compiled:
@@ -346,6 +354,8 @@ class Compiled:
 
     def _captured(self, kind: _Kind, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         with self._lock, spanned(f"capture of {self._title}"):
+            last = kind.pending[-1].surroundings if kind.pending else None
+            moved = None if last is None else last.moved()
             told = self.explained or debugging.wanted("ir", "kernels")
             capture = Lined(self.function, args, kwargs) if told else Capture()
             with capture:
@@ -363,15 +373,26 @@ class Compiled:
                     why = other.difference(trace)
                     if why is None:
                         kind.pending.remove(other)
-                        kind.replays.insert(0, Replay(self.function, trace, self._name()))
+                        assert trace.surroundings is not None
+                        assert other.surroundings is not None
+                        seen = trace.surroundings.agreed(other.surroundings)
+                        kind.replays.insert(0, Replay(trace, self._name(), seen))
                         report(kind.replays[0])
                         kind.tries = 0
                         return result
                     kind.why = why
+                if last is not None and moved is not None and trace.surroundings is not None:
+                    changed = last.changed(trace.surroundings, moved)
+                    if changed is not None:
+                        kind.changes += 1
+                        if kind.why is None or CHANGING in kind.why:
+                            kind.why = changed
                 kind.pending = [*kind.pending[-WAYS:], trace]
                 kind.tries += 1
-                if kind.tries >= TRIES:
+                if kind.tries >= TRIES or kind.changes >= CHANGES:
                     kind.refused, kind.pending = kind.why, []
+            elif trace.effect and not kind.tries:  # of the first call alone, perhaps
+                kind.tries = 1
             else:
                 kind.refused, kind.pending = trace.failed, []
         if self.fullgraph and kind.refused is not None:

@@ -13,11 +13,13 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
+from ..autograd.node import LeafHooks
 from ..jit import launch, threads
 from ..modes import configured, special
 from ..tensor import Tensor
 from ..tensor.tensor import wrap
 from ..trees import tree_unflatten
+from .surroundings import expression, is_
 
 if TYPE_CHECKING:
     from .compiled import Replay
@@ -34,7 +36,8 @@ class _Lines:
         self.names: dict[str, Any] = {
             "special": special, "grad_mode": grad_mode.get, "inference": inference.get,
             "default_dtype": dtypes.get_default_dtype, "configured": configured, "MISSED": MISSED, "Tensor": Tensor,
-            "pool": threads.pool, "empty": np.empty, "wrap": wrap, "unflatten": tree_unflatten}
+            "pool": threads.pool, "empty": np.empty, "wrap": wrap, "unflatten": tree_unflatten, "is_": is_,
+            "hooked": LeafHooks.found}
         self._known: dict[int, str] = {}
 
     def name(self, thing: Any, prefix: str) -> str:
@@ -87,8 +90,16 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     lines.unless(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",
                  f"default_dtype() is {lines.name(dtypes.get_default_dtype(), 'dtype_')}")
     lines.unless(1, "configured[0] == replay.configured or replay.is_configured()")
-    for holder, key, value in replay.environment:
-        lines.unless(1, f"{lines.name(holder, 'names')}{key} is {lines.name(value, 'value')}")
+    if replay.environment:
+        lines.add(1, "try:")
+        for each in replay.environment:
+            lines.unless(2, expression(each, lines.name))
+        lines.add(1, "except (LookupError, AttributeError, ValueError):")
+        lines.add(2, "return MISSED")
+    if replay.flags_are_same.hooked:
+        lines.unless(1, "replay.flags_are_same()")
+    else:
+        lines.unless(1, "not hooked or replay.flags_are_same()")
     if tensors:
         lines.unless(1, f"replay.are_apart({', '.join(f'x{i}' for i in tensors)})")
     if replay.trace.groups:
@@ -199,6 +210,8 @@ def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
             if each[2]:
                 lines.add(1, f"r{i}._requires_grad = True")
                 lines.add(1, f"r{i}._node = {lines.name(replay.spent, 'spent')}")
+            if each[4]:
+                lines.add(1, f"r{i}._inference = True")
             found.append(f"r{i}")
         elif each[0] == "argument":
             found.append(f"a{tensors[each[1]]}")

@@ -18,6 +18,7 @@ from ..trees import tree_flatten
 from . import storages
 from .capture import Capture
 from .joint import Joint, inputs_of
+from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from .origins import Origins
@@ -43,10 +44,12 @@ class Trace:
         joint: the gradients of the results, where they may be asked for.
         targets: what the program is to leave behind: writes to leaves, then new arrays.
         results: for each leaf of the result's tree: ("argument", position), ("same", tensor), ("new", Shown, requires
-            grad, number among the differentiable), ("leaf", the same) or ("constant", object).
+            grad, number among the differentiable, of inference mode), ("leaf", the same) or ("constant", object).
         gradients: (tensor, Shown or None): what becomes of `.grad`.
         without: tensors that must have no gradient when the function is called.
         origins: the lines and names of its values, if they were noted.
+        surroundings: what the run saw without being handed it; None once a program looks after it.
+        effect: whether the run failed for something that it did to the world.
     """
 
     origins: Origins | None = None
@@ -59,6 +62,8 @@ class Trace:
         self.groups = capture.groups
         self.foreign = capture.foreign
         self.modules = list(capture.modules.values())
+        self.surroundings: Surroundings | None = None
+        self.effect = False
         self.sources: dict[int, tuple] = {}
         self.targets: list[Target] = []
         self.results: list[tuple] = []
@@ -75,6 +80,7 @@ class Trace:
             try:
                 leaves, self.tree = tree_flatten(result)
                 self._differentiate(arguments, leaves)
+                capture.watch.stop()
                 self._sources(arguments)
                 self._writes()
                 self._gradients()
@@ -82,7 +88,24 @@ class Trace:
             except Unsupported as error:
                 self.failed = str(error)
         self.targets += [Target(value) for value in self._new_values]
+        self._look_around()
         del self._capture
+
+    def _look_around(self) -> None:
+        """Take note of what the run saw besides tensors, and of what it did to the world."""
+        watch = self._capture.watch
+        watch.stop()
+        if self.failed is None and watch.effect is not None:
+            self.failed, self.effect = watch.effect, True
+        if self.failed is None:
+            self.surroundings = Surroundings(watch, self.modules, self.outside())
+            self.failed = self.surroundings.failed
+
+    def outside(self) -> list[Any]:
+        """The tensors that the run found, and those whose gradients it saw."""
+        found = [s[1] for s in self.sources.values() if s[0] in ("tensor", "gradient of")]
+        return list({id(t): t for t in (*found, *(t for t, _ in self.gradients), *self.without)
+                     if isinstance(t, Tensor)}.values())
 
     def _differentiate(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
         """Write down the gradients too where results may be differentiated later."""
@@ -173,7 +196,8 @@ class Trace:
             else:
                 shown = self._shown(each)
                 self.results.append(("new" if shown.array >= 0 else "leaf", shown, each._requires_grad,
-                                     None if self.joint is None else _position(self.joint.outputs, each)))
+                                     None if self.joint is None else _position(self.joint.outputs, each),
+                                     each._inference))
 
     def leaf(self, number: int) -> Value:
         """The leaf of this number."""
@@ -215,7 +239,9 @@ class Trace:
             return "other gradients can be asked for"
         if [(id(t), shown) for t, shown in self.gradients] != [(id(t), shown) for t, shown in other.gradients]:
             return "other gradients were left behind"
-        return None
+        if self.surroundings is None or other.surroundings is None:
+            return None
+        return self.surroundings.difference(other.surroundings)
 
 
 def _position(things: Sequence[Any], thing: Any) -> int | None:
