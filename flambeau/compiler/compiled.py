@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import threading
 import types
 from collections.abc import Callable, Sequence
@@ -253,9 +254,10 @@ class _Kind:
         refused: why it is no more, or None.
         why: what the last two captures did not agree on.
         changes: how many captures changed what they saw.
+        kept: the arguments that are known by their identity, so that nothing else takes it.
     """
 
-    __slots__ = ("changes", "pending", "refused", "replays", "tries", "why")
+    __slots__ = ("changes", "kept", "pending", "refused", "replays", "tries", "why")
 
     def __init__(self) -> None:
         self.pending: list[Trace] = []
@@ -264,6 +266,7 @@ class _Kind:
         self.refused: str | None = None
         self.why: str | None = None
         self.changes = 0
+        self.kept: list[Any] = []
 
 
 class Compiled:
@@ -334,6 +337,7 @@ class Compiled:
             if len(self._kinds) >= self.limit:
                 return self.function(*args, **kwargs)
             kind = self._kinds.setdefault(key, _Kind())
+            kind.kept = [x for x in arguments if not isinstance(x, Tensor)]
         if not all(map(is_fixed, arguments)):
             return self.function(*args, **kwargs)
         tensors = [x for x in arguments if isinstance(x, Tensor)]
@@ -358,6 +362,8 @@ class Compiled:
             moved = None if last is None else last.moved()
             told = self.explained or debugging.wanted("ir", "kernels")
             capture = Lined(self.function, args, kwargs) if told else Capture()
+            capture.watch.hand(self._title, self.function)
+            held = tree_flatten((args, kwargs))
             with capture:
                 try:
                     for x in tensors:
@@ -366,6 +372,8 @@ class Compiled:
                     capture.fail(str(error))
                 result = self.function(*args, **kwargs)
                 trace = Trace(capture, tensors, result)
+            if trace.failed is None and not _is_same((args, kwargs), held):
+                trace.failed = "a list or a dict among the arguments is changed"
             if isinstance(capture, Lined):
                 trace.origins = capture.origins(trace)
             if trace.failed is None:
@@ -398,6 +406,12 @@ class Compiled:
         if self.fullgraph and kind.refused is not None:
             raise RuntimeError(f"a call of {self.function!r} cannot be compiled as a whole: {kind.refused}")
         return result
+
+
+def _is_same(arguments: Any, held: tuple[list[Any], Any]) -> bool:
+    """Whether containers hold what they held."""
+    leaves, tree = tree_flatten(arguments)
+    return tree == held[1] and all(map(operator.is_, leaves, held[0]))
 
 
 def _again(function: Callable[..., Any], fullgraph: bool, limit: int, check: bool, works: bool) -> Compiled:

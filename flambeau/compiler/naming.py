@@ -12,8 +12,10 @@ from typing import NamedTuple
 _GLOBAL = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
 #: with these, attributes are reached whose names no instruction says
-_ANY = frozenset({"getattr", "setattr", "hasattr", "delattr", "vars", "__dict__", "attrgetter", "asdict", "astuple",
-                  "__getattribute__", "__getattr__", "__setattr__"})
+_ANY = frozenset({"globals", "getattr", "setattr", "hasattr", "delattr", "vars", "__dict__", "attrgetter", "asdict",
+                  "astuple", "__getattribute__", "__getattr__", "__setattr__"})
+#: what is caught by code that goes on if an attribute is missing
+_CAUGHT = frozenset({"AttributeError", "Exception", "BaseException"})
 
 
 class Naming(NamedTuple):
@@ -24,7 +26,7 @@ class Naming(NamedTuple):
         attributes: names of attributes, of whatever objects.
         imports: modules.
         anything: whether it may reach attributes by names that it does not say.
-        strings: constants that may be such names.
+        strings: constants that may be such names, and attributes that may be missing.
         lines: by name, the lines on which it is set, or else read.
     """
 
@@ -69,7 +71,9 @@ def naming(code: types.CodeType) -> Naming:
             continue
         (written if name.startswith(("STORE", "DELETE")) else read).setdefault(said, line)
     anything = not _ANY.isdisjoint(spaces) or not _ANY.isdisjoint(attributes)
-    strings = [x for x in code.co_consts if isinstance(x, str) and x.isidentifier()] if anything else ()
+    strings = [x for x in code.co_consts if isinstance(x, str) and x.isidentifier()] if anything else []
+    if not _CAUGHT.isdisjoint(spaces):  # it may go on where there is none
+        strings += attributes
     found = Naming(tuple(spaces), frozenset(attributes), tuple(imports), anything, frozenset(strings), read | written)
     _known[id(code)] = code, found
     return found

@@ -12,12 +12,15 @@ Modules of `nn` have a counter of changes (`modes.configured`) and are looked at
 from __future__ import annotations
 
 import builtins
+import contextvars
 import functools
 import gc
 import operator
+import os
 import random
 import sys
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -25,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..nn import Module
+from ..nn.modules.hooks import GLOBAL
 from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
 from .naming import naming
@@ -33,12 +37,13 @@ from .watching import Watch, is_of_library, is_users
 _PACKAGE = __name__.partition(".")[0]
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 #: what is not followed any further
-_CLOSED = (*_PLAIN, Tensor, types.BuiltinFunctionType, types.CodeType, np.generic, np.dtype, range, slice, frozenset)
+_CLOSED = (*_PLAIN, types.BuiltinFunctionType, types.CodeType, np.generic, np.dtype, range, slice, frozenset)
 #: packages whose own attributes do not change
 _STEADY = frozenset({_PACKAGE, "numpy", "llvmlite", *sys.stdlib_module_names})
 #: more than this is not looked at in every call
 LIMIT = 20_000
 _MISSING: Any = object()
+_CACHE = type(functools.lru_cache(int))
 _STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 #: what of a module is no attribute that decides what it computes
 _MODULES_OWN = frozenset({"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks",
@@ -52,7 +57,7 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 CHANGING = "changes from call to call"
 
 # kinds of what was seen
-ITEM, ABSENT, CELL, ATTRIBUTE, LIST, DICT, SET, ARRAY, STREAM, ITERATOR, MODULE = range(11)
+ITEM, ABSENT, CELL, ATTRIBUTE, LIST, DICT, SET, ARRAY, STREAM, ITERATOR, ASKED, MODULE = range(12)
 
 
 class Seen(NamedTuple):
@@ -106,7 +111,18 @@ def _now(kind: int, holder: Any, key: Any) -> Any:
         return snapshot(holder, key)
     if kind == ITERATOR:
         return None
+    if kind == ASKED:
+        return _answer(holder)
     return (*holder,)
+
+
+def _answer(thing: Any) -> Any:
+    """What a weak reference, a context variable or a cache gives when it is asked."""
+    if isinstance(thing, weakref.ref):
+        return thing()
+    if isinstance(thing, contextvars.ContextVar):
+        return thing.get(_MISSING)
+    return (thing.cache_info().misses, thing.cache_info().currsize)
 
 
 def _state_of(stream: Any) -> Any:
@@ -130,6 +146,8 @@ def alike(kind: int, a: Any, b: Any) -> bool:
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if kind == STREAM:
         return bool(a == b)
+    if kind == ASKED:
+        return a is b or (isinstance(a, (*_PLAIN, tuple)) and type(a) is type(b) and bool(a == b))
     if kind == ITERATOR:  # what it gives next, nobody knows
         return False
     if kind == MODULE:
@@ -140,7 +158,8 @@ def alike(kind: int, a: Any, b: Any) -> bool:
 def snapshot(module: Any, names: frozenset[str] | None) -> tuple[Any, ...]:
     """What of a module decides what it computes, apart from its parameters' numbers; of its attributes, `names`."""
     own = module.__dict__
-    found: list[Any] = [type(module), type(module).forward, own.get("forward"), own["training"]]
+    found: list[Any] = [len(GLOBAL.any), *GLOBAL.any]
+    found += [type(module), type(module).forward, own.get("forward"), own["training"]]
     for kind in ("_parameters", "_buffers", "_modules", *_HOOKS):
         members = own[kind]
         found += [len(members), *members, *members.values()]
@@ -176,21 +195,30 @@ class Surroundings:
             said = naming(code)
             names |= said.attributes
             names.add(code.co_name)
-            if said.anything and space is not None:
-                self._anything = True
+            if space is not None:
+                self._anything |= said.anything
                 self._asked |= said.strings
         names -= {"__init__", "__class__", "__dict__", "__name__", "<lambda>", "<module>", "<listcomp>", "<genexpr>"}
+        self._reached: set[str] = set()  # attributes that C code names
         self.names = frozenset(names | self._asked)
+        if "getenv" in names:
+            self._pending.append((os.environ, "os.environ"))
         for code, space in watch.codes.values():
             if space is not None:
                 self._named(code, space)
         for name, thing in watch.objects.values():
             self._pending.append((thing, name))
         self._pending += [(module, type(module).__name__) for module in modules]
+        begin = [*self._pending]
         for tensor in tensors:
             for hooks in (tensor._hooks, tensor._post_accumulate_hooks):
                 self._pending += [(hook, "a hook") for hook in (hooks or {}).values()]
         self._follow()
+        if not self._reached <= self.names:
+            self.names |= self._reached
+            self._known.clear()
+            self._pending = begin
+            self._follow()
         self._look_for_the_rest(watch)
         self._known.clear()
 
@@ -204,7 +232,7 @@ class Surroundings:
 
     def _named(self, code: types.CodeType, space: dict[str, Any]) -> None:
         said = naming(code)
-        for name in said.spaces:
+        for name in (*said.spaces, *(x for x in said.strings if x in space)):
             if name in space:
                 value = space[name]
                 self._see(ITEM, space, name, value, name)
@@ -245,13 +273,44 @@ class Surroundings:
         elif isinstance(thing, Module):
             self._module(thing, path)
         elif isinstance(thing, np.ndarray):
-            if thing.dtype.kind != "O":
-                self._see(ARRAY, thing, None, thing.copy(), path)
+            self._array(thing, path)
+        elif isinstance(thing, Tensor):
+            self._tensor(thing, path)
+        elif isinstance(thing, (weakref.ref, contextvars.ContextVar, _CACHE)):
+            found = _answer(thing)
+            self._see(ASKED, thing, None, found, path)
+            self._pending.append((found, path))
+            wrapped = getattr(thing, "__wrapped__", None)
+            if isinstance(wrapped, types.FunctionType) and not is_of_library(wrapped.__code__.co_filename):
+                self._codes[id(wrapped.__code__)] = wrapped.__code__  # it ran once, or will
+                self._reached |= naming(wrapped.__code__).attributes
+                self._named(wrapped.__code__, wrapped.__globals__)
+                self._pending.append((wrapped, path))
+        elif isinstance(thing, (operator.attrgetter, operator.methodcaller)):
+            self._reached |= {part for name in thing.__reduce__()[1] if isinstance(name, str)
+                              for part in name.split(".")}
         elif isinstance(thing, _STREAMS):
             self._see(STREAM, thing, None, _state_of(thing), path)
         else:
             self._container(thing, path)
             self._object(thing, path)
+
+    def _array(self, array: np.ndarray, path: str) -> None:
+        if array.dtype.kind != "O":
+            self._see(ARRAY, array, None, array.copy(), path)
+        elif array.ndim == 1:
+            self._see(LIST, array, None, (*array,), path)
+            self._pending += [(x, f"{path}[{i}]") for i, x in enumerate(array)]
+        else:
+            self._see(ITERATOR, array, None, None, path)
+
+    def _tensor(self, tensor: Any, path: str) -> None:
+        """What a user has hung on a tensor."""
+        own = tensor.__dict__
+        for name in self.names.intersection(own):
+            if not name.startswith("_"):
+                self._see(ITEM, own, name, own[name], f"{path}.{name}")
+                self._pending.append((own[name], f"{path}.{name}"))
 
     def _container(self, thing: Any, path: str) -> None:
         if isinstance(thing, tuple):
@@ -297,6 +356,9 @@ class Surroundings:
                     if not (name.startswith("__") and name.endswith("__") and isinstance(own[name], (*_PLAIN, dict))):
                         self._see(ITEM, own, name, own[name], f"{each.__name__}.{name}", each)
                         self._pending.append((own[name], f"{each.__name__}.{name}"))
+                        for nearer in cls.__mro__[:cls.__mro__.index(each)]:
+                            if name not in nearer.__dict__ and not _is_steady(nearer.__module__):
+                                self._see(ABSENT, nearer.__dict__, name, False, f"{nearer.__name__}.{name}", nearer)
 
     def _python_module(self, module: types.ModuleType, path: str) -> None:
         own, steady = module.__dict__, _is_steady(module.__name__)

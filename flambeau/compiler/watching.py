@@ -75,7 +75,7 @@ def is_of_library(file: str) -> bool:
 
 def is_users(code: types.CodeType) -> bool:
     """Whether a piece of code that was watched is the user's."""
-    return _kinds[id(code)][1] == _USER
+    return id(code) in _kinds and _kinds[id(code)][1] == _USER
 
 
 class Watch:
@@ -121,6 +121,10 @@ class Watch:
     def _first_line(self) -> str:
         code = next(iter(self.codes.values()))[0]
         return f"{code.co_filename}:{code.co_firstlineno}"
+
+    def hand(self, name: str, thing: Any) -> None:
+        """Take note of something that is given to the run."""
+        self.objects.setdefault(id(thing), (name, thing))
 
     def pause(self) -> None:
         """See nothing for a while."""
