@@ -26,6 +26,7 @@ from ..tensor.apply import _operands, apply, rounded_params
 from ..tensor.interception import Interceptor
 from ..tensor.tensor import wrap
 from . import storages
+from .environment import states_of
 from .storages import Storage
 from .symbols import Group, Symbol, concrete
 from .updates import Cell, Updates
@@ -97,6 +98,7 @@ class Capture(Interceptor):
         self.ran_backward = False
         self.decisions: dict[tuple, tuple] = {}
         self.groups: list[tuple[Any, dict[str, Any]]] = []  # optimizers and their groups
+        self.states: list[tuple[Any, dict[str, Any], list[Any]]] = []  # with what optimizers remembered before
         self._symbols: dict[tuple, Symbol] = {}
         self.watch = Watch()
 
@@ -404,6 +406,7 @@ class Capture(Interceptor):
         if self.failed is not None:
             return group
         self.groups.append((optimizer, group))
+        self.states.append((optimizer, group, states_of(optimizer, group)))
         return Group(self, group)
 
     def number(self, group: dict[str, Any], key: str, index: int | None, concrete: float) -> Symbol:

@@ -33,10 +33,8 @@ from .origins import Lined
 from .reporting import report
 from .storages import owner
 from .surroundings import CHANGING, MODULE, Seen
-from .trace import Shown, Trace
+from .trace import TRIES, Shown, Trace
 
-#: calls of one kind that are captured before they are given up
-TRIES = 8
 #: captures of one kind that may change what they saw: the first ones may set up something
 CHANGES = 3
 #: traces of different ways that wait for their like
@@ -399,10 +397,10 @@ class Compiled:
                 kind.tries += 1
                 if kind.tries >= TRIES or kind.changes >= CHANGES:
                     kind.refused, kind.pending = kind.why, []
-            elif trace.effect and not kind.tries:  # of the first call alone, perhaps
-                kind.tries = 1
             else:
-                kind.refused, kind.pending = trace.failed, []
+                kind.tries, kind.why = kind.tries + trace.cost, trace.failed
+                if kind.tries >= TRIES:
+                    kind.refused, kind.pending = trace.failed, []
         if self.fullgraph and kind.refused is not None:
             raise RuntimeError(f"a call of {self.function!r} cannot be compiled as a whole: {kind.refused}")
         return result

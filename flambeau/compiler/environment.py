@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import is_
 from typing import Any
 
 from ..autograd.node import LeafHooks
@@ -36,10 +38,12 @@ def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]]) -> Callable[[
         flags = {key: value for key, value in group.items() if isinstance(value, bool) or value is None}
         params = group["params"]
         states = [(p, optimizer.state.get(p), p._requires_grad, p._grad is None) for p in params]
-        found.append((optimizer, len(optimizer.param_groups), group, flags, list(params), states))
+        dicts = [state for _, state, _, _ in states if state]
+        entries = [x for state in dicts for x in state.values()]
+        found.append((optimizer, len(optimizer.param_groups), group, flags, list(params), states, dicts, entries))
 
     def is_same() -> bool:
-        for optimizer, count, group, flags, params, states in found:
+        for optimizer, count, group, flags, params, states, dicts, entries in found:
             if len(optimizer.param_groups) != count or len(group["params"]) != len(params):
                 return False
             for key, value in flags.items():
@@ -50,9 +54,21 @@ def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]]) -> Callable[[
                 if state.get(p) is not known or p._requires_grad is not requires_grad or (
                         without and p._grad is not None):
                     return False
+            if not all(map(is_, chain.from_iterable([state.values() for state in dicts]), entries)):
+                return False
         return True
 
     return is_same
 
 
-__all__ = ["Flags", "optimizer_comparison"]
+def states_of(optimizer: Any, group: dict[str, Any]) -> list[Any]:
+    """What an optimizer remembers of a group's parameters: the objects, in an order that tells them apart."""
+    found: list[Any] = []
+    for p in group["params"]:
+        state = optimizer.state.get(p)
+        if state:
+            found += [p, state, *state, *state.values()]
+    return found
+
+
+__all__ = ["Flags", "optimizer_comparison", "states_of"]

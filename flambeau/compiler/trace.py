@@ -7,6 +7,7 @@ without the function's arguments saying so; then the run cannot be replayed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,18 @@ from ..tensor import Tensor
 from ..trees import tree_flatten
 from . import storages
 from .capture import Capture
+from .environment import states_of
 from .joint import Joint, inputs_of
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from .origins import Origins
+
+
+#: calls of one kind that are captured before they are given up
+TRIES = 8
+#: what a run costs that did something to the world
+EFFECT = 4
 
 
 class Shown(NamedTuple):
@@ -49,7 +57,7 @@ class Trace:
         without: tensors that must have no gradient when the function is called.
         origins: the lines and names of its values, if they were noted.
         surroundings: what the run saw without being handed it; None once a program looks after it.
-        effect: whether the run failed for something that it did to the world.
+        cost: how much a failure counts, of `TRIES`; one of the first call may be the only one.
     """
 
     origins: Origins | None = None
@@ -63,7 +71,7 @@ class Trace:
         self.foreign = capture.foreign
         self.modules = list(capture.modules.values())
         self.surroundings: Surroundings | None = None
-        self.effect = False
+        self.cost = TRIES
         self.sources: dict[int, tuple] = {}
         self.targets: list[Target] = []
         self.results: list[tuple] = []
@@ -96,7 +104,11 @@ class Trace:
         watch = self._capture.watch
         watch.stop()
         if self.failed is None and watch.effect is not None:
-            self.failed, self.effect = watch.effect, True
+            self.failed, self.cost = watch.effect, EFFECT
+        for optimizer, group, before in self._capture.states:
+            now = states_of(optimizer, group)
+            if self.failed is None and (len(now) != len(before) or not all(map(is_, now, before))):
+                self.failed, self.cost = f"{type(optimizer).__name__} sets up what it remembers", 1
         if self.failed is None:
             self.surroundings = Surroundings(watch, self.modules, self.outside())
             self.failed = self.surroundings.failed
