@@ -91,7 +91,7 @@ class Trace:
                 capture.watch.stop()
                 self._sources(arguments)
                 self._writes()
-                self._gradients()
+                self._gradients(leaves)
                 self._results(arguments, leaves)
             except Unsupported as error:
                 self.failed = str(error)
@@ -179,12 +179,16 @@ class Trace:
             self._new_values.append(value)
         return Shown(number, *place)
 
-    def _gradients(self) -> None:
+    def _gradients(self, results: Sequence[Any]) -> None:
         capture = self._capture
+        returned = set(map(id, results))
         for tensor, entry in capture.entry_grads.values():
             now = tensor._grad
             if now is entry:
                 continue
+            storage = capture.storages.get(id(storages.owner(tensor._array)))
+            if storage is not None and storage.leaf is None and id(tensor) not in returned:
+                continue  # made in this call, and gone when it is over
             if now is None:
                 self.gradients.append((tensor, None))
                 continue
