@@ -34,10 +34,6 @@ from .watching import Watch
 
 _PACKAGE = __name__.partition(".")[0]
 
-#: optimizers that hand their options to the interpreter
-_UNTRACED = ("NAdam", "RAdam", "Rprop", "ASGD")
-
-
 class Outside(NamedTuple):
     """An array that the function found, and did not compute.
 
@@ -400,9 +396,6 @@ class Capture(Interceptor):
 
     def group(self, optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
         """An optimizer's group, whose numbers are symbols."""
-        name = type(optimizer).__name__
-        if name in _UNTRACED:
-            self.fail(f"steps of {name}")
         if self.failed is not None:
             return group
         self.groups.append((optimizer, group))
@@ -430,20 +423,50 @@ class Capture(Interceptor):
 
     def advances(self, step: Any) -> Any:
         """A step counter goes up by one; its new value, as a symbol."""
+        a = step._array
+        return self._state(step, lambda: self.value_of(step) + 1, a + 1)
+
+    def scales(self, tensor: Any, factor: Any) -> Any:
+        """A number that an optimizer remembers is multiplied by another; its new value, as a symbol."""
+        a = tensor._array
+        return self._state(tensor, lambda: self.value_of(tensor) * self._cast(factor, a.dtype), a * concrete(factor))
+
+    def sets(self, tensor: Any, number: Any) -> None:
+        """A number that an optimizer remembers becomes another."""
+        self._state(tensor, lambda: self._cast(number, tensor._array.dtype), concrete(number))
+
+    def remembered(self, tensor: Any) -> Any:
+        """A number that an optimizer remembers, as a symbol."""
+        return self._state(tensor, lambda: self.value_of(tensor), None)
+
+    def _cast(self, number: Any, dtype: np.dtype) -> Any:
+        if isinstance(number, Symbol):
+            return self.graph.cast(number.value, dtype)
+        return self.graph.constant(np.asarray(number, dtype))
+
+    def _state(self, tensor: Any, make: Callable[[], Value], new: Any) -> Any:
+        """A tensor of one number as an optimizer sees it: a symbol; `make` writes down what it becomes, if `new` is."""
         value = None
+        a = tensor._array
         if self.failed is None:
             try:
-                value = self.value_of(step) + 1
+                value = make()
             except Unsupported as error:
-                self.fail(f"a step counter: {error}")
-        a = step._array
-        np.add(a, 1, out=a)
-        step._bump_version()
+                self.fail(f"a number that an optimizer remembers: {error}")
+        if new is not None:
+            a[()] = new
+            tensor._bump_version()
         if value is None:
             return float(a)
         made: Value = value
-        self.write(step, made)
+        if new is not None:
+            self.write(tensor, made)
         return Symbol(self, float(a), lambda: self.graph.cast(made, np.dtype(np.float64)))
+
+    def depends(self, value: Value, outcome: bool) -> None:
+        """The run depends on the truth of a value that was computed from hyperparameters and step counts."""
+        if self.failed is None:
+            self.guards.append(Guard(value, outcome, user_line()))
 
     def updates(self, rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
                 differentiable: bool) -> tuple:

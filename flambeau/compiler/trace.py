@@ -107,7 +107,7 @@ class Trace:
             self.failed, self.cost = watch.effect, EFFECT
         for optimizer, group, before in self._capture.states:
             now = states_of(optimizer, group)
-            if self.failed is None and (len(now) != len(before) or not all(map(is_, now, before))):
+            if len(now) != len(before) or not all(map(is_, now, before)):
                 self.failed, self.cost = f"{type(optimizer).__name__} sets up what it remembers", 1
         if self.failed is None:
             self.surroundings = Surroundings(watch, self.modules, self.outside())
