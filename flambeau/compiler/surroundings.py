@@ -40,8 +40,8 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CLOSED = (*_PLAIN, types.BuiltinFunctionType, types.CodeType, np.generic, np.dtype, range, slice, frozenset)
 #: packages whose own attributes do not change
 _STEADY = frozenset({_PACKAGE, "numpy", "llvmlite", *sys.stdlib_module_names})
-#: more than this is not looked at in every call
-LIMIT = 20_000
+#: more entries of containers and other things than this are not looked at in every call
+LIMIT = 10_000
 _MISSING: Any = object()
 _CACHE = type(functools.lru_cache(int))
 _STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
@@ -187,6 +187,7 @@ class Surroundings:
         self.failed: str | None = None
         self._codes = {key: code for key, (code, _) in watch.codes.items()}
         self._known: dict[int, Any] = {}
+        self._size = 0
         self._pending: list[tuple[Any, str]] = []
         names: set[str] = set()
         self._anything = False
@@ -227,7 +228,8 @@ class Surroundings:
     def _see(self, kind: int, holder: Any, key: Any, value: Any, path: str, of: Any = None) -> None:
         name = None if kind == MODULE else key
         self.seen.setdefault((kind, id(holder if of is None else of), name), Seen(kind, holder, key, value, path))
-        if len(self.seen) > LIMIT and self.failed is None:
+        self._size += len(value) if isinstance(value, tuple) and kind != MODULE else 1
+        if self._size > LIMIT and self.failed is None:
             self.failed = "the function may depend on too many things outside: lists and dicts with all their entries"
 
     def _named(self, code: types.CodeType, space: dict[str, Any]) -> None:
@@ -554,7 +556,7 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
         if each.kind in (ITEM, CELL, ATTRIBUTE) and not isinstance(
                 value, (*_PLAIN, Tensor, types.FunctionType, types.MethodType, Module)):
             continue
-        if each.kind == ABSENT and hasattr(builtins, each.key):
+        if each.kind == ABSENT and ("." in each.path or hasattr(builtins, each.key)):
             continue
         if "." in each.path and isinstance(value, types.FunctionType):
             continue

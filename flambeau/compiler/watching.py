@@ -40,8 +40,7 @@ _CALLS = frozenset({
     "rmdir", "replace", "putenv", "unsetenv", "urandom", "fork_exec", "send", "sendall", "recv"})
 _SYSTEM = frozenset({"posix", "nt", "_posixsubprocess", "_winapi"})
 #: what says all by its identity, or is looked at elsewhere
-_SETTLED = (bool, int, float, complex, str, bytes, type(None), Tensor, types.FunctionType, types.BuiltinFunctionType,
-            type, types.ModuleType)
+_SETTLED = (bool, int, float, complex, str, bytes, type(None), Tensor, types.BuiltinFunctionType)
 _STREAM = "the stream of random numbers is set"
 #: functions of this package that do what a program does not repeat, by their code
 _TOLD = {id(f.__code__): _STREAM for f in (Generator.manual_seed, Generator.seed, Generator.set_state)}
