@@ -32,9 +32,11 @@ from .joint import Backward, differentiable
 from .origins import Lined
 from .reporting import report
 from .storages import owner
-from .surroundings import CHANGING, MODULE, Seen
+from .surroundings import CHANGING, MODULE, Seen, is_followed
 from .trace import TRIES, Shown, Trace
 
+#: kinds of calls with objects that wait for a program: where each call has an object of its own there would be no end
+STRANGERS = 8
 #: captures of one kind that may change what they saw: the first ones may set up something
 CHANGES = 3
 #: traces of different ways that wait for their like
@@ -48,7 +50,7 @@ def described(x: Any) -> Any:
     if isinstance(x, Tensor):
         a = x._array
         return ("tensor", a.shape, a.strides, a.dtype, x._requires_grad, x._node is None, type(x))
-    if isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
+    if isinstance(x, (bool, int, float, complex, str, bytes, type(None), np.generic)):
         return (type(x), x)
     return ("object", id(x))
 
@@ -58,7 +60,7 @@ def is_fixed(x: Any) -> bool:
     from ..nn import Module
 
     return isinstance(x, (Tensor, bool, int, float, complex, str, bytes, type(None), type, types.FunctionType,
-                          types.BuiltinFunctionType, dtypes.dtype, Module))
+                          types.BuiltinFunctionType, dtypes.dtype, Module, np.generic))
 
 
 class Spent(Node):
@@ -253,9 +255,10 @@ class _Kind:
         why: what the last two captures did not agree on.
         changes: how many captures changed what they saw.
         kept: the arguments that are known by their identity, so that nothing else takes it.
+        is_strange: whether they are objects that may be others each time, and there is no program yet.
     """
 
-    __slots__ = ("changes", "kept", "pending", "refused", "replays", "tries", "why")
+    __slots__ = ("changes", "is_strange", "kept", "pending", "refused", "replays", "tries", "why")
 
     def __init__(self) -> None:
         self.pending: list[Trace] = []
@@ -265,6 +268,7 @@ class _Kind:
         self.why: str | None = None
         self.changes = 0
         self.kept: list[Any] = []
+        self.is_strange = False
 
 
 class Compiled:
@@ -288,6 +292,7 @@ class Compiled:
         self._lock = threading.RLock()
         self._fast: Callable[..., Any] | None = None
         self._count = 0  # of programs
+        self._strange = 0  # kinds of calls with objects that have no program yet
         self.explained = False  # whether captures note lines and names
 
     def __repr__(self) -> str:
@@ -301,7 +306,7 @@ class Compiled:
 
     def forget(self) -> None:
         """Drop all programs."""
-        self._kinds, self._fast = {}, None
+        self._kinds, self._fast, self._strange = {}, None, 0
 
     @property
     def _title(self) -> str:
@@ -332,12 +337,14 @@ class Compiled:
         key = self._key(arguments, tree)
         kind = self._kinds.get(key)
         if kind is None:
-            if len(self._kinds) >= self.limit:
+            strange = [x for x in arguments if not is_fixed(x)]
+            if len(self._kinds) >= self.limit or (strange and (self._strange >= STRANGERS or not all(
+                    map(is_followed, strange)))):
                 return self.function(*args, **kwargs)
             kind = self._kinds.setdefault(key, _Kind())
             kind.kept = [x for x in arguments if not isinstance(x, Tensor)]
-        if not all(map(is_fixed, arguments)):
-            return self.function(*args, **kwargs)
+            kind.is_strange = bool(strange)
+            self._strange += kind.is_strange
         tensors = [x for x in arguments if isinstance(x, Tensor)]
         for replay in kind.replays:
             if self.check:
@@ -362,6 +369,9 @@ class Compiled:
             capture = Lined(self.function, args, kwargs) if told else Capture()
             capture.watch.hand(self._title, self.function)
             held = tree_flatten((args, kwargs))
+            for x in held[0]:
+                if not isinstance(x, Tensor):
+                    capture.watch.hand(type(x).__name__, x)
             with capture:
                 try:
                     for x in tensors:
@@ -383,6 +393,8 @@ class Compiled:
                         assert other.surroundings is not None
                         seen = trace.surroundings.agreed(other.surroundings)
                         kind.replays.insert(0, Replay(trace, self._name(), seen))
+                        self._strange -= kind.is_strange
+                        kind.is_strange = False
                         report(kind.replays[0])
                         kind.tries = 0
                         return result

@@ -11,6 +11,7 @@ Modules of `nn` have a counter of changes (`modes.configured`) and are looked at
 
 from __future__ import annotations
 
+import argparse
 import builtins
 import contextvars
 import functools
@@ -43,6 +44,11 @@ _STEADY = frozenset({_PACKAGE, "numpy", "llvmlite", *sys.stdlib_module_names})
 #: more entries of containers and other things than this are not looked at in every call
 LIMIT = 10_000
 _MISSING: Any = object()
+#: the flag of classes that are written in Python
+_HEAP = 1 << 9
+#: classes of the standard library that hold what the user hangs on them
+_OPEN = (types.SimpleNamespace, argparse.Namespace)
+_MEMORY = frozenset({"array", "ctypes", "_ctypes", "mmap"})
 _CACHE = type(functools.lru_cache(int))
 _STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 #: what of a module is no attribute that decides what it computes
@@ -117,11 +123,13 @@ def _now(kind: int, holder: Any, key: Any) -> Any:
 
 
 def _answer(thing: Any) -> Any:
-    """What a weak reference, a context variable or a cache gives when it is asked."""
+    """What a weak reference, a context variable, a cache or memory of numbers gives when it is asked."""
     if isinstance(thing, weakref.ref):
         return thing()
     if isinstance(thing, contextvars.ContextVar):
         return thing.get(_MISSING)
+    if not isinstance(thing, _CACHE):
+        return bytes(memoryview(thing))
     return (thing.cache_info().misses, thing.cache_info().currsize)
 
 
@@ -329,6 +337,11 @@ class Surroundings:
             self._pending += [(x, path) for x in thing]
         elif not hasattr(thing, "__dict__") and hasattr(type(thing), "__next__"):
             self._see(ITERATOR, thing, None, None, path)
+        elif not type(thing).__flags__ & _HEAP or type(thing).__module__ in _MEMORY:
+            try:
+                self._see(ASKED, thing, None, _answer(thing), path)
+            except (TypeError, ValueError, BufferError, AttributeError):
+                pass  # nothing to be seen
 
     def _function(self, function: types.FunctionType, path: str) -> None:
         own = function.__dict__
@@ -390,6 +403,7 @@ class Surroundings:
         cls = type(thing)
         own = getattr(thing, "__dict__", None)
         names: Any = self.names
+        is_open = cls in _OPEN or not _is_steady(cls.__module__)
         if cls.__module__.partition(".")[0] == _PACKAGE:
             if cls.__module__.startswith(f"{_PACKAGE}.compiler"):
                 self._pending.append((getattr(thing, "function", None), path))
@@ -400,13 +414,13 @@ class Surroundings:
                 names = frozenset(own or ())
             else:
                 return
-        elif self._anything and not _is_steady(cls.__module__):
+        elif self._anything and is_open:
             names = frozenset(own or ()) | self.names
         if type(own) is dict:
             for name in names.intersection(own):
                 self._see(ITEM, own, name, own[name], f"{path}.{name}")
                 self._pending.append((own[name], f"{path}.{name}"))
-            if not _is_steady(cls.__module__):
+            if is_open:
                 for name in self._asked.difference(own):
                     self._see(ABSENT, own, name, False, f"{path}.{name}")
         for each in cls.__mro__:
@@ -498,6 +512,18 @@ def _is_ours(cls: type) -> bool:
                for each in cls.__mro__)
 
 
+def is_followed(thing: Any) -> bool:
+    """Whether it is an object whose attributes can be looked at: of the user's classes, and a few others."""
+    cls = type(thing)
+    if isinstance(thing, (*_OPEN, types.MethodType, functools.partial, np.ndarray)):
+        return True
+    if cls.__module__.partition(".")[0] == _PACKAGE:
+        return isinstance(thing, Optimizer) or cls.__module__.startswith(
+            (f"{_PACKAGE}.optim", f"{_PACKAGE}.devices", f"{_PACKAGE}.tensor.random"))
+    return bool(cls.__flags__ & _HEAP) and not _is_steady(cls.__module__) and (
+        cls.__module__ in sys.modules or isinstance(getattr(thing, "__dict__", None), dict))
+
+
 def _part(mine: Seen, theirs: Any) -> str:
     """What of a thing differs, as the user reaches it."""
     if mine.kind == MODULE:
@@ -565,4 +591,4 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
 
 is_ = operator.is_
 
-__all__ = ["CHANGING", "MODULE", "Seen", "Surroundings", "expression", "is_", "paths", "snapshot"]
+__all__ = ["CHANGING", "MODULE", "Seen", "Surroundings", "expression", "is_", "is_followed", "paths", "snapshot"]
