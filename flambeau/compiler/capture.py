@@ -463,6 +463,14 @@ class Capture(Interceptor):
             self.write(tensor, made)
         return Symbol(self, float(a), lambda: self.graph.cast(made, np.dtype(np.float64)))
 
+    def shows(self, number: Any, dtype: np.dtype | None) -> Any:
+        """A symbol as a tensor of one number, in float64 unless a dtype is named; any other number itself."""
+        if not isinstance(number, Symbol) or self.failed is not None:
+            return concrete(number)
+        tensor = wrap(np.array(number.concrete, np.float64 if dtype is None else dtype))
+        self.bind(tensor._array, number.value)
+        return tensor
+
     def depends(self, value: Value, outcome: bool) -> None:
         """The run depends on the truth of a value that was computed from hyperparameters and step counts."""
         if self.failed is None:

@@ -35,7 +35,8 @@ def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]]) -> Callable[[
     """A function that says whether optimizers have the groups, flags, parameters and states that they have now."""
     found = []
     for optimizer, group in groups:
-        flags = {key: value for key, value in group.items() if value is None or isinstance(value, (bool, str))}
+        flags = {key: value for key, value in group.items() if value is None or isinstance(value, (bool, str)) or (
+            isinstance(value, tuple) and not all(type(x) in (float, int) for x in value))}
         params = group["params"]
         states = [(p, optimizer.state.get(p), p._requires_grad, p._grad is None) for p in params]
         dicts = [state for _, state, _, _ in states if state]

@@ -35,6 +35,8 @@ from ..tensor import Tensor
 from .naming import naming
 from .watching import Watch, is_of_library, is_users
 
+is_ = operator.is_
+
 _PACKAGE = __name__.partition(".")[0]
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 #: what is not followed any further
@@ -148,8 +150,8 @@ def _equal(a: Any, b: Any) -> bool:
 
 def alike(kind: int, a: Any, b: Any) -> bool:
     """Whether two looks at one thing show the same."""
-    if kind in (LIST, DICT, SET):
-        return len(a) == len(b) and all(map(_equal, a, b))
+    if kind in (LIST, DICT, SET, MODULE):
+        return len(a) == len(b) and (all(map(is_, a, b)) or all(map(_equal, a, b)))
     if kind == ARRAY:
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if kind == STREAM:
@@ -158,8 +160,6 @@ def alike(kind: int, a: Any, b: Any) -> bool:
         return a is b or (isinstance(a, (*_PLAIN, tuple)) and type(a) is type(b) and bool(a == b))
     if kind == ITERATOR:  # what it gives next, nobody knows
         return False
-    if kind == MODULE:
-        return len(a) == len(b) and all(map(_equal, a, b))
     return _equal(a, b)
 
 
@@ -588,7 +588,5 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
             continue
         yield each.path
 
-
-is_ = operator.is_
 
 __all__ = ["CHANGING", "MODULE", "Seen", "Surroundings", "expression", "is_", "is_followed", "paths", "snapshot"]

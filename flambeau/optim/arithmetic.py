@@ -242,6 +242,19 @@ def remember(tensor: Any, value: float) -> None:
     tensor.fill_(value)
 
 
+def shown(value: Any, like: Any = None) -> Any:
+    """A number that operators on tensors can take: where a function is captured it may stand for others too.
+
+    Args:
+        like: a tensor of the dtype that it is to have there; else float64.
+    """
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            return capture.shows(value, None if like is None else like._array.dtype)
+    return value
+
+
 def number(value: Any) -> Any:
     """A hyperparameter that may be given as a tensor of one element."""
     return value.item() if hasattr(value, "item") else value
