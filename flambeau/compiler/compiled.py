@@ -26,13 +26,13 @@ from ..tensor.tensor import wrap
 from ..trees import is_container, tree_flatten, tree_unflatten
 from . import profiling
 from .capture import Capture
-from .environment import Flags, optimizer_comparison
+from .environment import Flags, entries_of, optimizer_comparison
 from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
 from .origins import Lined
 from .reporting import report
 from .storages import owner
-from .surroundings import CHANGING, MODULE, Seen, is_followed
+from .surroundings import CHANGING, ITEM, MODULE, Seen, is_followed
 from .trace import TRIES, Shown, Trace
 
 #: kinds of calls with objects that wait for a program: where each call has an object of its own there would be no end
@@ -89,6 +89,7 @@ class Replay:
         name: what it is called where it is shown.
         since: how many libraries of code there were before it.
         environment: what the function saw without being handed it, and must see again.
+        remembered: what optimizers remember.
         source: the Python lines of the short way in, once there is one.
     """
 
@@ -105,6 +106,7 @@ class Replay:
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
         self.written = [trace.sources[number] for number in trace.written]
         self.environment = [each for each in seen if each.kind != MODULE]
+        self.remembered = [Seen(ITEM, *entry, "") for entry in entries_of(trace.groups)]
         self.configured = configured[0]
         self._modules = [each for each in seen if each.kind == MODULE]
         self.flags_are_same = Flags(trace.outside())
@@ -126,7 +128,7 @@ class Replay:
 
     def _is_in_place(self) -> bool:
         return self.is_configured() and self.flags_are_same(True) and all(
-            each.is_as_it_was() for each in self.environment)
+            each.is_as_it_was() for each in (*self.environment, *self.remembered))
 
     def arrays(self, leaves: Sequence[int], arguments: Sequence[Any]) -> list[np.ndarray] | None:
         """The leaves' arrays; None where one is not what it was."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from operator import is_
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..autograd.node import LeafHooks
@@ -39,27 +37,33 @@ def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]]) -> Callable[[
             isinstance(value, tuple) and not all(type(x) in (float, int) for x in value))}
         params = group["params"]
         states = [(p, optimizer.state.get(p), p._requires_grad, p._grad is None) for p in params]
-        dicts = [state for _, state, _, _ in states if state]
-        entries = [x for state in dicts for x in state.values()]
-        found.append((optimizer, len(optimizer.param_groups), group, flags, list(params), states, dicts, entries))
+        found.append((optimizer, len(optimizer.param_groups), group, [*flags.items()], states))
 
     def is_same() -> bool:
-        for optimizer, count, group, flags, params, states, dicts, entries in found:
-            if len(optimizer.param_groups) != count or len(group["params"]) != len(params):
+        for optimizer, count, group, flags, states in found:
+            params = group["params"]
+            if len(optimizer.param_groups) != count or len(params) != len(states):
                 return False
-            for key, value in flags.items():
+            for key, value in flags:
                 if group[key] is not value:
                     return False
             state = optimizer.state
-            for p, known, requires_grad, without in states:
-                if state.get(p) is not known or p._requires_grad is not requires_grad or (
+            for now, (p, known, requires_grad, without) in zip(params, states, strict=True):
+                if now is not p or state.get(p) is not known or p._requires_grad is not requires_grad or (
                         without and p._grad is not None):
                     return False
-            if not all(map(is_, chain.from_iterable([state.values() for state in dicts]), entries)):
-                return False
         return True
 
     return is_same
+
+
+def entries_of(groups: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """What optimizers remember, entry by entry: where it is, under which name, and what it is."""
+    for optimizer, group in groups:
+        for p in group["params"]:
+            state = optimizer.state.get(p) or {}
+            for key, value in state.items():
+                yield state, key, value
 
 
 def states_of(optimizer: Any, group: dict[str, Any]) -> list[Any]:
@@ -72,4 +76,4 @@ def states_of(optimizer: Any, group: dict[str, Any]) -> list[Any]:
     return found
 
 
-__all__ = ["Flags", "optimizer_comparison", "states_of"]
+__all__ = ["Flags", "entries_of", "optimizer_comparison", "states_of"]

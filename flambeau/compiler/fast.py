@@ -90,9 +90,10 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     lines.unless(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",
                  f"default_dtype() is {lines.name(dtypes.get_default_dtype(), 'dtype_')}")
     lines.unless(1, "configured[0] == replay.configured or replay.is_configured()")
-    if replay.environment:
+    seen = [*replay.environment, *replay.remembered]
+    if seen:
         lines.add(1, "try:")
-        for each in replay.environment:
+        for each in seen:
             lines.unless(2, expression(each, lines.name))
         lines.add(1, "except (LookupError, AttributeError, ValueError):")
         lines.add(2, "return MISSED")

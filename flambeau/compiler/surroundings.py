@@ -589,4 +589,5 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
         yield each.path
 
 
-__all__ = ["CHANGING", "MODULE", "Seen", "Surroundings", "expression", "is_", "is_followed", "paths", "snapshot"]
+__all__ = ["CHANGING", "ITEM", "MODULE", "Seen", "Surroundings", "expression", "is_", "is_followed", "paths",
+           "snapshot"]
