@@ -400,7 +400,8 @@ class Compiled:
                         report(kind.replays[0])
                         kind.tries = 0
                         return result
-                    kind.why = why
+                    if other is kind.pending[-1]:
+                        kind.why = why
                 if last is not None and moved is not None and trace.surroundings is not None:
                     changed = last.changed(trace.surroundings, moved)
                     if changed is not None:

@@ -45,6 +45,8 @@ _CLOSED = (*_PLAIN, types.BuiltinFunctionType, types.CodeType, np.generic, np.dt
 _STEADY = frozenset({_PACKAGE, "numpy", "llvmlite", *sys.stdlib_module_names})
 #: more entries of containers and other things than this are not looked at in every call
 LIMIT = 10_000
+#: more than this is not looked at even once
+MOST = 200_000
 _MISSING: Any = object()
 #: the flag of classes that are written in Python
 _HEAP = 1 << 9
@@ -61,6 +63,8 @@ _MODULES_OWN = frozenset({"_parameters", "_buffers", "_modules", "_non_persisten
                           "_forward_pre_hooks_with_kwargs"})
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
+_TOO_MANY = "the function may depend on too many things outside, of lists and dicts on all their entries"
+_UNKNOWN = "an iterator, of which nobody knows what it gives next"
 #: what is said of something that two runs did not see alike
 CHANGING = "changes from call to call"
 
@@ -237,8 +241,8 @@ class Surroundings:
         name = None if kind == MODULE else key
         self.seen.setdefault((kind, id(holder if of is None else of), name), Seen(kind, holder, key, value, path))
         self._size += len(value) if isinstance(value, tuple) and kind != MODULE else 1
-        if self._size > LIMIT and self.failed is None:
-            self.failed = "the function may depend on too many things outside: lists and dicts with all their entries"
+        if self._size > MOST and self.failed is None:
+            self.failed = _TOO_MANY
 
     def _named(self, code: types.CodeType, space: dict[str, Any]) -> None:
         said = naming(code)
@@ -306,13 +310,15 @@ class Surroundings:
             self._object(thing, path)
 
     def _array(self, array: np.ndarray, path: str) -> None:
-        if array.dtype.kind != "O":
+        if array.dtype.kind == "O" and array.size > LIMIT:
+            self._see(ITERATOR, array, _TOO_MANY, None, path)
+        elif array.dtype.kind != "O":
             self._see(ARRAY, array, None, array.copy(), path)
         elif array.ndim == 1:
             self._see(LIST, array, None, (*array,), path)
             self._pending += [(x, f"{path}[{i}]") for i, x in enumerate(array)]
         else:
-            self._see(ITERATOR, array, None, None, path)
+            self._see(ITERATOR, array, _UNKNOWN, None, path)
 
     def _tensor(self, tensor: Any, path: str) -> None:
         """What a user has hung on a tensor."""
@@ -323,7 +329,9 @@ class Surroundings:
                 self._pending.append((own[name], f"{path}.{name}"))
 
     def _container(self, thing: Any, path: str) -> None:
-        if isinstance(thing, tuple):
+        if isinstance(thing, (list, dict, tuple, set, deque)) and len(thing) > LIMIT:
+            self._see(ITERATOR, thing, _TOO_MANY, None, path)
+        elif isinstance(thing, tuple):
             self._pending += [(x, f"{path}[{i}]") for i, x in enumerate(thing)]
         elif isinstance(thing, (list, deque)):
             self._see(LIST, thing, None, (*thing,), path)
@@ -336,7 +344,7 @@ class Surroundings:
             self._see(SET, thing, None, (*thing,), path)
             self._pending += [(x, path) for x in thing]
         elif not hasattr(thing, "__dict__") and hasattr(type(thing), "__next__"):
-            self._see(ITERATOR, thing, None, None, path)
+            self._see(ITERATOR, thing, _UNKNOWN, None, path)
         elif not type(thing).__flags__ & _HEAP or type(thing).__module__ in _MEMORY:
             try:
                 self._see(ASKED, thing, None, _answer(thing), path)
@@ -453,12 +461,15 @@ class Surroundings:
 
     def difference(self, other: Surroundings) -> str | None:
         """What two runs saw that was not the same; None where all was."""
+        if sum(len(mine.value) if isinstance(mine.value, tuple) and mine.kind != MODULE else 1
+               for mine, _ in self._pairs(other)) > LIMIT:
+            return _TOO_MANY
         for mine, theirs in self._pairs(other):
             if mine.kind == MODULE and mine.key != theirs.key:
                 return "other functions were called in one call than in the next"
             if not alike(mine.kind, mine.value, theirs.value):
                 if mine.kind == ITERATOR:
-                    return f"{mine.path} is an iterator: what it gives next is not known{self._line(mine.path)}"
+                    return f"{mine.path}: {mine.key}{self._line(mine.path)}"
                 return f"{_part(mine, theirs.value)} {CHANGING}{self._line(mine.path)}"
         return None
 

@@ -1071,3 +1071,10 @@ def test_a_list_that_is_too_long():
     made = right(lambda x: x * long[7], [lambda: long.__setitem__(7, 1.0)])
     assert programs(made) == 0
     assert "too many things" in reasons(made)[0]
+
+
+def test_a_long_list_that_a_call_makes():
+    def total(values):
+        return sum(values)
+
+    assert programs(right(lambda x: x * total([1.0] * 20_000), [])) == 1
