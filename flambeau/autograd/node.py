@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..modes import configured
 from ..ops.declare import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, Op, Plan
 from .anomaly_mode import Anomaly
 from .layer import layer as layer  # the layers above import it from here
@@ -52,6 +53,7 @@ class RemovableHandle:
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone already."""
+        configured[0] += 1
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None:

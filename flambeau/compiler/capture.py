@@ -28,15 +28,13 @@ from ..tensor.apply import _operands, apply, rounded_params
 from ..tensor.interception import Interceptor
 from ..tensor.tensor import wrap
 from . import storages
+from .environment import states_of
 from .storages import Storage
 from .symbols import Group, Symbol, concrete
 from .updates import Cell, Updates
+from .watching import Watch
 
 _PACKAGE = __name__.partition(".")[0]
-
-#: optimizers that hand their options to the interpreter
-_UNTRACED = ("NAdam", "RAdam", "Rprop", "ASGD")
-
 
 class Outside(NamedTuple):
     """An array that the function found, and did not compute.
@@ -116,16 +114,20 @@ class Capture(Interceptor):
         self.ran_backward = False
         self.decisions: dict[tuple, tuple] = {}
         self.groups: list[tuple[Any, dict[str, Any]]] = []  # optimizers and their groups
+        self.states: list[tuple[Any, dict[str, Any], list[Any]]] = []  # with what optimizers remembered before
         self._symbols: dict[tuple, Symbol] = {}
+        self.watch = Watch()
 
     def __enter__(self) -> Capture:
         self._token = capturing.set(self)
         pause()
         captures[0] += 1
         super().__enter__()
+        self.watch.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.watch.stop()
         resume()
         super().__exit__(*exception)
         captures[0] -= 1
@@ -244,10 +246,13 @@ class Capture(Interceptor):
     def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
         if self.failed is not None:
             return
+        self.watch.pause()
         try:
             self._tell(op, inputs, params, outs, in_place)
         except Unsupported as error:
             self.fail(f"{op.name}: {error}")
+        finally:
+            self.watch.resume()
 
     def _tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
               in_place: bool) -> None:
@@ -531,12 +536,10 @@ class Capture(Interceptor):
 
     def group(self, optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
         """An optimizer's group, whose numbers are symbols."""
-        name = type(optimizer).__name__
-        if name in _UNTRACED:
-            self.fail(f"steps of {name}")
         if self.failed is not None:
             return group
         self.groups.append((optimizer, group))
+        self.states.append((optimizer, group, states_of(optimizer, group)))
         return Group(self, group)
 
     def finds_state(self) -> bool:
@@ -568,21 +571,59 @@ class Capture(Interceptor):
 
     def advances(self, step: Any) -> Any:
         """A step counter goes up by one; its new value, as a symbol."""
+        a = step._array
+        return self._state(step, lambda: self.value_of(step) + 1, a + 1)
+
+    def scales(self, tensor: Any, factor: Any) -> Any:
+        """A number that an optimizer remembers is multiplied by another; its new value, as a symbol."""
+        a = tensor._array
+        return self._state(tensor, lambda: self.value_of(tensor) * self._cast(factor, a.dtype), a * concrete(factor))
+
+    def sets(self, tensor: Any, number: Any) -> None:
+        """A number that an optimizer remembers becomes another."""
+        self._state(tensor, lambda: self._cast(number, tensor._array.dtype), concrete(number))
+
+    def remembered(self, tensor: Any) -> Any:
+        """A number that an optimizer remembers, as a symbol."""
+        return self._state(tensor, lambda: self.value_of(tensor), None)
+
+    def _cast(self, number: Any, dtype: np.dtype) -> Any:
+        if isinstance(number, Symbol):
+            return self.graph.cast(number.value, dtype)
+        return self.graph.constant(np.asarray(number, dtype))
+
+    def _state(self, tensor: Any, make: Callable[[], Value], new: Any) -> Any:
+        """A tensor of one number as an optimizer sees it: a symbol; `make` writes down what it becomes, if `new` is."""
         value = None
+        a = tensor._array
         if self.failed is None:
             try:
-                value = self.value_of(step) + 1
-                self.counts(step)
+                value = make()
             except Unsupported as error:
-                self.fail(f"a step counter: {error}")
-        a = step._array
-        np.add(a, 1, out=a)
-        step._bump_version()
+                self.fail(f"a number that an optimizer remembers: {error}")
+        if new is not None:
+            self.counts(tensor)
+            a[()] = new
+            tensor._bump_version()
         if value is None:
             return float(a)
         made: Value = value
-        self.write(step, made)
+        if new is not None:
+            self.write(tensor, made)
         return Symbol(self, float(a), lambda: self.graph.cast(made, np.dtype(np.float64)))
+
+    def as_tensor(self, number: Any, dtype: np.dtype | None) -> Any:
+        """A symbol as a tensor of one number, in float64 unless a dtype is named; any other number itself."""
+        if not isinstance(number, Symbol) or self.failed is not None:
+            return concrete(number)
+        tensor = wrap(np.array(number.concrete, np.float64 if dtype is None else dtype))
+        self.bind(tensor._array, number.value)
+        return tensor
+
+    def depends(self, value: Value, outcome: bool) -> None:
+        """The run depends on the truth of a value that was computed from hyperparameters and step counts."""
+        if self.failed is None:
+            self.guards.append(Guard(value, outcome, user_line()))
 
     def updates(self, rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
                 differentiable: bool) -> tuple:
@@ -592,6 +633,7 @@ class Capture(Interceptor):
             return plain
         tensors = (param, grad, *state)
         like = param._array
+        self.watch.pause()
         try:
             if differentiable or like.dtype.kind != "f" or any(
                     t is not None and (t._array.dtype != like.dtype or t._array.shape != like.shape) for t in tensors):
@@ -602,6 +644,8 @@ class Capture(Interceptor):
         except (Unsupported, AttributeError, TypeError) as error:
             self.fail(f"{rule.__module__.rpartition('.')[2]}'s rule: {error}")
             return plain
+        finally:
+            self.watch.resume()
         for tensor in (param, *state):
             if tensor is not None:
                 self.counts(tensor)

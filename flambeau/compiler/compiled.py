@@ -28,17 +28,20 @@ from ..tensor.tensor import INFERENCE, wrap
 from ..trees import is_container, tree_flatten, tree_unflatten
 from . import profiling
 from .capture import Capture
-from .environment import comparison, names_of, optimizer_comparison
+from .environment import Flags, entries_of, optimizer_comparison
 from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
 from .origins import Lined
 from .reporting import report
 from .seen import Made, Shown, advance, become_view
 from .storages import address, by_memory, extent, owner, place, stretch
-from .trace import Trace
+from .surroundings import CHANGING, ITEM, MODULE, Seen, is_followed
+from .trace import TRIES, Trace
 
-#: calls of one kind that are captured before they are given up
-TRIES = 8
+#: kinds of calls with objects that wait for a program: where each call has an object of its own there would be no end
+STRANGERS = 8
+#: captures of one kind that may change what they saw: the first ones may set up something
+CHANGES = 3
 #: traces of different ways that wait for their like
 WAYS = 4
 #: kinds of calls that get programs, unless `compile` is told otherwise
@@ -50,7 +53,7 @@ def described(x: Any) -> Any:
     if isinstance(x, Tensor):
         a = x._array
         return ("tensor", a.shape, a.strides, a.dtype, x._requires_grad, x._node is None, type(x), x._inference)
-    if isinstance(x, (float, complex)):
+    if isinstance(x, (float, complex, np.generic)):
         return (type(x), repr(x))  # which tells zeros of both signs apart, and finds NaN equal to itself
     if isinstance(x, (bool, int, str, bytes, type(None))):
         return (type(x), x)
@@ -78,7 +81,7 @@ def is_fixed(x: Any) -> bool:
     if isinstance(x, Tensor):
         return type(x) in (Tensor, Parameter)
     return isinstance(x, (bool, int, float, complex, str, bytes, type(None), type, types.FunctionType,
-                          types.BuiltinFunctionType, dtypes.dtype, Module))
+                          types.BuiltinFunctionType, dtypes.dtype, Module, np.generic))
 
 
 def is_pinned(x: Any, pin: tuple[Any, Any, int]) -> bool:
@@ -118,13 +121,14 @@ class Replay:
         program: what computes.
         name: what it is called where it is shown.
         since: how many libraries of code there were before it.
-        environment: names that must mean what they meant.
+        environment: what the function saw without being handed it, and must see again.
+        remembered: what optimizers remember.
         source: the Python lines of the short way in, once there is one.
     """
 
-    def __init__(self, function: Callable[..., Any], trace: Trace, name: str, before: Trace,
-                 arguments: Sequence[Any] = ()) -> None:
+    def __init__(self, trace: Trace, name: str, seen: list[Seen], before: Trace) -> None:
         self.trace = trace
+        trace.surroundings = None
         self.pins: list[tuple[Any, Any, int] | None] = []
         self._pin(before, trace)
         self.name, self.since = name, code.count()
@@ -137,9 +141,11 @@ class Replay:
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
         self.written = [source for source in (trace.sources[number] for number in trace.written)
                         if source[0] not in ("argument", "memory of")]
-        self.environment = [name for each in (function, *arguments) for name in names_of(each)]
+        self.environment = [each for each in seen if each.kind != MODULE]
+        self.remembered = [Seen(ITEM, *entry, "") for entry in entries_of(trace.groups)]
         self.configured = configured[0]
-        self._compare = comparison(trace.modules)
+        self._modules = [each for each in seen if each.kind == MODULE]
+        self.flags_are_same = Flags(trace.outside())
         self.optimizers_are_same = optimizer_comparison(trace.groups)
         self._accumulated = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
         self.owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
@@ -167,15 +173,14 @@ class Replay:
         now = configured[0]
         if self.configured == now:
             return True
-        if not self._compare():
+        if not all(each.is_as_it_was() for each in self._modules):
             return False
         self.configured = now
         return True
 
     def _is_in_place(self) -> bool:
-        return self.is_configured() and all(
-            (cell.cell_contents if key == ".cell_contents" else cell.get(key[2:-2])) is value
-            for cell, key, value in self.environment)
+        return self.is_configured() and self.flags_are_same(True) and all(
+            each.is_as_it_was() for each in (*self.environment, *self.remembered))
 
     def arrays(self, leaves: Sequence[int], arguments: Sequence[Any]) -> list[np.ndarray] | None:
         """The leaves' arrays; None where one is not what it was."""
@@ -348,9 +353,11 @@ class _Kind:
         refused: why it is no more, or None.
         why: what the last two captures did not agree on.
         objects: arguments that are told apart by identity, weakly: others may take their places in memory.
+        changes: how many captures changed what they saw.
+        is_strange: whether they are objects that may be others each time, and there is no program yet.
     """
 
-    __slots__ = ("objects", "pending", "refused", "replays", "tries", "why")
+    __slots__ = ("changes", "is_strange", "objects", "pending", "refused", "replays", "tries", "why")
 
     def __init__(self, arguments: Sequence[Any]) -> None:
         self.objects = [(i, weakly(x)) for i, x in enumerate(arguments) if described(x)[0] == "object"]
@@ -359,6 +366,8 @@ class _Kind:
         self.tries = 0
         self.refused: str | None = None
         self.why: str | None = None
+        self.changes = 0
+        self.is_strange = False
 
 
     def is_of(self, arguments: Sequence[Any]) -> bool:
@@ -395,6 +404,7 @@ class Compiled:
         self._lock = threading.RLock()
         self._fast: Callable[..., Any] | None = None
         self._count = 0  # of programs
+        self._strange = 0  # kinds of calls with objects that have no program yet
         self.explained = False  # whether captures note lines and names
 
     def __repr__(self) -> str:
@@ -408,7 +418,7 @@ class Compiled:
 
     def forget(self) -> None:
         """Drop all programs."""
-        self._kinds, self._fast = {}, None
+        self._kinds, self._fast, self._strange = {}, None, 0
 
     @property
     def _title(self) -> str:
@@ -441,14 +451,17 @@ class Compiled:
         key = self._key(arguments, tree)
         kind = self._kinds.get(key)
         if kind is not None and not kind.is_of(arguments):
+            self._strange -= kind.is_strange
             del self._kinds[key]
             kind = None
         if kind is None:
-            if len(self._kinds) >= self.limit:
+            strange = [x for x in arguments if not is_fixed(x)]
+            if len(self._kinds) >= self.limit or (strange and (self._strange >= STRANGERS or not all(
+                    map(is_followed, strange)))):
                 return self.function(*args, **kwargs)
             kind = self._kinds.setdefault(key, _Kind(arguments))
-        if not all(map(is_fixed, arguments)):
-            return self.function(*args, **kwargs)
+            kind.is_strange = bool(strange)
+            self._strange += kind.is_strange
         tensors = [x for x in arguments if isinstance(x, Tensor)]
         for replay in kind.replays:
             if self.check:
@@ -470,14 +483,20 @@ class Compiled:
         with self._lock, spanned(f"capture of {self._title}"):
             if len(kind.replays) != known:  # another thread was first
                 return self.function(*args, **kwargs)
+            last = kind.pending[-1].surroundings if kind.pending else None
+            moved = None if last is None else last.moved()
             told = self.explained or debugging.wanted("ir", "kernels")
             capture = Lined(self.function, args, kwargs) if told else Capture()
+            capture.watch.hand(self._title, self.function)
             leaves, tree = tree_flatten((args, kwargs))
+            for x in leaves:
+                if not isinstance(x, Tensor):
+                    capture.watch.hand(type(x).__name__, x)
             with capture:
                 capture.begin(tensors)
                 result = self.function(*args, **kwargs)
-                changed, now = tree_flatten((args, kwargs))
-                if now != tree or any(x is not y for x, y in zip(leaves, changed, strict=True)):
+                after, now = tree_flatten((args, kwargs))
+                if now != tree or any(x is not y for x, y in zip(leaves, after, strict=True)):
                     capture.fail("a container among the arguments is changed")
                 trace = Trace(capture, tensors, result)
             if isinstance(capture, Lined):
@@ -490,18 +509,32 @@ class Compiled:
                     why = other.difference(trace)
                     if why is None:
                         kind.pending.remove(other)
-                        kind.replays.insert(0, Replay(self.function, trace, self._name(), other, leaves))
+                        assert trace.surroundings is not None
+                        assert other.surroundings is not None
+                        seen = trace.surroundings.agreed(other.surroundings)
+                        kind.replays.insert(0, Replay(trace, self._name(), seen, other))
+                        self._strange -= kind.is_strange
+                        kind.is_strange = False
                         report(kind.replays[0])
                         kind.tries = 0
                         trim()  # what the eager runs took, the program does not need
                         return result
-                    kind.why = why
+                    if other is kind.pending[-1]:
+                        kind.why = why
+                if last is not None and moved is not None and trace.surroundings is not None:
+                    changed = last.changed(trace.surroundings, moved)
+                    if changed is not None:
+                        kind.changes += 1
+                        if kind.why is None or CHANGING in kind.why:
+                            kind.why = changed
                 kind.pending = [*kind.pending[-WAYS:], trace]
                 kind.tries += 1
-                if kind.tries >= TRIES:
+                if kind.tries >= TRIES or kind.changes >= CHANGES:
                     kind.refused, kind.pending = kind.why, []
             else:
-                kind.refused, kind.pending = trace.failed, []
+                kind.tries, kind.why = kind.tries + trace.cost, trace.failed
+                if kind.tries >= TRIES:
+                    kind.refused, kind.pending = trace.failed, []
         if self.fullgraph and kind.refused is not None:
             raise RuntimeError(f"a call of {self.function!r} cannot be compiled as a whole: {kind.refused}")
         return result

@@ -14,11 +14,12 @@ from ..ir.value import Value
 from ..modes import special
 from ..tensor import Tensor
 from ..trees import tree_flatten
-from .compiled import TRIES, Compiled, Replay, is_fixed
+from .compiled import STRANGERS, TRIES, Compiled, Replay, is_fixed
 from .fast import MISSED
 from .guards import advice, guards_of
 from .interface import compile
 from .origins import Lined, Origins, fates, fates_of_backward, place_of
+from .surroundings import is_followed
 from .trace import Trace
 
 
@@ -175,14 +176,19 @@ def _program(made: Compiled, args: tuple, kwargs: dict[str, Any]) -> Replay | No
 def _why_not(made: Compiled, args: tuple, kwargs: dict[str, Any]) -> str | None:
     kind = made.kind_of(args, kwargs)
     if kind is not None:
-        other = next((type(x).__name__ for x in tree_flatten((args, kwargs))[0] if not is_fixed(x)), None)
-        return kind.refused or kind.why or f"an argument is of class {other}: what it holds is not looked at"
+        return kind.refused or kind.why
     if not jit.available():
         return "there is no llvmlite, or FLAMBEAU_JIT is 0"
     if not made.works:
         return "its backend runs functions as they are"
     if special[0]:
         return "a mode is on in which operators run one by one: anomaly mode, forward mode, vmap, saved-tensor hooks"
+    strange = [x for x in tree_flatten((args, kwargs))[0] if not is_fixed(x)]
+    for x in strange:
+        if not is_followed(x):
+            return f"an argument is of class {type(x).__name__}: what it holds is not looked at"
+    if strange and made._strange >= STRANGERS:
+        return f"an argument is another object each time, of class {type(strange[0]).__name__}"
     return f"there are {made.limit} kinds of calls already (recompile_limit)"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
+from ..autograd.node import LeafHooks
 from ..jit import launch, threads
 from ..modes import configured, inferred, special
 from ..tensor import Tensor
@@ -22,6 +23,7 @@ from ..tensor.tensor import wrap
 from ..trees import tree_unflatten
 from .seen import Held, Made, advance
 from .storages import address, owner
+from .surroundings import expression, is_
 
 if TYPE_CHECKING:
     from .compiled import Replay
@@ -41,7 +43,8 @@ class _Lines:
             "special": special, "grad_mode": grad_mode.get, "inference": inference.get,
             "default_dtype": dtypes.get_default_dtype, "configured": configured, "MISSED": MISSED, "Tensor": Tensor,
             "owner": owner, "address": address, "advance": advance, "inferred": inferred,
-            "pool": threads.pool, "empty": np.empty, "wrap": wrap, "unflatten": tree_unflatten}
+            "pool": threads.pool, "empty": np.empty, "wrap": wrap, "unflatten": tree_unflatten, "is_": is_,
+            "hooked": LeafHooks.found}
         self._known: dict[int, str] = {}
 
     def name(self, thing: Any, prefix: str) -> str:
@@ -99,8 +102,17 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     lines.unless(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",
                  f"default_dtype() is {lines.name(dtypes.get_default_dtype(), 'dtype_')}")
     lines.unless(1, "configured[0] == replay.configured or replay.is_configured()")
-    for holder, key, value in replay.environment:
-        lines.unless(1, f"{lines.name(holder, 'names')}{key} is {lines.name(value, 'value')}")
+    seen = [*replay.environment, *replay.remembered]
+    if seen:
+        lines.add(1, "try:")
+        for each in seen:
+            lines.unless(2, expression(each, lines.name))
+        lines.add(1, "except (LookupError, AttributeError, ValueError):")
+        lines.add(2, "return MISSED")
+    if replay.flags_are_same.hooked:
+        lines.unless(1, "replay.flags_are_same()")
+    else:
+        lines.unless(1, "not hooked or replay.flags_are_same()")
     inference_tensors = [f"a{i}._inference" for i in tensors]
     if inference_tensors:
         lines.unless(1, f"(not inferred[0] or not ({' or '.join(inference_tensors)}))")

@@ -15,6 +15,7 @@ from ..ir.reporting import counted
 from ..tensor import Tensor
 from ..trees import is_container, tree_flatten
 from .origins import arguments_of, place_of
+from .surroundings import paths
 
 if TYPE_CHECKING:
     from .compiled import Replay
@@ -36,6 +37,14 @@ or compute with tensors (torch.where). A condition on a tensor is no obstacle: `
     (" in one call, ",
      """Something changes from call to call that is no argument: a number, a counter, a list. Pass it as an argument,
 or make it a tensor that is changed in place."""),
+    (" by the function, which a program does not repeat",
+     """A program computes tensors; what else the function changes would be changed no more. Return it, or make
+it a tensor that is changed in place."""),
+    (" changes from call to call", "Pass it as an argument, or make it a tensor that is changed in place."),
+    ("an iterator, of which", "Ask it for what comes next outside, and pass that as an argument."),
+    ("something that a program does not repeat", "Return what is to be shown, and show it outside."),
+    ("too many things outside", "Pass what the function needs of it as an argument."),
+    ("random numbers are drawn", "Draw with torch: each call of a program draws its own. Or pass the numbers."),
     ("share memory", "Two of the function's tensors show the same memory: clone() one of them."),
     ("what it holds is not looked at", "Pass the tensors and numbers that the function needs of it."),
     ("no llvmlite", "Kernels are compiled by llvmlite: `pip install llvmlite`, and no FLAMBEAU_JIT=0."),
@@ -61,10 +70,7 @@ def guards_of(replay: Replay, origins: Origins, function: Callable[..., Any],
     optimizers = {id(optimizer) for optimizer, _ in trace.groups}
     if optimizers:
         found.append(f"{counted(len(optimizers), 'optimizer')} as before: groups, parameters, flags, states")
-    around = dict(zip(map(id, getattr(function, "__closure__", None) or ()), _code(function), strict=False))
-    names = dict.fromkeys(around.get(id(holder), "") if key == ".cell_contents" else key.strip("[]'")
-                          for holder, key, _ in replay.environment)
-    names.pop("", None)
+    names = dict.fromkeys(paths(replay.environment))
     if names:
         more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
         found.append(f"these names mean what they meant: {', '.join([*names][:_NAMES])}{more}")
@@ -76,11 +82,6 @@ def guards_of(replay: Replay, origins: Origins, function: Callable[..., Any],
     if numbers:
         found.append(f"(free to change: {', '.join(numbers)})")
     return found
-
-
-def _code(function: Any) -> tuple[str, ...]:
-    """The names of the variables that a function takes from functions around it."""
-    return getattr(getattr(function, "__code__", None), "co_freevars", ())
 
 
 def _argument(name: str, x: Any) -> Iterator[str]:

@@ -7,7 +7,8 @@ over, as the saved tensors of one node, `CompiledFunctionBackward`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,9 @@ class Joint:
             seed = wrap(np.ones(output._array.shape, output._array.dtype))
             self.cotangents.append(capture.given(seed).base)
             seeds.append(seed)
-        found = grad(outputs, inputs, seeds, retain_graph=True, allow_unused=True)
+        _refuse_hooks(outputs, inputs)
+        with _without_hooks(inputs):
+            found = grad(outputs, inputs, seeds, retain_graph=True, allow_unused=True)
         if capture.failed is not None:
             raise Unsupported(capture.failed)
         self.gradients: list[Value | None] = []
@@ -78,6 +81,38 @@ class Joint:
     def forget(self) -> None:
         """Let go of the run's own tensors."""
         self._outputs.clear()
+
+
+def _refuse_hooks(outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
+    """Raise Unsupported if the user's functions are to be called while the results are differentiated.
+
+    They may do anything besides, and that has to wait until somebody calls backward.
+    """
+    ends = {t._node for t in inputs if t._node is not None}
+    pending = [t._node for t in outputs]
+    seen = set(pending) | ends
+    while pending:
+        node = pending.pop()
+        extra = node.extra
+        if extra is not None and (extra.pre_hooks or extra.post_hooks or any((extra.tensor_hooks or {}).values())):
+            raise Unsupported("a hook of a gradient, which runs when backward is called outside of the function")
+        for below in node.edges:
+            if below is not None and below not in seen:
+                seen.add(below)
+                pending.append(below)
+
+
+@contextmanager
+def _without_hooks(inputs: Sequence[Any]) -> Iterator[None]:
+    """The hooks of inputs run where the gradients of the results arrive, outside: not here."""
+    kept = [(t._hooks, [*t._hooks.items()]) for t in inputs if t._hooks]
+    for hooks, _ in kept:
+        hooks.clear()
+    try:
+        yield
+    finally:
+        for hooks, items in kept:
+            hooks.update(items)
 
 
 class Backward:

@@ -2,8 +2,7 @@
 
 A `Symbol` is a number that remembers how it was made. It calculates as a float does, and what it is when a program
 runs is worked out by the program: a scheduler may change a learning rate at any time. A comparison has to be decided
-while the run is written down; of a hyperparameter itself its outcome becomes a condition, anything else cannot be
-replayed.
+while the run is written down; its outcome becomes a condition.
 """
 
 from __future__ import annotations
@@ -52,7 +51,8 @@ class Symbol:
         against = other.concrete if isinstance(other, Symbol) else other
         outcome = bool(compare(self.concrete, against))
         if self.source is None or isinstance(other, Symbol):
-            self.capture.fail("a comparison of numbers that were computed from hyperparameters")
+            given = other.value if isinstance(other, Symbol) else other
+            self.capture.depends(self.capture.graph.apply(compare.__name__, self.value, given), outcome)
         else:
             self.capture.decides(self.source, compare, other, outcome)
         return outcome
@@ -137,7 +137,7 @@ class Group(dict[str, Any]):
         value = super().__getitem__(key)
         if type(value) in (float, int):
             return self._capture.number(self._group, key, None, value)
-        if type(value) is tuple and value and all(type(x) is float for x in value):
+        if type(value) is tuple and value and all(type(x) in (float, int) for x in value):
             return tuple(self._capture.number(self._group, key, i, x) for i, x in enumerate(value))
         return value
 

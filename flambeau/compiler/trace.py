@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Sequence
 from itertools import islice
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +23,19 @@ from ..tensor.parameter import Parameter
 from ..trees import tree_flatten
 from . import storages
 from .capture import Capture, hooks_of
+from .environment import states_of
 from .joint import Joint, inputs_of
 from .seen import Held, Made, Shown
+from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from .origins import Origins
+
+
+#: calls of one kind that are captured before they are given up
+TRIES = 8
+#: what a run costs that did something to the world
+EFFECT = 4
 
 
 class Trace:
@@ -48,6 +57,8 @@ class Trace:
         starts: arguments by position, and at which byte of their memory they must begin.
         bumps: arguments by position, and how often their versions went up.
         origins: the lines and names of its values, if they were noted.
+        surroundings: what the run saw without being handed it; None once a program looks after it.
+        cost: how much a failure counts, of `TRIES`; one of the first call may be the only one.
     """
 
     origins: Origins | None = None
@@ -61,6 +72,8 @@ class Trace:
         self.foreign = capture.foreign
         self.starts = list(capture.starts.items())
         self.modules = list(capture.modules.values())
+        self.surroundings: Surroundings | None = None
+        self.cost = TRIES
         self.sources: dict[int, tuple] = {}
         self.targets: list[Target] = []
         self.results: list[tuple] = []
@@ -86,6 +99,7 @@ class Trace:
                 self._entered()
                 self._count_writes()
                 self._differentiate(arguments, leaves)
+                capture.watch.stop()
                 self._sources(arguments)
                 self._writes()
                 self._gradients(arguments, leaves)
@@ -96,6 +110,7 @@ class Trace:
         self.length = len(self.graph.values)
         if self.joint is not None:
             self.joint.forget()
+        self._look_around()
         del self._capture
 
     def _entered(self) -> None:
@@ -122,6 +137,28 @@ class Trace:
                 raise Unsupported("a tensor from outside is given another shape or other memory")
             if tensor._node is not None and capture.storages[id(storages.owner(found.own))].changed:
                 raise Unsupported("a tensor from outside that has a history is written to")
+
+    def _look_around(self) -> None:
+        """Take note of what the run saw besides tensors, and of what it did to the world."""
+        watch = self._capture.watch
+        watch.stop()
+        if self.failed is None and watch.effect is not None:
+            self.failed, self.cost = watch.effect, EFFECT
+        for optimizer, group, before in self._capture.states:
+            now = states_of(optimizer, group)
+            if len(now) != len(before) or not all(map(is_, now, before)):
+                self.failed, self.cost = f"{type(optimizer).__name__} sets up what it remembers", 1
+        if self.failed is None:
+            self.surroundings = Surroundings(watch, self.modules, self.outside())
+            self.failed = self.surroundings.failed
+
+    def outside(self) -> list[Any]:
+        """The tensors that the run found, and those whose gradients it saw."""
+        held = [s[1] for s in self.sources.values() if s[0] == "gradient of"]
+        held += [*(each for each, _ in self.gradients), *self.without]
+        found = [s[1] for s in self.sources.values() if s[0] == "tensor"]
+        found += [each.which for each in held if each.kind == "tensor"]
+        return list({id(t): t for t in found if isinstance(t, Tensor)}.values())
 
     def _differentiate(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
         """Write down the gradients too where results may be differentiated later."""
@@ -392,7 +429,9 @@ class Trace:
         if len(self.gradients) != len(other.gradients) or not all(
                 a.same(b) and x == y for (a, x), (b, y) in zip(self.gradients, other.gradients, strict=True)):
             return "other gradients were left behind"
-        return None
+        if self.surroundings is None or other.surroundings is None:
+            return None
+        return self.surroundings.difference(other.surroundings)
 
     def pins(self, other: Trace) -> list[tuple[Any, Any, int]]:
         """Of each argument, what two traces that agree cannot say is free: the tensor, its memory and the place in it.

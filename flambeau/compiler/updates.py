@@ -21,6 +21,17 @@ class Cell:
     def __init__(self, value: Value) -> None:
         self.value = value
 
+    def __lt__(self, other: Any) -> Cell:
+        return Cell(self.value < other)
+
+    def __gt__(self, other: Any) -> Cell:
+        return Cell(self.value > other)
+
+    def __eq__(self, other: object) -> Any:
+        return Cell(self.value.graph.apply("eq", self.value, other))
+
+    __hash__ = object.__hash__
+
 
 class Updates:
     """The functions of `optim.arithmetic`, over cells of one dtype."""

@@ -219,6 +219,48 @@ def advance(step: Any) -> float:
     return step.item()
 
 
+def scale(tensor: Any, factor: float) -> float:
+    """Multiply a tensor of one number, which an optimizer remembers, and return its value."""
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            return capture.scales(tensor, factor)
+    tensor *= factor
+    return tensor.item()
+
+
+def remembered(tensor: Any) -> float:
+    """The value of a tensor of one number."""
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            return capture.remembered(tensor)
+    return tensor.item()
+
+
+def remember(tensor: Any, value: float) -> None:
+    """Let a tensor of one number have another value."""
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            capture.sets(tensor, value)
+            return
+    tensor.fill_(value)
+
+
+def shown(value: Any, like: Any = None) -> Any:
+    """A number that operators on tensors can take: where a function is captured it may stand for others too.
+
+    Args:
+        like: a tensor of the dtype that it is to have there; else float64.
+    """
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            return capture.as_tensor(value, None if like is None else like._array.dtype)
+    return value
+
+
 def number(value: Any) -> Any:
     """A hyperparameter that may be given as a tensor of one element."""
     return value.item() if hasattr(value, "item") else value

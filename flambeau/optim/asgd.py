@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import functions as fn
-from .arithmetic import advance, number, run
+from .arithmetic import advance, number, remember, remembered, run
 from .optimizer import FirstOrder, check_lr, check_not_negative, new_step, signed, zeros_like
 
 __all__ = ["ASGD"]
@@ -52,10 +52,10 @@ class ASGD(FirstOrder):
         for param, grad, state in self._with_grad(group):
             if not state:
                 dtype = new_step().dtype
-                state.update(step=new_step(), eta=fn.tensor(lr, dtype=dtype), mu=fn.ones((), dtype=dtype),
+                state.update(step=new_step(), eta=fn.tensor(float(lr), dtype=dtype), mu=fn.ones((), dtype=dtype),
                              ax=zeros_like(param))
             step = advance(state["step"])
-            run(rule, param, grad, (state["ax"],), state["eta"].item(), lambd, state["mu"].item(),
+            run(rule, param, grad, (state["ax"],), remembered(state["eta"]), lambd, remembered(state["mu"]),
                 group["weight_decay"], group["maximize"], differentiable=group["differentiable"])
-            state["eta"].fill_(lr / ((1 + lambd * lr * step) ** group["alpha"]))
-            state["mu"].fill_(1 / max(1, step - group["t0"]))
+            remember(state["eta"], lr / ((1 + lambd * lr * step) ** group["alpha"]))
+            remember(state["mu"], 1 / max(1, step - group["t0"]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import functions as fn
-from .arithmetic import advance, number, run
+from .arithmetic import advance, number, run, scale
 from .optimizer import (
     FirstOrder,
     check_betas,
@@ -72,8 +72,8 @@ class NAdam(FirstOrder):
             step = advance(state["step"])
             mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
             mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
-            state["mu_product"] *= mu
+            product = scale(state["mu_product"], mu)
             run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), number(group["lr"]), beta1,
                 beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
-                group["maximize"], step, mu, mu_next, state["mu_product"].item(),
+                group["maximize"], step, mu, mu_next, product,
                 differentiable=group["differentiable"])

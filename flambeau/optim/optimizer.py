@@ -363,7 +363,7 @@ class FirstOrder(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with enable_grad() if self.defaults["differentiable"] else no_grad():
+        with enable_grad() if self.defaults.get("differentiable") else no_grad():
             token = set_state(IGNORE)
             try:
                 for group in self.param_groups:

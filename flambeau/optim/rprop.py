@@ -49,7 +49,7 @@ class Rprop(FirstOrder):
     def _update(self, group: dict[str, Any]) -> None:
         for param, grad, state in self._with_grad(group):
             if not state:
-                lr = number(group["lr"])
+                lr = float(number(group["lr"]))
                 state.update(step=new_step(), prev=zeros_like(param),
                              step_size=fn.full_like(grad, complex(lr, lr) if param.is_complex() else lr))
             advance(state["step"])

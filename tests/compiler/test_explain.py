@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import re
 
 import numpy as np
@@ -262,8 +263,22 @@ def test_an_object_among_the_arguments():
         scale = 2.0
 
     found = explain(lambda x, options: x * options.scale, torch.ones(2), Options())
-    assert found.break_reasons == ["an argument is of class Options: what it holds is not looked at"]
+    assert found.break_reasons == []
+    found = explain(lambda x, scales: x * scales[0], torch.ones(2), array.array("d", [2.0]))
+    assert found.break_reasons == ["an argument is of class array: what it holds is not looked at"]
     assert "Pass the tensors and numbers" in str(found)
+
+
+def test_objects_that_are_others_each_time():
+    class Batch:
+        def __init__(self):
+            self.x = torch.ones(2)
+
+    made = torch.compile(lambda batch: batch.x * 2)
+    for _ in range(12):
+        made(Batch())
+    assert torch.compile.explain(made)(Batch()).break_reasons == [
+        "an argument is another object each time, of class Batch"]
 
 
 def test_explaining_changes_nothing_but_what_the_function_changes():

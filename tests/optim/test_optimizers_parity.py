@@ -26,6 +26,7 @@ CASES = [
     "NAdam({'weight_decay': 0.1})", "NAdam({'weight_decay': 0.1, 'decoupled_weight_decay': True})",
     "RAdam({'lr': 0.1, 'weight_decay': 0.1})", "RAdam({'betas': (0.9, 0.9), 'decoupled_weight_decay': True})",
     "ASGD({'t0': 3, 'weight_decay': 0.1})", "ASGD({})", "Rprop({})", "Rprop({'maximize': True})",
+    "Adafactor({})", "Adafactor({'lr': 0.5, 'weight_decay': 0.1, 'd': 1.5, 'eps': (1e-5, 1e-2), 'maximize': True})",
 ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Self
 
+from ...modes import configured
 from .module import Module, _indent
 from .parameters import ParameterDict, ParameterList
 
@@ -206,6 +207,7 @@ class ModuleList(_Numbered):
 
     def insert(self, index: int, module: Module) -> None:
         """Add a module before the one at `index`."""
+        configured[0] += 1
         for i in range(len(self._modules), index, -1):
             self._modules[str(i)] = self._modules[str(i - 1)]
         self._modules[str(index)] = module
@@ -249,6 +251,7 @@ class ModuleDict(Module):
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
+        configured[0] += 1
         del self._modules[key]
 
     def __len__(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from ... import dtypes
+from ...modes import configured
 from ...tensor import Parameter, Tensor, no_grad
 from ...tensor import functions as fn
 
@@ -29,6 +30,7 @@ class Convertible:
 
     def _apply(self, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the data of every parameter, gradient and buffer by `convert` of it."""
+        configured[0] += 1
         if recurse:
             for module in self.children():
                 module._apply(convert)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...autograd.node import RemovableHandle
 from ...callers import outside
+from ...modes import configured
 from ...tensor import Tensor
 
 FULL_HOOK_URL = ("https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
@@ -40,6 +41,7 @@ GLOBAL = GlobalHooks()
 
 def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False, *marks: OrderedDict) -> RemovableHandle:
     """Register a hook; its id is also set in each of `marks`, which say something of it."""
+    configured[0] += 1
     handle = RemovableHandle(hooks, extra_dict=list(marks))
     hooks[handle.id] = hook
     for mark in marks:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import array
+import collections
+import contextlib
+import contextvars
+import cProfile
 import dataclasses
 import functools
 import io
+import itertools
+import logging
+import math
+import operator
+import os
 import random
 import sys
+import time
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -755,3 +767,314 @@ def test_saved_tensors_are_packed():
         loss = made(numbers(3))
         loss.backward()
     assert packed
+
+
+# ----- what else can be reached -----------------------------------------------------------
+
+def reaching():
+    """Functions that reach something in their own way, and what changes it, by name."""
+    holder = types.SimpleNamespace(k=2.0, first=2.0)
+    table, late, missing = {"k": 2.0}, {}, types.SimpleNamespace()
+    stack, members, memory = collections.deque([1.0]), {1, 2}, array.array("d", [2.0])
+    numbers_of_numpy, objects = np.ones(3, np.float32), np.array([2.0, None], dtype=object)
+    user, chain = collections.UserDict(k=2.0), collections.ChainMap(table, {"z": 1.0})
+    variable: contextvars.ContextVar[float] = contextvars.ContextVar("variable", default=2.0)
+    reference, ask = weakref.ref(Model), operator.attrgetter("k")
+    marked = torch.ones(3)
+    marked.k = 2.0
+    given = functools.partial(lambda x, k: x * k, k=2.0)
+
+    class Slotted:
+        __slots__ = ("k",)
+
+    class Meta(type):
+        @property
+        def k(cls):
+            return cls.kept
+
+    class Above:
+        k = 2.0
+
+        def run(self, x):
+            return x * self.k
+
+        @classmethod
+        def ask(cls):
+            return cls.k
+
+    class Below(Above):
+        def run(self, x):
+            return super().run(x) + 1
+
+    class Made(metaclass=Meta):
+        kept = 2.0
+
+    slotted, below = Slotted(), Below()
+    slotted.k = 2.0
+
+    def missed(x):
+        try:
+            return x * missing.k
+        except AttributeError:
+            return x
+
+    def imported(x):
+        import settings_of_a_test
+
+        return x * settings_of_a_test.k
+
+    def marked_function(x):
+        return x * marked_function.k
+
+    marked_function.k = 2.0
+    module = sys.modules["settings_of_a_test"] = types.ModuleType("settings_of_a_test")
+    module.k = 2.0
+    os.environ["SCALE_OF_A_TEST"] = "2"
+    return {
+        "NumPy's numbers": (lambda x: x * float(numbers_of_numpy[0]), [lambda: numbers_of_numpy.__setitem__(0, 7)]),
+        "NumPy's numbers, copied": (lambda x: x + torch.tensor(numbers_of_numpy),
+                                    [lambda: numbers_of_numpy.__setitem__(0, 7)]),
+        "NumPy's numbers, shared": (lambda x: x + torch.from_numpy(numbers_of_numpy),
+                                    [lambda: numbers_of_numpy.__setitem__(0, 7)]),
+        "NumPy's objects": (lambda x: x * objects[0], [lambda: objects.__setitem__(0, 7.0)]),
+        "getattr": (lambda x: x * getattr(holder, f"{'fir'}st"), [lambda: setattr(holder, "first", 3.0)]),
+        "getattr with a default": (lambda x: x * getattr(missing, "k", 2.0),
+                                   [lambda: setattr(missing, "k", 3.0), lambda: delattr(missing, "k")]),
+        "hasattr": (lambda x: x * (3 if hasattr(missing, "k") else 2),
+                    [lambda: setattr(missing, "k", 3.0), lambda: delattr(missing, "k")]),
+        "an attribute that is missed": (missed, [lambda: setattr(missing, "k", 3.0), lambda: delattr(missing, "k")]),
+        "attrgetter": (lambda x: x * ask(holder), [lambda: setattr(holder, "k", 3.0)]),
+        "get": (lambda x: x * late.get("k", 2.0), [lambda: late.update(k=3.0), late.clear]),
+        "vars": (lambda x: x * vars(holder)["k"], [lambda: setattr(holder, "k", 3.0)]),
+        "globals": (lambda x: x * globals()["SCALE"], [lambda: set_scale(3.0)]),
+        "eval": (lambda x: x * eval("SCALE"), [lambda: set_scale(3.0)]),
+        "slots": (lambda x: x * slotted.k, [lambda: setattr(slotted, "k", 3.0)]),
+        "a metaclass": (lambda x: x * Made.k, [lambda: setattr(Made, "kept", 3.0)]),
+        "a class method": (lambda x: x * Above.ask(), [lambda: setattr(Above, "k", 3.0)]),
+        "a class above": (below.run, [lambda: setattr(Above, "k", 3.0), lambda: setattr(Below, "k", 4.0)]),
+        "a method that is replaced": (lambda x: below.run(x), [
+            lambda: setattr(Above, "run", lambda self, x: x * 3), lambda: setattr(below, "run", lambda x: x * 5)]),
+        "a context variable": (lambda x: x * variable.get(), [lambda: variable.set(3.0)]),
+        "a weak reference": (lambda x: x * reference().shared, [lambda: setattr(Model, "shared", 1.0)]),
+        "a deque": (lambda x: x * sum(stack), [lambda: stack.append(3.0)]),
+        "a set": (lambda x: x * len(members), [lambda: members.add(3)]),
+        "an array of Python's": (lambda x: x * memory[0], [lambda: memory.__setitem__(0, 3.0)]),
+        "a UserDict": (lambda x: x * user["k"], [lambda: user.update(k=3.0)]),
+        "a ChainMap": (lambda x: x * chain["k"], [lambda: table.update(k=3.0)]),
+        "the environment": (lambda x: x * float(os.getenv("SCALE_OF_A_TEST")),
+                            [lambda: os.environ.update(SCALE_OF_A_TEST="3")]),
+        "an attribute of a tensor": (lambda x: x * marked.k, [lambda: setattr(marked, "k", 3.0)]),
+        "an attribute of a function": (marked_function, [lambda: setattr(marked_function, "k", 3.0)]),
+        "an import inside": (imported, [lambda: setattr(module, "k", 3.0)]),
+        "a partial's keywords": (given, [lambda: given.keywords.update(k=3.0)]),
+    }
+
+
+@pytest.mark.parametrize("name", reaching())
+def test_ways_to_reach_something(name):
+    try:
+        function, changes = reaching()[name]
+        assert programs(right(function, changes)) >= 1
+    finally:
+        sys.modules.pop("settings_of_a_test", None)
+        os.environ.pop("SCALE_OF_A_TEST", None)
+
+
+def changing():
+    """Functions that change something, and what tells, by name."""
+    stack, counted, ready = collections.deque(), itertools.count(), np.random.default_rng(0)
+    marked, weight = torch.ones(3), torch.ones(3, requires_grad=True)
+    marked.n = 0
+    log, stream = logging.Logger("of a test"), io.StringIO()
+    log.addHandler(logging.StreamHandler(stream))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+
+    def generating():
+        yield from range(100)
+
+    generated = generating()
+
+    class Counting:
+        n = 0
+
+        def run(self, x):
+            Counting.n += 1
+            return x * 2
+
+    def marks(x):
+        marked.n += 1
+        return x * marked
+
+    def itself(x):
+        itself.n += 1
+        return x * 2
+
+    def scheduled(x):
+        optimizer.zero_grad()
+        (x * weight).sum().backward()
+        optimizer.step()
+        scheduler.step()
+
+    itself.n = 0
+    return {
+        "a deque": (lambda x: (stack.append(1), x * 2)[1], lambda: len(stack)),
+        "a counter of itertools": (lambda x: (next(counted), x * 2)[1], lambda: repr(counted)),
+        "a generator": (lambda x: (next(generated), x * 2)[1], lambda: next(generated)),
+        "a stream of NumPy's": (lambda x: (ready.random(), x * 2)[1], lambda: ready.random()),
+        "a class": (Counting().run, lambda: Counting.n),
+        "a tensor's attribute": (marks, lambda: marked.n),
+        "the function's attribute": (itself, lambda: itself.n),
+        "a log": (lambda x: (log.warning("called"), x * 2)[1], stream.getvalue),
+        "a scheduler": (scheduled, lambda: (weight, optimizer.param_groups[0]["lr"], scheduler.last_epoch)),
+    }
+
+
+@pytest.mark.parametrize("name", changing())
+def test_ways_to_change_something(name):
+    function, state = changing()[name]
+    other, expected = changing()[name]
+    made = torch.compile(function)
+    for i in range(9):
+        same(made(numbers(3, seed=i)), other(numbers(3, seed=i)))
+    same(state(), expected())
+    assert programs(made) == 0
+
+
+def test_what_changes_nothing_is_no_obstacle():
+    depth = [0]
+
+    @contextlib.contextmanager
+    def deeper():
+        depth[0] += 1
+        try:
+            yield
+        finally:
+            depth[0] -= 1
+
+    def total(values):
+        return sum(values)
+
+    def f(x):
+        start = time.perf_counter()
+        with deeper():
+            y = total(x * i for i in range(3)) * math.sqrt(2) * depth[0]
+        assert time.perf_counter() >= start
+        return y + sum(a * b for a, b in zip([x, x], [1, 2], strict=True))
+
+    assert programs(right(f, [])) == 1
+
+
+def test_a_cache_that_is_filled_in_the_first_call():
+    class Cached(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cache = None
+
+        def forward(self, x):
+            if self.cache is None:
+                self.cache = torch.arange(3.).cos()
+            return x * self.cache
+
+    assert programs(right(Cached(), [])) == 1
+
+
+def test_another_profiler_is_left_alone():
+    counted, profile = [], cProfile.Profile()
+
+    def profiling(*_):
+        counted.append(1)
+
+    sys.setprofile(profiling)
+    try:
+        assert programs(right(lambda x: x * 2, [])) == 1
+        assert sys.getprofile() is profiling
+    finally:
+        sys.setprofile(None)
+    profile.enable()
+    try:
+        assert programs(right(lambda x: x * 2, [])) == 1
+    finally:
+        profile.disable()
+    assert counted
+    assert profile.getstats()
+
+
+def test_an_error_inside_ends_the_watch():
+    def f(x, k):
+        if k > 1:
+            raise ValueError("too many")
+        return x * k
+
+    made = torch.compile(f)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="too many"):
+            made(numbers(3), 2)
+        assert sys.getprofile() is None
+        same(made(numbers(3), 1), numbers(3))
+
+
+def test_objects_among_the_arguments():
+    class Scaled:
+        def __init__(self, k):
+            self.k = k
+
+        @torch.compile
+        def run(self, x):
+            return x * self.k
+
+    one, two = Scaled(2.0), Scaled(3.0)
+    for i in range(12):
+        if i == 6:
+            one.k = 5.0
+        same(one.run(numbers(3, seed=i)), numbers(3, seed=i) * one.k)
+        same(two.run(numbers(3, seed=i)), numbers(3, seed=i) * 3)
+    assert programs(Scaled.run) == 3
+
+
+def test_an_optimizer_among_the_arguments():
+    def build():
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.Adam(model.parameters())
+
+        def step(model, optimizer, x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return model, optimizer, step
+
+    torch.manual_seed(0)
+    model, optimizer, step = build()
+    torch.manual_seed(0)
+    mine, my_optimizer, _ = build()
+    made = torch.compile(step)
+    for i in range(9):
+        x = numbers(4, 3, seed=i)
+        same(made(mine, my_optimizer, x), step(model, optimizer, x))
+        same(parameters(mine), parameters(model))
+    assert programs(made) == 1
+
+
+def test_functions_that_take_each_other_s_place():
+    made = torch.compile(lambda x, g: g(x))
+    for i in range(24):
+        space = {}
+        exec(f"g = lambda x: x * {i // 8}.0", space)
+        same(made(numbers(3), space.pop("g")), numbers(3) * (i // 8))
+
+
+def test_a_list_that_is_too_long():
+    long = [float(i) for i in range(20_000)]
+    made = right(lambda x: x * long[7], [lambda: long.__setitem__(7, 1.0)])
+    assert programs(made) == 0
+    assert "too many things" in reasons(made)[0]
+
+
+def test_a_long_list_that_a_call_makes():
+    def total(values):
+        return sum(values)
+
+    assert programs(right(lambda x: x * total([1.0] * 20_000), [])) == 1

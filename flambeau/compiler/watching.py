@@ -1,0 +1,214 @@
+"""What runs while a function is written down: which code of the user's, on what objects, and what it does to the world.
+
+Python tells of each call by `sys.setprofile`. Code of this package, of NumPy and of the standard library is not looked
+at, except for what the user's code calls of the latter. A program repeats nothing of what Python does besides tensors,
+so prints, files and Python's random numbers are *effects*: a run with one cannot be replayed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import random
+import sys
+import sysconfig
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd.modes import grad_mode, inference
+from ..tensor import Tensor
+from ..tensor.random import Generator
+
+_USER, _LIBRARY, _FOREIGN = range(3)
+_NAME = __name__.partition(".")[0]
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_SILENT = tuple(_PACKAGE + folder + os.sep for folder in ("compiler", "ir", "jit", "backends"))
+_NUMPY = os.path.dirname(np.__file__) + os.sep
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_SITES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("purelib", "platlib"))
+_WARNINGS = warnings.__file__
+
+#: C functions by name, if they are of the module or the class that is looked for beside
+_CALLS = frozenset({
+    "print", "input", "open", "breakpoint", "write", "writelines", "read", "readline", "readlines", "readinto", "seek",
+    "truncate", "random", "getrandbits", "seed", "setstate", "sample", "system", "mkdir", "remove", "unlink", "rename",
+    "rmdir", "replace", "putenv", "unsetenv", "urandom", "fork_exec", "send", "sendall", "recv"})
+_SYSTEM = frozenset({"posix", "nt", "_posixsubprocess", "_winapi"})
+#: what says all by its identity, or is looked at elsewhere
+_SETTLED = (bool, int, float, complex, str, bytes, type(None), Tensor, types.BuiltinFunctionType)
+_STREAM = "the stream of random numbers is set"
+#: functions of this package that do what a program does not repeat, by their code
+_TOLD = {id(f.__code__): _STREAM for f in (Generator.manual_seed, Generator.seed, Generator.set_state)}
+_kinds: dict[int, tuple[types.CodeType, int]] = {}
+
+
+def _kind_of(frame: Any) -> int:
+    """Whose the code of a frame is: the user's, the standard library's, or this package's and NumPy's."""
+    code = frame.f_code
+    known = _kinds.get(id(code))
+    if known is None:
+        known = _kinds[id(code)] = code, _kind_of_code(code.co_filename, frame.f_globals.get("__name__") or "")
+    return known[1]
+
+
+def _kind_of_code(file: str, module: str) -> int:
+    if file.startswith((_PACKAGE, _NUMPY)):
+        return _FOREIGN
+    if file.startswith("<") and not file.startswith("<doctest"):  # written by a program
+        if module.partition(".")[0] in (_NAME, "numpy"):
+            return _FOREIGN
+        if module.startswith("namedtuple_"):
+            return _LIBRARY
+    return _LIBRARY if is_of_library(file) else _USER
+
+
+def is_of_library(file: str) -> bool:
+    """Whether a file is of the standard library."""
+    return file.startswith("<frozen") or (file.startswith(_STANDARD) and not file.startswith(_SITES))
+
+
+def is_users(code: types.CodeType) -> bool:
+    """Whether a piece of code that was watched is the user's."""
+    return id(code) in _kinds and _kinds[id(code)][1] == _USER
+
+
+class Watch:
+    """Watches this thread while it is on.
+
+    Attributes:
+        codes: the user's code that ran, with its globals, by identity.
+        objects: what it was handed: arguments that are neither tensors nor plain, by identity.
+        effect: the first thing that was done to the world, and the line; None where there is none.
+    """
+
+    def __init__(self) -> None:
+        self.codes: dict[int, tuple[types.CodeType, dict[str, Any] | None]] = {}
+        self.objects: dict[int, tuple[str, Any]] = {}
+        self.effect: str | None = None
+        self._before: Any = None
+        self._on = False
+
+    def start(self) -> None:
+        """Watch from now on."""
+        self._state = _state()
+        self._before = before = sys.getprofile()
+        if before is not None and not callable(before):  # cProfile's
+            before.disable()
+        self._on = True
+        sys.setprofile(self._call)
+
+    def stop(self) -> None:
+        """Watch no longer, and see what is not as it was."""
+        if not self._on:
+            return
+        self._on = False
+        before = self._before
+        if before is not None and not callable(before):
+            sys.setprofile(None)
+            before.enable()
+        else:
+            sys.setprofile(before)
+        for mine, now, what in zip(self._state, _state(), _STATES, strict=True):
+            if mine != now and self.effect is None:
+                self.effect = what if not self.codes else f"{what} ({self._first_line()})"
+
+    def _first_line(self) -> str:
+        code = next(iter(self.codes.values()))[0]
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    def hand(self, name: str, thing: Any) -> None:
+        """Take note of something that is given to the run."""
+        self.objects.setdefault(id(thing), (name, thing))
+
+    def pause(self) -> None:
+        """See nothing for a while."""
+        if self._on:
+            sys.setprofile(None)
+
+    def resume(self) -> None:
+        """See again."""
+        if self._on:
+            sys.setprofile(self._call)
+
+    # ----- what Python tells -----
+
+    def _call(self, frame: Any, event: str, arg: Any) -> None:
+        if event == "call":
+            code = frame.f_code
+            known = _kinds.get(id(code))
+            kind = _kind_of(frame) if known is None else known[1]
+            if kind == _USER:
+                if id(code) not in self.codes:
+                    self.codes[id(code)] = code, frame.f_globals
+                self._handed(frame, code)
+            elif kind == _LIBRARY:
+                if id(code) not in self.codes and self._is_called(frame):
+                    self.codes[id(code)] = code, None
+            elif id(code) in _TOLD:
+                self._does(frame, _TOLD[id(code)])
+        elif event == "c_call" and arg.__name__ in _CALLS and self.effect is None:
+            self._called(frame, arg)
+
+    def _is_called(self, frame: Any) -> bool:
+        """Whether the user's code calls the library's that begins here."""
+        caller = frame.f_back
+        while caller is not None and _kind_of(caller) == _LIBRARY:
+            if id(caller.f_code) in self.codes:
+                return True
+            caller = caller.f_back
+        return caller is not None and _kind_of(caller) == _USER
+
+    def _handed(self, frame: Any, code: types.CodeType) -> None:
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & 4) + bool(code.co_flags & 8)  # *args and **kwargs
+        if count:
+            values = frame.f_locals
+            for name in code.co_varnames[:count]:
+                value = values.get(name)
+                if not isinstance(value, _SETTLED) and id(value) not in self.objects:
+                    self.objects[id(value)] = name, value
+
+    def _called(self, frame: Any, function: Any) -> None:
+        """A C function was called whose name is one of those that do something."""
+        name, of = function.__name__, function.__self__
+        if of is builtins:
+            what = f"{name}() does something that a program does not repeat"
+        elif isinstance(of, io.IOBase):
+            what = "a file is read or written"
+        elif isinstance(of, random.Random):
+            what = "Python's random numbers are drawn"
+        elif isinstance(of, types.ModuleType) and of.__name__ in _SYSTEM:
+            what = f"{name}() does something that a program does not repeat"
+        else:
+            return
+        if not (isinstance(of, random.Random) and _kind_of(frame) == _FOREIGN):
+            self._does(frame, what)
+
+    def _does(self, frame: Any, what: str) -> None:
+        above = frame
+        while above is not None and _kind_of(above) != _USER:
+            name = above.f_code.co_filename
+            if name == _WARNINGS or name.startswith(_SILENT):
+                return  # a warning is shown once; what this package keeps on disk is its own matter
+            above = above.f_back
+        if self.effect is None and above is not None:
+            self.effect = f"{what} ({above.f_code.co_filename}:{above.f_lineno})"
+
+
+_STATES = ("grad mode stays switched", "inference mode stays switched", "the default dtype stays switched",
+           "Python's random numbers are drawn", "NumPy's random numbers are drawn")
+
+
+def _state() -> tuple[Any, ...]:
+    """What must be the same after a run."""
+    name, keys, *rest = np.random.get_state(legacy=True)
+    return (grad_mode.get(), inference.get(), dtypes.get_default_dtype(), random.getstate(),
+            (name, np.asarray(keys).tobytes(), *rest))
+
+
+__all__ = ["Watch", "is_of_library", "is_users"]
