@@ -44,6 +44,10 @@ WAYS = 4
 KINDS = 64
 
 
+#: all compiled functions
+existing: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+
 def described(x: Any) -> Any:
     """What of an argument decides whether a program fits."""
     if isinstance(x, Tensor):
@@ -395,6 +399,7 @@ class Compiled:
         self._fast: Callable[..., Any] | None = None
         self._count = 0  # of programs
         self.explained = False  # whether captures note lines and names
+        existing.add(self)
 
     def __repr__(self) -> str:
         return f"<compiled {self.function!r}>"
@@ -505,9 +510,7 @@ class Compiled:
 
 
 def _again(function: Callable[..., Any], fullgraph: bool, limit: int, check: bool, works: bool) -> Compiled:
-    from .interface import compiled
-
-    return compiled(function, fullgraph, limit, check, works)
+    return Compiled(function, fullgraph=fullgraph, limit=limit, check=check, works=works)
 
 
 __all__ = ["KINDS", "TRIES", "Compiled", "Replay"]

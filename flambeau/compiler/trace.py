@@ -161,7 +161,8 @@ class Trace:
             seen.add(node)
             if node in known or isinstance(node, AccumulateGrad):
                 ends.append(node)
-                if isinstance(node, AccumulateGrad) and node.extra is not None and (node.extra.pre_hooks or node.extra.post_hooks):
+                more = node.extra if isinstance(node, AccumulateGrad) else None
+                if more is not None and (more.pre_hooks or more.post_hooks):
                     raise Unsupported("a hook on what accumulates a gradient")
                 continue
             try:
