@@ -48,6 +48,10 @@ WAYS = 4
 KINDS = 64
 
 
+#: all compiled functions
+existing: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+
 def described(x: Any) -> Any:
     """What of an argument decides whether a program fits."""
     if isinstance(x, Tensor):
@@ -406,6 +410,7 @@ class Compiled:
         self._count = 0  # of programs
         self._strange = 0  # kinds of calls with objects that have no program yet
         self.explained = False  # whether captures note lines and names
+        existing.add(self)
 
     def __repr__(self) -> str:
         return f"<compiled {self.function!r}>"
@@ -541,9 +546,7 @@ class Compiled:
 
 
 def _again(function: Callable[..., Any], fullgraph: bool, limit: int, check: bool, works: bool) -> Compiled:
-    from .interface import compiled
-
-    return compiled(function, fullgraph, limit, check, works)
+    return Compiled(function, fullgraph=fullgraph, limit=limit, check=check, works=works)
 
 
 __all__ = ["KINDS", "TRIES", "Compiled", "Replay"]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 from .. import jit
 from ..modes import capturing
-from .compiled import Compiled
+from .compiled import Compiled, existing
 
 #: backends by name: whether they make programs
 _BACKENDS = {"inductor": True, "aot_eager": False, "eager": False}
-_compiled: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
 def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False, dynamic: bool | None = None,
@@ -84,15 +82,13 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
 
 def compiled(function: Callable[..., Any], fullgraph: bool, recompile_limit: int | None, check: bool,
              works: bool) -> Compiled:
-    """The compiled form of a function, known to `reset`."""
-    made = Compiled(function, fullgraph=fullgraph, limit=recompile_limit, check=check, works=works)
-    _compiled.add(made)
-    return made
+    """The compiled form of a function."""
+    return Compiled(function, fullgraph=fullgraph, limit=recompile_limit, check=check, works=works)
 
 
 def reset() -> None:
     """Forget all programs: every compiled function begins anew."""
-    for each in list(_compiled):
+    for each in list(existing):
         each.forget()
 
 

@@ -175,8 +175,6 @@ class Trace:
             if found is not None and not found:
                 raise Unsupported("a result whose history leads to no leaf")
         if outputs and inputs:
-            if any(x._hooks for x in inputs):
-                raise Unsupported("a hook on a tensor by which results are differentiated")
             if any(x._hooks or x._retains for x in outputs):
                 raise Unsupported("a result with hooks")
             try:

@@ -49,7 +49,8 @@ def detach(self: Tensor) -> Tensor:
     >>> torch.ones(1, requires_grad=True).detach().requires_grad
     False
     """
-    if special[0] and self._array.__class__ is not np.ndarray:
+    watched = special[0]
+    if watched and self._array.__class__ is not np.ndarray:
         from .batching import detached
 
         return detached(self)  # type: ignore[arg-type]
@@ -57,7 +58,7 @@ def detach(self: Tensor) -> Tensor:
     if self._counter is None:
         self._counter = [0]
     out._counter = self._counter
-    if special[0] and (capture := capturing.get()) is not None:
+    if watched and (capture := capturing.get()) is not None:
         capture.shows(out)
     if self._inference:
         _infer(out)

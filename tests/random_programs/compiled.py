@@ -172,7 +172,7 @@ def outcome(function: Callable[..., Any], leaves: dict[str, str], call: int) -> 
         try:
             sum((x * (k + 1)).sum().double() for k, x in enumerate(differentiable)).backward()
             found["backward"] = "done"
-        except Exception as error:
+        except Exception:  # which of several comes first is not said
             found["backward"] = "an error"
     if found.get("backward", "done") == "done":  # what an error comes before is not said
         found["gradients"] = {name: _seen(x)["grad"] for name, x in {**given, **results}.items()}
