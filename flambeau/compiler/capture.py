@@ -114,7 +114,8 @@ class Capture(Interceptor):
         self.ran_backward = False
         self.decisions: dict[tuple, tuple] = {}
         self.groups: list[tuple[Any, dict[str, Any]]] = []  # optimizers and their groups
-        self.states: list[tuple[Any, dict[str, Any], list[Any]]] = []  # with what optimizers remembered before
+        self.states: list[tuple[Any, dict[str, Any], dict[Any, list[Any]]]] = []  # with what they remembered before
+        self.initial: list[Any] = []  # zeros that optimizers begin with, as if they had been there
         self._symbols: dict[tuple, Symbol] = {}
         self.watch = Watch()
 
@@ -135,7 +136,7 @@ class Capture(Interceptor):
 
     def forget(self) -> None:
         """Let go of the arrays that the run met, which its trace needs no more; symbols would keep them for long."""
-        self.outside, self.numbers = [], []
+        self.outside, self.numbers, self.initial = [], [], []
         for each in (self.storages, self.entry_grads, self.cleared, self._symbols):
             each.clear()
 

@@ -456,7 +456,6 @@ class Compiled:
         key = self._key(arguments, tree)
         kind = self._kinds.get(key)
         if kind is not None and not kind.is_of(arguments):
-            self._strange -= kind.is_strange
             del self._kinds[key]
             kind = None
         if kind is None:

@@ -66,13 +66,13 @@ def entries_of(groups: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[dict[
                 yield state, key, value
 
 
-def states_of(optimizer: Any, group: dict[str, Any]) -> list[Any]:
-    """What an optimizer remembers of a group's parameters: the objects, in an order that tells them apart."""
-    found: list[Any] = []
+def states_of(optimizer: Any, group: dict[str, Any]) -> dict[Any, list[Any]]:
+    """What an optimizer remembers of each of a group's parameters: the objects, in their order."""
+    found: dict[Any, list[Any]] = {}
     for p in group["params"]:
         state = optimizer.state.get(p)
         if state:
-            found += [p, state, *state, *state.values()]
+            found[p] = [state, *state, *state.values()]
     return found
 
 

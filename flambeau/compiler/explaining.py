@@ -175,7 +175,7 @@ def _program(made: Compiled, args: tuple, kwargs: dict[str, Any]) -> Replay | No
 
 def _why_not(made: Compiled, args: tuple, kwargs: dict[str, Any]) -> str | None:
     kind = made.kind_of(args, kwargs)
-    if kind is not None:
+    if kind is not None and (kind.refused or kind.why):
         return kind.refused or kind.why
     if not jit.available():
         return "there is no llvmlite, or FLAMBEAU_JIT is 0"

@@ -144,9 +144,12 @@ class Trace:
         watch.stop()
         if self.failed is None and watch.effect is not None:
             self.failed, self.cost = watch.effect, EFFECT
+        initial = set(map(id, self._capture.initial))
         for optimizer, group, before in self._capture.states:
             now = states_of(optimizer, group)
-            if len(now) != len(before) or not all(map(is_, now, before)):
+            if any(len(now.get(p, ())) != len(state) or not all(map(is_, now[p], state))
+                   for p, state in before.items()) or not all(
+                       id(x) in initial for p in now if p not in before for x in now[p] if isinstance(x, Tensor)):
                 self.failed, self.cost = f"{type(optimizer).__name__} sets up what it remembers", 1
         if self.failed is None:
             self.surroundings = Surroundings(watch, self.modules, self.outside())

@@ -389,26 +389,28 @@ def _captured(optimizer: Optimizer, group: dict[str, Any]) -> dict[str, Any]:
     return group if capture is None else capture.group(optimizer, group)
 
 
-def _is_found() -> bool:
-    """Whether a function's capture is to find the state that is made now, as every later call will."""
+def _found(make: Callable[[], np.ndarray]) -> Tensor | None:
+    """Zeros as a tensor that a function which is being captured is to have found; None: there is no such function."""
     capture = capturing.get() if special[0] else None
-    return capture is not None and capture.finds_state()
+    if capture is None or not capture.finds_state():
+        return None
+    tensor = wrap(make())
+    capture.initial.append(tensor)
+    return tensor
 
 
 def zeros_like(param: Tensor) -> Tensor:
     """What an average of gradients starts from."""
     a = param._array
-    if _is_found() and a.__class__ is np.ndarray and a.flags.c_contiguous:
-        return wrap(np.zeros_like(a))
-    return fn.zeros_like(param)
+    found = _found(lambda: np.zeros_like(a)) if a.__class__ is np.ndarray and a.flags.c_contiguous else None
+    return fn.zeros_like(param) if found is None else found
 
 
 def new_step() -> Tensor:
     """A step counter, at zero."""
     double = dtypes.get_default_dtype() == dtypes.float64
-    if _is_found():
-        return wrap(np.zeros((), np.float64 if double else np.float32))
-    return fn.tensor(0.0, dtype=dtypes.float64 if double else dtypes.float32)
+    found = _found(lambda: np.zeros((), np.float64 if double else np.float32))
+    return fn.tensor(0.0, dtype=dtypes.float64 if double else dtypes.float32) if found is None else found
 
 
 def check_lr(lr: Any, foreach: bool | None = None, capturable: bool = True) -> None:
