@@ -8,11 +8,13 @@ so prints, files and Python's random numbers are *effects*: a run with one canno
 from __future__ import annotations
 
 import builtins
+import gc
 import io
 import os
 import random
 import sys
 import sysconfig
+import threading
 import types
 import warnings
 from typing import Any
@@ -32,6 +34,7 @@ _NUMPY = os.path.dirname(np.__file__) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _SITES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("purelib", "platlib"))
 _WARNINGS = warnings.__file__
+_IMPORTING = "<frozen importlib"
 
 #: C functions by name, if they are of the module or the class that is looked for beside
 _CALLS = frozenset({
@@ -77,6 +80,31 @@ def is_users(code: types.CodeType) -> bool:
     return id(code) in _kinds and _kinds[id(code)][1] == _USER
 
 
+class _Collector:
+    """The garbage collector waits while anybody watches: what it calls belongs to no function that is captured."""
+
+    def __init__(self) -> None:
+        self._lock, self._watching, self._was_on = threading.Lock(), 0, False
+
+    def wait(self) -> None:
+        """From now on."""
+        with self._lock:
+            if not self._watching:
+                self._was_on = gc.isenabled()
+                gc.disable()
+            self._watching += 1
+
+    def go_on(self) -> None:
+        """Unless somebody else watches."""
+        with self._lock:
+            self._watching -= 1
+            if not self._watching and self._was_on:
+                gc.enable()
+
+
+_collector = _Collector()
+
+
 class Watch:
     """Watches this thread while it is on.
 
@@ -92,10 +120,12 @@ class Watch:
         self.effect: str | None = None
         self._before: Any = None
         self._on = False
+        self._finder: Any = None  # the frame of what Python asks for a module, while it runs
 
     def start(self) -> None:
         """Watch from now on."""
         self._state = _state()
+        _collector.wait()
         self._before = before = sys.getprofile()
         if before is not None and not callable(before):  # cProfile's
             before.disable()
@@ -107,6 +137,7 @@ class Watch:
         if not self._on:
             return
         self._on = False
+        _collector.go_on()
         before = self._before
         if before is not None and not callable(before):
             sys.setprofile(None)
@@ -138,11 +169,18 @@ class Watch:
     # ----- what Python tells -----
 
     def _call(self, frame: Any, event: str, arg: Any) -> None:
-        if event == "call":
+        if self._finder is not None:
+            if event == "return" and frame is self._finder:
+                self._finder = None
+        elif event == "call":
             code = frame.f_code
             known = _kinds.get(id(code))
             kind = _kind_of(frame) if known is None else known[1]
             if kind == _USER:
+                if frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_IMPORTING) and (
+                        code.co_name != "<module>"):
+                    self._finder = frame  # it looks for a module, for whoever imports one
+                    return
                 if id(code) not in self.codes:
                     self.codes[id(code)] = code, frame.f_globals
                 self._handed(frame, code)

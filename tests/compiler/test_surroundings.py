@@ -19,6 +19,7 @@ import random
 import sys
 import time
 import types
+import typing
 import weakref
 
 import numpy as np
@@ -1078,3 +1079,51 @@ def test_a_long_list_that_a_call_makes():
         return sum(values)
 
     assert programs(right(lambda x: x * total([1.0] * 20_000), [])) == 1
+
+
+def test_what_looks_for_modules_is_not_the_function(monkeypatch):
+    class Finder:
+        asked: typing.ClassVar = [*range(20)]  # changes with each import
+
+        @classmethod
+        def find_spec(cls, name, path=None, target=None):
+            cls.asked.append(len(cls.asked))
+
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+
+    def f(x):
+        try:
+            import no_module_of_this_name  # noqa: F401
+        except ImportError:
+            return x * 2
+        return x
+
+    made = torch.compile(f)
+    for i in range(4):
+        same(made(numbers(3, seed=i)), numbers(3, seed=i) * 2)
+    assert programs(made) == 1
+
+
+def test_what_the_garbage_collector_calls_is_not_the_function():
+    import gc
+
+    called = []
+
+    def callback(phase, info):
+        called.append(phase)
+
+    def f(x):
+        for _ in range(2000):
+            kept = []
+            kept.append(kept)
+        return x * 2
+
+    made = torch.compile(f)
+    gc.callbacks.append(callback)
+    try:
+        for i in range(4):
+            same(made(numbers(3, seed=i)), numbers(3, seed=i) * 2)
+    finally:
+        gc.callbacks.remove(callback)
+    assert gc.isenabled()
+    assert programs(made) == 1
