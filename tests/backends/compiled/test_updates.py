@@ -54,7 +54,8 @@ def test_other_layouts(ways):
 
 
 @pytest.mark.usefixtures("everything_large")
-def test_another_learning_rate_is_not_another_kernel():
+def test_another_learning_rate_is_not_another_kernel(monkeypatch):
+    monkeypatch.setattr(updates, "_rules", {})
     trained("Adam", {"lr": 0.1}, steps=2)
     formulas = updates._rules[adam.rule]
     before = sum(map(len, formulas._found.values()))
