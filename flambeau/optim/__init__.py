@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import lr_scheduler  # noqa: F401
+    from ._adafactor import Adafactor  # noqa: F401
     from .adadelta import Adadelta  # noqa: F401
-    from .adafactor import Adafactor  # noqa: F401
     from .adagrad import Adagrad  # noqa: F401
     from .adam import Adam  # noqa: F401
     from .adamax import Adamax  # noqa: F401
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Adadelta": "adadelta",
-    "Adafactor": "adafactor",
+    "Adafactor": "_adafactor",
     "Adagrad": "adagrad",
     "Adam": "adam",
     "Adamax": "adamax",
