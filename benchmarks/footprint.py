@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
-import logging
 import statistics
-import warnings
 from pathlib import Path
 
-from . import limits, markdown, peers
-from .fresh import found_by, say
+from . import markdown, peers
+from .fresh import answer, found_by, say
 from .workloads import ROWS
 
 NAMES = ("gpt", "chain")
@@ -64,16 +60,5 @@ def section(rounds: int) -> str:
             f"{STEPS}.\n\n" + markdown.table(["", "", "first steps", "later steps"], rows))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("row", choices=ROWS)
-    parser.add_argument("peer", choices=HOLDERS)
-    options = parser.parse_args()
-    limits.apply()
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)
-    print(json.dumps(peaks(options.row, options.peer)))
-
-
 if __name__ == "__main__":
-    main()
+    answer((__doc__ or "").splitlines()[0], ROWS, HOLDERS, peaks)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import logging
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
+
+from . import limits
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,3 +32,15 @@ def found_by(module: str, *arguments: str, environment: Mapping[str, str] | None
         say(f"    benchmarks.{module} {' '.join(arguments)}: ended with status {done.returncode}")
         return None
     return json.loads(lines[-1])
+
+
+def answer(about: str, rows: Collection[str], peers: Collection[str], measure: Callable[[str, str], Any]) -> None:
+    """What such a process does: prints `measure(row, peer)` of the row and the peer that its command line names."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("row", choices=rows)
+    parser.add_argument("peer", choices=peers)
+    options = parser.parse_args()
+    limits.apply()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    print(json.dumps(measure(options.row, options.peer)))

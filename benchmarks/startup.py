@@ -8,17 +8,13 @@ way. flambeau runs the first steps eagerly while it writes them down; their time
 
 from __future__ import annotations
 
-import argparse
 import compileall
-import json
-import logging
 import statistics
 import tempfile
 import time
-import warnings
 
-from . import limits, markdown, peers
-from .fresh import ROOT, found_by, say
+from . import markdown, peers
+from .fresh import ROOT, answer, found_by, say
 from .workloads import ROWS
 
 NAMES = ("mlp-tiny", "gpt")
@@ -89,16 +85,5 @@ def section(rounds: int) -> str:
             "the first left there.\n\n" + markdown.table(["", *COMPILERS], rows))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("row", choices=ROWS)
-    parser.add_argument("peer", choices=COMPILERS)
-    options = parser.parse_args()
-    limits.apply()
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)
-    print(json.dumps(first_result(options.row, options.peer)))
-
-
 if __name__ == "__main__":
-    main()
+    answer((__doc__ or "").splitlines()[0], ROWS, COMPILERS, first_result)

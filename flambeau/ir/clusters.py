@@ -18,7 +18,7 @@ from math import prod
 
 from . import strides as algebra
 from .precedence import Precedence
-from .value import ELEMENTWISE, Graph, Value
+from .value import ELEMENTWISE, Graph, Value, reachable
 
 #: inputs and outputs that a kernel may have
 OPERANDS = 56
@@ -138,7 +138,7 @@ class Clustering:
         self._first = [v for v in first if v.op != "leaf"]
         self.wanted, self._wanted = list(wanted), frozenset(wanted)
         self.of: dict[Value, Cluster] = {}
-        self.live = _reachable(wanted)
+        self.live = reachable(wanted)
         self.readers: dict[Value, list[Cluster]] = {}
         self.order = Precedence()
         for value in self.live:
@@ -473,14 +473,3 @@ def _repeats(space: tuple[int, ...], rows: Intervals, arg: Value) -> bool:
                 return False
             expected *= extent
     return True
-
-
-def _reachable(wanted: Sequence[Value]) -> list[Value]:
-    seen: set[Value] = set()
-    stack = list(wanted)
-    while stack:
-        value = stack.pop()
-        if value not in seen:
-            seen.add(value)
-            stack.extend(value.args)
-    return sorted(seen, key=lambda v: v.number)

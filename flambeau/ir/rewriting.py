@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from . import strides as algebra
-from .value import Graph, Value
+from .value import Graph, Value, reachable
 
 #: products in a sum, from which on they are merged
 LEAST = 3
@@ -18,7 +18,7 @@ LEAST = 3
 
 def merge_products(graph: Graph, wanted: Sequence[Value]) -> dict[Value, Value]:
     """What stands for the wanted values, and for all that they are computed from, where sums of products are merged."""
-    live = _live(wanted)
+    live = reachable(wanted)
     uses = Counter(arg for value in live for arg in value.args)
     uses.update(wanted)
     terms = {arg for value in live if value.op == "add" for arg in value.args if uses[arg] == 1}
@@ -36,17 +36,6 @@ def merge_products(graph: Graph, wanted: Sequence[Value]) -> dict[Value, Value]:
         else:
             made[value] = value
     return made
-
-
-def _live(wanted: Sequence[Value]) -> list[Value]:
-    seen: set[Value] = set()
-    stack = list(wanted)
-    while stack:
-        value = stack.pop()
-        if value not in seen:
-            seen.add(value)
-            stack.extend(value.args)
-    return sorted(seen, key=lambda v: v.number)
 
 
 def _is_product(value: Value, uses: Counter[Value]) -> bool:

@@ -488,6 +488,18 @@ class Graph:
         return self.view(value, shape, strides, value.offset)
 
 
+def reachable(wanted: Sequence[Value]) -> list[Value]:
+    """All that some values are computed from, and they themselves, in the order of their making."""
+    seen: set[Value] = set()
+    stack = list(wanted)
+    while stack:
+        value = stack.pop()
+        if value not in seen:
+            seen.add(value)
+            stack.extend(value.args)
+    return sorted(seen, key=lambda v: v.number)
+
+
 def _scalar(value: Value) -> Value | None:
     """The constant of no dimensions that a value is, or repeats."""
     base = value.base
@@ -499,4 +511,4 @@ def _is_number(value: Value, number: Number) -> bool:
     return scalar is not None and bool(value.graph.array(scalar) == number)
 
 
-__all__ = ["BOOL", "ELEMENTWISE", "FLOAT32", "FUSIBLE", "INT64", "Graph", "Unsupported", "Value"]
+__all__ = ["BOOL", "ELEMENTWISE", "FLOAT32", "FUSIBLE", "INT64", "Graph", "Unsupported", "Value", "reachable"]
