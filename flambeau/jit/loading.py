@@ -27,8 +27,6 @@ _ABSOLUTE, _DISTANCE, _CALL = 1, 2, 4
 #: jmp [rip], before the address of what is further away than a distance can say
 _JUMP = b"\xff\x25\0\0\0\0"
 
-_kept: list[Any] = []
-
 
 class NotPlain(Exception):
     """Object code that LLVM's linker is to look at."""
@@ -111,7 +109,9 @@ def _loaded(code: bytes, names: Sequence[str]) -> dict[str, int]:
                 raise NotPlain(f"a relocation of kind {kind}")
     if _protect()(base, len(memory), mmap.PROT_READ | mmap.PROT_EXEC):
         raise NotPlain("memory that must not hold code")
-    _kept.append(memory)
+    # Never unmapped, not even while the interpreter takes its modules down: arrays that are freed last of all go
+    # through the allocator's code, and threads may wait in the pool's.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
     wanted = set(names)
     found = {name_of(symbol): addresses[i] for i, symbol in enumerate(symbols)
              if symbol[3] in places and symbol[1] >> 4 and name_of(symbol) in wanted}

@@ -436,6 +436,10 @@ class Memory(NamedTuple):
     fresh: int
 
 
+#: what NumPy calls the capsules of its handlers
+_CAPSULE = b"mem_handler"
+
+
 class Allocator:
     """The handler and its state, which live as long as the process: arrays may be freed at its very end."""
 
@@ -447,12 +451,12 @@ class Allocator:
         system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
                                 ctypes.c_long)
         # one that is never given back holds the state
-        size = 8 * (_LISTS + _CLASSES) + ctypes.sizeof(_Handler)
+        size = 8 * (_LISTS + _CLASSES) + ctypes.sizeof(_Handler) + len(_CAPSULE) + 1
         self._state: int = system.mmap(None, size, 3, 2 | _ANONYMOUS, -1, 0)
         if self._state in (None, ctypes.c_void_p(-1).value):
             raise MemoryError("no memory for the allocator's state")
         self._get, self._set, self._pointer, capsule = _numpy_handlers()
-        theirs = _Handler.from_address(self._pointer(self._get(), b"mem_handler"))
+        theirs = _Handler.from_address(self._pointer(self._get(), _CAPSULE))
         for word, value in ((_MOST, MOST), (_FLOOR, FLOOR), (_MALLOC, theirs.malloc), (_CALLOC, theirs.calloc),
                             (_REALLOC, theirs.realloc), (_FREE, theirs.free), (_CONTEXT, theirs.context or 0),
                             (_MMAP, _address(system.mmap)), (_MUNMAP, _address(system.munmap)),
@@ -462,7 +466,10 @@ class Allocator:
         handler.name, handler.version, handler.context = b"flambeau", 1, self._state
         handler.malloc, handler.calloc = library.address("allocate"), library.address("allocate_zeros")
         handler.realloc, handler.free = library.address("reallocate"), library.address("release")
-        self.capsule = capsule(ctypes.addressof(handler), b"mem_handler", None)
+        # NumPy compares the capsule's name whenever it frees an array: it must not go with this module
+        name = ctypes.addressof(handler) + ctypes.sizeof(_Handler)
+        ctypes.memmove(name, _CAPSULE, len(_CAPSULE))
+        self.capsule = capsule(ctypes.addressof(handler), name, None)
         self._trim = library.function("trim", None, ctypes.c_void_p)
 
     def _word(self, word: int) -> Any:
@@ -489,7 +496,7 @@ def _numpy_handlers() -> tuple[Callable[..., Any], Callable[..., Any], Callable[
     """NumPy's functions that get and set the handler, and Python's that open and make the capsules it lies in."""
     api = ctypes.pythonapi
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
-    capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
         ("PyCapsule_New", api))
     table = ctypes.cast(pointer(np._core._multiarray_umath._ARRAY_API, None),  # type: ignore[attr-defined]
                         ctypes.POINTER(ctypes.c_void_p))

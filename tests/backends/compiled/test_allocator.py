@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 
@@ -169,3 +170,9 @@ def test_tracing_memory_sees_it(memory):
 def test_there_is_one():
     assert allocator() is allocator()
     assert isinstance(allocator(), Allocator)
+
+
+def test_arrays_may_outlive_the_interpreter(memory):
+    """What is freed when all modules are gone goes through compiled code that must still be there."""
+    code = "import sys, flambeau; sys.kept = [flambeau.randn(1024, 1024).exp() for _ in range(4)]"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
