@@ -66,10 +66,14 @@ PAIRS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "tensor and array": lambda t: (t.tensor([1.0]), np.array([1.0])),
 }
 
+def in_brackets(text: str) -> str:
+    return f"<<{text}>>"
+
+
 OPTIONS: list[dict[str, Any]] = [
     {}, {"rtol": 0, "atol": 0}, {"rtol": 0.1, "atol": 0.1}, {"rtol": 1.0}, {"atol": 1.0}, {"equal_nan": True},
     {"check_dtype": False}, {"check_stride": True}, {"check_device": False, "check_layout": False},
-    {"allow_subclasses": False}, {"msg": "mine"}, {"msg": lambda text: f"<<{text}>>"}, {"rtol": -1.0, "atol": 0.0}]
+    {"allow_subclasses": False}, {"msg": "mine"}, {"msg": in_brackets}, {"rtol": -1.0, "atol": 0.0}]
 
 
 def outcome(t: Any, make: Any, **options: Any) -> tuple[str, str]:
@@ -83,7 +87,8 @@ def outcome(t: Any, make: Any, **options: Any) -> tuple[str, str]:
     return "", ""
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: str({
+    key: getattr(value, "__name__", value) for key, value in options.items()}))
 @pytest.mark.parametrize("name", PAIRS)
 def test_as_pytorch(name: str, options: dict[str, Any]) -> None:
     assert outcome(flambeau, PAIRS[name], **options) == outcome(pytorch, PAIRS[name], **options)
