@@ -192,14 +192,15 @@ def _blocked(problem: Problem, finish: Address, part: int) -> list[Launch]:
     shape, dtype = tiling(problem.dtype), problem.dtype
     code = compiled.load(f"matmul {dtype} {shape}", ("body", "combine"), lambda: matmul_code.generate(dtype),
                          passes=False)
-    slab = -(-part // max(1, -(-part // matmul_plan.SLAB))) or 1
+    slab = matmul_plan.slab(problem, part, finish != 0)
+    tile = matmul_plan.Tile(shape.lanes, shape.vectors, shape.rows[0])
     vectors, how = -(-problem.n // shape.lanes), matmul_plan.way(problem)
     most = matmul_plan.rows(problem, slab, shape.rows[0], finish != 0)
     turned = matmul_plan.packs_left(problem)
     if turned:
-        shared = matmul_plan.regions_left(problem, vectors, most, shape.vectors, shape.rows[0])
+        shared = matmul_plan.regions_left(problem, vectors, most, tile)
     else:
-        shared = matmul_plan.regions(problem, vectors, most, shape.vectors, shape.rows[0], how is not Way.IN_PLACE)
+        shared = matmul_plan.regions(problem, vectors, most, tile, how is not Way.IN_PLACE)
     launches, scratch = [], 0
     if matmul_plan.packs(problem, shared, how):
         place = max(problem.pointers) + 1
@@ -238,7 +239,7 @@ def _dotted(problem: Problem, finish: Address) -> Launch:
     lanes = tiling(problem.dtype).lanes
     code = compiled.load(f"matmul dot {problem.dtype} {lanes}", ("body",),
                          lambda: matmul_dot.generate(problem.dtype), passes=False)
-    shared = matmul_plan.regions(problem, -(-problem.n // lanes), problem.m, 4, 1, True)
+    shared = matmul_plan.regions(problem, -(-problem.n // lanes), problem.m, matmul_plan.Tile(lanes, 4, 1), False)
     words = matmul_plan.words(problem, shared, problem.k, finish, lanes, problem.k, Way.COLUMNS)
     return Launch(code, compiled.Symbol(code, "body"), shared.chunks, words)
 

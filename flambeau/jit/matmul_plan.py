@@ -19,24 +19,28 @@ from .compiled import Symbol
 DEPTH = 256
 #: K of a slab: what is used of A and B for all columns of a region before the next part
 SLAB = 1024
-#: bytes of A's rows, within a slab, that are one region, at most; and of those of a region where they are more: they
-#: are to stay in a processor's own cache, of which they may take so large a part, while all columns are computed
-WHOLE, NEAR, PART = 1 << 20, 384 << 10, 0.75
-#: rows of a region, at most; and where the sums wait in the function's own memory for the other parts of K
-MOST, WAITING = 512, 256
+#: bytes of A's rows, within a slab, that are one region, at most, and the part of a processor's own cache that they may
+#: take: they are to stay there while all columns are computed
+WHOLE, PART = 1 << 20, 0.75
+#: rows of a region, at most; where they are more than such a cache holds; and where the sums wait in the function's own
+#: memory for the other parts of K
+MOST, TALLEST, WAITING = 512, 256, 256
 #: bytes from a row of B to the next one, from which it is copied, and the rows of A for which that pays
 FAR, MANY = 256, 32
 #: regions above each other for which B is packed as a whole
 TALL = 3
 #: bytes from k to k + 1 in A, and over all of K, from which regions copy their part of it; and multiplications for
 #: which that pays
-APART, SPAN, WORTH = 256, 1 << 18, 1 << 22
+APART, SPAN, WORTH = 3072, 1 << 18, 1 << 22
 #: vectors and rows of such a region, at least, and how many of them a thread should have
 WIDE, HIGH, EACH = 9, 64, 4
 #: bytes of a column that are read at once where columns' elements lie together
 PIECE = 16
-#: rows of a region, at least, where the result is cut more often than it must be: if B is read in place, or packed
+#: rows of a region, at least, where the result is cut more often than it must be; and of regions that are enough
 PLACED, SPLIT = 32, 128
+#: what copying B's part costs, in rows of a region; nanoseconds to begin a region; the part of a region for which one
+#: thread waits for another in the end; and sums that must run side by side
+COPYING, BEGIN, LATE, WAIT = 16, 700, 0.2, 9
 #: K that is long beside the result's sides, by itself and as their multiple, if there are fewer regions than these
 LONG, MULTIPLE, REGIONS = 2048, 8, 16
 #: K up to which storing the result takes most of the time: it is done row by row, as memory likes it
@@ -45,9 +49,9 @@ SHALLOW = 8
 LENGTH = 64
 #: what one thread does in a nanosecond: multiplications of float32, bytes
 PRODUCTS, BYTES = 80, 12
-#: nanoseconds of work that are worth a chunk of one matrix; those worth a chunk of a batch, or a thread that would have
-#: none; those from which there are several; and how many there are, at most, for each thread
-CHUNK, THREAD, SHARED, CHUNKS = 30_000, 10_000, 20_000, 8
+#: nanoseconds of work that are worth a chunk of one matrix, of a batch, or a thread that would have none; those from
+#: which there are several; and how many there are, at most, for each thread
+CHUNK, BATCHED, THREAD, SHARED, CHUNKS = 30_000, 10_000, 2_500, 5_000, 8
 
 
 class Way(IntEnum):
@@ -133,13 +137,22 @@ def way(problem: Problem) -> Way:
     return Way.COLUMNS if by_k == size and problem.k * size >= PIECE else Way.STRIDED
 
 
+def slab(problem: Problem, part: int, whole: bool) -> int:
+    """How much of `part` of K is used for all columns of a region before the next; `whole`: all that can be at once."""
+    limit = SLAB if whole or problem.m * part * problem.dtype.itemsize <= _near() else DEPTH
+    return -(-part // max(1, -(-part // limit))) or 1
+
+
 def rows(problem: Problem, slab: int, high: int, waits: bool) -> int:
     """How many rows a region has, at most; `waits`: its sums are not stored before they are complete."""
-    most, bytes_ = WAITING if waits and slab > DEPTH else MOST, slab * problem.dtype.itemsize
-    own = int(PART * near.size())
-    if problem.m * bytes_ <= min(WHOLE, own):
-        return most
-    return max(high, min(most, min(NEAR, own) // bytes_) // high * high)
+    if problem.m * slab * problem.dtype.itemsize <= _near():
+        return WAITING if waits and slab > DEPTH else MOST
+    return -(-TALLEST // high) * high
+
+
+def _near() -> int:
+    """Bytes of A that stay in a processor's own cache while all columns are computed."""
+    return min(WHOLE, int(PART * near.size()))
 
 
 def packs(problem: Problem, shared: Regions, how: Way) -> bool:
@@ -176,14 +189,22 @@ def chunks(problem: Problem) -> int:
     if time < SHARED:
         return 1
     workers = max(2, limits.count())
-    count = max(min(CHUNKS * workers, time // (THREAD if problem.batch else CHUNK)), min(workers, time // THREAD))
-    return count if count >= 8 else count - count % 2
+    count = max(min(CHUNKS * workers, time // (BATCHED if problem.batch else CHUNK)), min(workers, time // THREAD))
+    return count if count >= 8 or count % 2 == 0 else max(1, count - 1)
 
 
 def long(problem: Problem, vectors: int) -> bool:
     """Whether K is to be shared between threads, because the result has too few elements for that."""
     return (problem.k >= max(LONG, MULTIPLE * max(problem.m, problem.n))
             and -(-vectors // 3) * -(-problem.m // SPLIT) < REGIONS)
+
+
+class Tile(NamedTuple):
+    """How the innermost code cuts the result: elements of a vector, vectors of a panel, rows of a block."""
+
+    lanes: int
+    panel: int
+    high: int
 
 
 class Regions(NamedTuple):
@@ -201,38 +222,43 @@ def _even(extent: int, most: int, multiple: int) -> int:
     return -(-part // multiple) * multiple
 
 
-def regions(problem: Problem, vectors: int, most: int, panel: int, high: int, packed: bool) -> Regions:
-    """The regions of a product whose rows are so many vectors.
+def regions(problem: Problem, vectors: int, most: int, tile: Tile, packed: bool) -> Regions:
+    """The regions of a product whose rows are so many vectors: those that should be done first.
 
     Args:
         problem: the product.
         vectors: in a row of the result.
         most: rows of a region, at most.
-        panel: vectors of a panel.
-        high: rows that are computed together.
-        packed: whether regions with the same columns copy the same part of B.
+        tile: how the innermost code cuts the result.
+        packed: whether a region copies its part of B.
     """
     wanted, batch, m = chunks(problem), prod(problem.batch), problem.m
-    shallow = problem.k <= SHALLOW and vectors > panel
-    rows = high if shallow else _even(m, most, high)
+    shallow = problem.k <= SHALLOW and vectors > tile.panel
+    rows = tile.high if shallow else _even(m, most, tile.high)
     down = -(-m // rows)
     if batch >= wanted or wanted == 1 or shallow:
         per_chunk = -(-batch * down // wanted)
         return Regions(rows, vectors, per_chunk, -(-batch * down // per_chunk))
     # few rows leave memory's speed as the limit, which wants long rows of B
-    least = max(1, vectors * batch * down // (2 * wanted), LENGTH // (m * problem.dtype.itemsize))
-    shares = [share for share in (2, panel, 4, *range(2 * panel, 7 * panel, panel)) if least <= share < vectors]
+    least = LENGTH // (m * problem.dtype.itemsize)
+    shares = [share for share in range(tile.panel, 7 * tile.panel, tile.panel) if least <= share < vectors]
     workers = max(2, limits.count())
-    share = min([*shares, vectors],
-                key=lambda each: _makespan(vectors, each, batch * down, panel, workers) + each / 8)
-    across = -(-vectors // share)
-    fewest = max(SPLIT if packed else PLACED, high)
-    split = max(down, min(-(-wanted // (batch * across)), m // fewest))
-    rows = _even(m, -(-m // split), high)
-    return Regions(rows, share, 1, batch * across * -(-m // rows))
+    each = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / PRODUCTS  # nanoseconds for a row of a vector
+    found: tuple[float, Regions] | None = None
+    for share in [vectors, *shares]:
+        across = -(-vectors // share)
+        for parts in range(down, max(down, min(m // PLACED, -(-2 * wanted // (batch * across)))) + 1):
+            rows = _even(m, -(-m // parts), tile.high)
+            times = batch * -(-m // rows)
+            turn = (rows + (COPYING if packed else 0)) * each
+            time = _makespan(vectors, share, times, tile, workers, turn) + LATE * turn * _effort(share, tile)
+            if found is None or time < found[0]:
+                found = time, Regions(rows, share, 1, across * times)
+    assert found is not None
+    return found[1]
 
 
-def regions_left(problem: Problem, vectors: int, most: int, panel: int, high: int) -> Regions:
+def regions_left(problem: Problem, vectors: int, most: int, tile: Tile) -> Regions:
     """The regions of a product that pack A: each of its columns' regions does so again, so there are few.
 
     The arguments are those of `regions`.
@@ -240,25 +266,28 @@ def regions_left(problem: Problem, vectors: int, most: int, panel: int, high: in
     wanted = EACH * max(2, limits.count())
     down = max(-(-problem.m // most), min(wanted, problem.m // HIGH), 1)
     across = max(1, min(-(-wanted // down), vectors // WIDE))
-    rows, share = _even(problem.m, -(-problem.m // down), high), _even(vectors, -(-vectors // across), panel)
+    rows, share = _even(problem.m, -(-problem.m // down), tile.high), _even(vectors, -(-vectors // across), tile.panel)
     return Regions(rows, share, 1, -(-vectors // share) * -(-problem.m // rows))
 
 
-def _makespan(vectors: int, share: int, times: int, panel: int, workers: int) -> float:
-    """How long the last thread works, in vectors, if `times` rows of regions of `share` vectors are shared."""
+def _makespan(vectors: int, share: int, times: int, tile: Tile, workers: int, turn: float) -> float:
+    """When the last thread is done, if `times` rows of regions of `share` vectors are shared.
+
+    `turn`: how long a region takes, for each of its vectors.
+    """
     whole, rest = divmod(vectors, share)
     turns, more = divmod(whole * times, workers)
-    each, last = _effort(share, panel), _effort(rest, panel)
+    each, last = turn * _effort(share, tile) + BEGIN, turn * _effort(rest, tile) + BEGIN
     small = times if rest else 0
     if not more:
         return turns * each + -(-small // workers) * last
     return max((turns + 1) * each, turns * each + -(-small // max(1, workers - more)) * last)
 
 
-def _effort(vectors: int, panel: int) -> float:
-    """What so many vectors cost, in vectors of the widest panels: narrow ones are slower."""
-    narrow = vectors % panel
-    return vectors + (0.0, 0.12 if vectors > panel else 0.25, 0.06)[min(narrow, 2)] + 0.05
+def _effort(vectors: int, tile: Tile) -> float:
+    """What so many vectors cost, in vectors of the widest panels: narrow ones wait for their own sums."""
+    narrow = vectors % tile.panel
+    return vectors + (min(1.0, max(0.05 * narrow, WAIT / tile.high - narrow)) if narrow else 0.0)
 
 
 def words(problem: Problem, shared: Regions, part: int, finish: int | Symbol, lanes: int, slab: int,

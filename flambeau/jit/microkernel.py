@@ -35,8 +35,9 @@ ARGUMENTS = {
 }
 PANEL = ir.FunctionType(VOID, [*ARGUMENTS.values()])
 
-#: how many turns of K before its use the left operand is asked for
-AHEAD = 8
+#: steps of K in a turn of a block's loop; how many steps before its use the left operand is asked for, where a step's
+#: elements lie together; and bytes of a line of memory
+STEPS, AHEAD, LINE = 4, 8, 64
 
 
 class Tiling(NamedTuple):
@@ -214,26 +215,94 @@ class _Panel:
         corner = at(builder, given["a"], builder.mul(row, given["by_block"]))
         # LLVM must not know how these are related: it would make all rows' addresses one chain of additions, which
         # takes longer than the products of a narrow panel
-        offsets = [_opaque(builder, builder.mul(given["by_row"], i64(i))) for i in range(1, height)]
-        ahead = builder.mul(given["by_k"], i64(AHEAD))
-        start = [given["b"], corner]
-        hints = self.vectors > 1  # narrow panels take so little time that it is felt
-        if hints:
-            soon = smaller(builder, builder.mul(row, i64(64 // height)), given["soon_bytes"])
-            start.append(at(builder, given["soon"], soon))
+        offsets = [i64(0), *(_opaque(builder, builder.mul(given["by_row"], i64(i))) for i in range(1, height))]
+        count = height * self.vectors
 
         def step(sums: list[Any], places: list[Any]) -> tuple[list[Any], list[Any]]:
-            line, first = places[:2]
-            if hints:
-                prefetch(builder, places[2], False, 2)
-                prefetch(builder, at(builder, first, ahead), False, 3)
-            sums = self._products(sums, [first, *(at(builder, first, offset) for offset in offsets)], line)
-            places = [at(builder, line, given["pitch"]), at(builder, first, given["by_k"]), *places[2:]]
-            if hints:
-                places[2] = at(builder, places[2], given["soon_k"])
-            return sums, places
+            line, first = places
+            sums = self._products(sums, [at(builder, first, offset) for offset in offsets], line)
+            return sums, [at(builder, line, given["pitch"]), at(builder, first, given["by_k"])]
 
-        self._summed(row, [i64(i) for i in range(height)], start, step)
+        def summed() -> list[Any]:
+            start = [*[self.zero] * count, given["b"], corner]
+            if self.vectors == 1:  # takes so little time that hints would be felt
+                return self._steps(given["depth"], start, step)[:count]
+            # K in as many parts as there are rows: in each one row of those that come next is asked for
+            rest = builder.srem(given["depth"], i64(STEPS))
+            turns = builder.sdiv(given["depth"], i64(STEPS))
+            most = builder.sdiv(builder.add(turns, i64(height - 1)), i64(height))
+            with carried(builder, i64(height), [*start, self._soon(row, height), i64(0)]) as (values, following):
+                part = values[-1]
+                done = builder.mul(part, most)
+                length = smaller(builder, most, builder.sub(turns, done))
+                hints = [values[-2], self._coming(corner, part, done, height)]
+                following += [*self._turns(length, values[:-2], hints, step, height), builder.add(part, i64(1))]
+            return self._steps(rest, values[:-2], step)[:count]
+
+        self._summed(row, [i64(i) for i in range(height)], summed)
+
+    def _steps(self, count: Any, start: list[Any], step: Step) -> list[Any]:
+        """So many steps of K: the sums and places after them."""
+        sums = len(start) - 2
+        with carried(self.builder, count, start) as (values, following):
+            found, moved = step(values[:sums], values[sums:])
+            following += [*found, *moved]
+        return values
+
+    def _turns(self, count: Any, start: list[Any], hints: list[Any], step: Step, height: int) -> list[Any]:
+        """Turns of `STEPS` steps, each of which asks for memory: sums, places, and the first hint, after them."""
+        builder, given, number = self.builder, self.given, len(start)
+        coming = builder.mul(given["by_k"], i64(STEPS))
+        beside = builder.select(self._turned(), coming, builder.mul(coming, i64(height)))
+        soon = builder.mul(given["soon_k"], i64(STEPS))
+        with carried(builder, count, [*start, *hints]) as (values, following):
+            later, next_ = values[number:]
+            prefetch(builder, later, False, 2)
+            for offset in range(0, height * STEPS * self.size, LINE):
+                prefetch(builder, at(builder, next_, offset), False, 3)
+            found, moved = values[:number - 2], values[number - 2:number]
+            for i in range(STEPS):
+                found, moved = step(found, self._after(moved, found) if i else moved)
+            following += [*found, *moved, at(builder, later, soon), at(builder, next_, beside)]
+        return values[:-1]
+
+    def _after(self, places: list[Any], sums: list[Any]) -> list[Any]:
+        """The places, known only when these sums are: loads for two steps at once would need too many registers."""
+        register = "w" if target.host().triple.startswith(("aarch64", "arm64")) else "v" if self.shape.masked else "x"
+        kind = ir.LiteralStructType([POINTER] * len(places))
+        together = self.builder.asm(
+            ir.FunctionType(kind, [*[POINTER] * len(places), *[self.vector] * len(sums)]), "",
+            ",".join([*["=r"] * len(places), *map(str, range(len(places))), *[register] * len(sums)]),
+            [*places, *sums], True)
+        return [self.builder.extract_value(together, i) for i in range(len(places))]
+
+    def _turned(self) -> Any:
+        """Whether a step's elements of the left operand lie nearer to each other than a row's."""
+        by_k, by_row = self.given["by_k"], self.given["by_row"]
+        return self.builder.icmp_signed(">", self.builder.mul(by_k, by_k), self.builder.mul(by_row, by_row))
+
+    def _coming(self, corner: Any, part: Any, done: Any, height: int) -> Any:
+        """What of the left operand a part of K asks for, from here on: a row of the next block.
+
+        Where a step's elements lie together it is the steps that come next.
+        """
+        builder, given = self.builder, self.given
+        below = builder.add(builder.mul(given["by_block"], i64(height)), builder.mul(part, given["by_row"]))
+        further = builder.mul(given["by_k"], builder.add(builder.mul(done, i64(STEPS)), i64(AHEAD)))
+        return at(builder, corner, builder.select(self._turned(), further, below))
+
+    def _soon(self, row: Any, height: int) -> Any:
+        """What a block asks for, from here on, of what is read after this panel.
+
+        Each of the first blocks does so for a line of every row whose number leaves the same rest; the others keep
+        to the last one, which is there.
+        """
+        builder, given = self.builder, self.given
+        block = builder.sdiv(row, i64(height))
+        within = smaller(builder, builder.mul(builder.sdiv(block, i64(STEPS)), i64(LINE)),
+                         builder.sub(given["soon_bytes"], i64(1)))
+        rest = builder.mul(given["soon_k"], builder.srem(block, i64(STEPS)))
+        return at(builder, given["soon"], builder.add(within, rest))
 
     def _low(self, row: Any, height: int) -> None:
         """A block of up to `height` rows: what lies beyond the last row repeats it, to no effect."""
@@ -250,12 +319,13 @@ class _Panel:
             sums = self._products(sums, [at(builder, each, along) for each in starts], line)
             return sums, [at(builder, line, given["pitch"]), builder.add(along, given["by_k"])]
 
-        self._summed(row, places, [given["b"], i64(0)], step)
+        count = len(places) * self.vectors
+        self._summed(row, places, lambda: self._steps(given["depth"], [*[self.zero] * count, given["b"], i64(0)],
+                                                      step)[:count])
 
-    def _summed(self, row: Any, places: list[Any], start: list[Any], step: Step) -> None:
+    def _summed(self, row: Any, places: list[Any], summed: Callable[[], list[Any]]) -> None:
         """Sum over K, add what was there before if that is asked for, store, and let the epilogue go over it."""
         builder, given, vectors = self.builder, self.given, self.vectors
-        count = len(places) * vectors
         target = at(builder, given["into"], builder.mul(row, given["advance"]))
         lines = [at(builder, target, builder.mul(i, given["apart"])) for i in places]
         for line in lines:
@@ -264,10 +334,7 @@ class _Panel:
         if vectors > 1:
             with builder.if_then(self.wanted):
                 self._expected(builder.add(given["first"], row), len(places))
-        with carried(builder, given["depth"], [*[self.zero] * count, *start]) as (values, following):
-            sums, moved = step(values[:count], values[count:])
-            following += [*sums, *moved]
-        for k, result in enumerate(self._added(values[:count], lines)):
+        for k, result in enumerate(self._added(summed(), lines)):
             self._store(result, lines[k // vectors], k % vectors)
         with builder.if_then(self.wanted):
             rows = builder.add(places[-1], i64(1))
