@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.mutation import about_to_write
+from ..backends.compiled import copy
 from ..modes import special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from .apply import NO_PARAMS, apply, kernel_of
@@ -211,7 +212,7 @@ def write_out(op: Op, found: Any, out: Any) -> Any:
                 stacklevel=3)
         out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
     else:
-        target[...] = dtypes.cast(a, target.dtype)
+        copy(target, dtypes.cast(a, target.dtype))
     out._bump_version()
     if special[0]:
         tell_overwritten(out, a, out._array is not target)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import config, devices, dtypes
+from ..backends.compiled import copy, mover
 from ..backends.numpy.memory import (
     CHANNELS_LAST,
     address,
@@ -130,7 +131,9 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """
     if special[0]:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
-    return _clone(input, copy_as(input._array, memory_format))
+    a = input._array
+    by = mover(a.size) if memory_format is None and a.flags.c_contiguous else None
+    return _clone(input, copy_as(a, memory_format) if by is None else by.copied(a))
 
 
 def _refuse_format(x: Tensor, memory_format: Any) -> None:
@@ -212,7 +215,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
     def compute() -> None:
         if not itself:
-            a[...] = dtypes.cast(values, a.dtype)
+            copy(a, dtypes.cast(values, a.dtype))
 
     return overwrite(REGISTRY["_copy"], [self, src], {}, compute)
 
@@ -248,7 +251,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     refuse_number(value, self.dtype)
 
     def compute_number() -> None:
-        a[...] = filled(value, a.dtype)
+        copy(a, filled(value, a.dtype))
 
     return overwrite(REGISTRY["_fill_number_"], [self], {"value": value}, compute_number)
 
@@ -284,12 +287,14 @@ def zero_(input: Tensor) -> Tensor:
     """Set every element to zero."""
     a = input._array
     if not (input._requires_grad or input._base is not None or special[0] or input._inference) and a.flags.owndata:
-        a.fill(_nothing[a.dtype])  # nothing to record, as for a gradient between two steps
+        by = mover(a.size)  # nothing to record, as for a gradient between two steps
+        if by is None or not by.copy(a, np.asarray(_nothing[a.dtype])):
+            a.fill(_nothing[a.dtype])
         input._bump_version()
         return input
 
     def compute() -> None:
-        a[...] = np.zeros((), a.dtype)
+        copy(a, np.zeros((), a.dtype))
 
     return overwrite(REGISTRY["_zero"], [input], {}, compute)
 

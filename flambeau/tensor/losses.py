@@ -10,6 +10,7 @@ import numpy as np
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, layer, next_number
 from ..autograd.runs import plan_of
+from ..backends.compiled import mover
 from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply, gradient_edge
@@ -118,9 +119,10 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
 
         def run(node: Any, g: Any) -> Any:
             a = node.unpack(False)[0]
-            out = np.zeros(a.size, a.dtype)
-            out[places] = g / a.dtype.type(divisor)
-            return out.reshape(a.shape), None, None
+            by = mover(a.size)
+            out = np.zeros(a.shape, a.dtype) if by is None else by.zeros(a.shape, a.dtype)
+            out.reshape(-1)[places] = g / a.dtype.type(divisor)
+            return out, None, None
 
         node.run = run
         result._requires_grad = True

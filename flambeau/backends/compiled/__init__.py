@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .sizes import MOVES
+
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy as np
+
     from .operators import Operators
 
 _operators: list[Operators | None] = []
 _reduce: list[Callable[..., Any] | None] = []
 _update: list[Callable[..., bool] | None] = []
+_moving: list[ModuleType | None] = []
 
 
 def ready() -> bool:
@@ -75,4 +82,25 @@ def update(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[A
     return run_it is not None and run_it(rule, arrays, scalars)
 
 
-__all__ = ["kernels_of", "ready", "reduced", "update"]
+def mover(elements: int) -> Any:
+    """What copies and fills arrays of so many elements (`moving`); None: NumPy is to do that."""
+    if elements <= MOVES[0]:
+        return None
+    if not _moving:
+        if ready():
+            from . import moving as found
+
+            _moving.append(found)
+        else:
+            _moving.append(None)
+    return _moving[0]
+
+
+def copy(to: np.ndarray, source: Any) -> None:
+    """Write an array or a number over an array."""
+    by = mover(to.size)
+    if by is None or not by.copy(to, source):
+        to[...] = source
+
+
+__all__ = ["copy", "kernels_of", "mover", "ready", "reduced", "update"]

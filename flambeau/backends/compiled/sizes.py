@@ -27,6 +27,8 @@ UPDATES = _LIMITS["updates"] = [2048]
 #: those of float32, which kernels round as NumPy's way does where processors add to a product with one rounding: they
 #: run on kernels, large or small, once there are some
 SINGLE_UPDATES = _LIMITS["updates of float32"] = [2048]
+#: copies and fills: NumPy's are as quick as the memory, for one thread
+MOVES = _LIMITS["moved"] = [131072]
 #: the least of all limits: below it nothing else need be asked
 LEAST = [_USUAL]
 #: [whether an array larger than that has been met]: until then the quickest ways need not ask for sizes. What they
@@ -87,5 +89,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["LEAST", "MET", "REDUCTIONS", "SINGLE_UPDATES", "SUMS", "UPDATES", "limit_of", "pause", "restore",
+__all__ = ["LEAST", "MET", "MOVES", "REDUCTIONS", "SINGLE_UPDATES", "SUMS", "UPDATES", "limit_of", "pause", "restore",
            "resume", "set_all"]

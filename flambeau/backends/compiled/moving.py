@@ -1,0 +1,47 @@
+"""Large arrays copied and filled by several threads, as bytes: nothing is computed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...jit.expression import variable
+from ..errstate import run_quietly
+from .elementwise import Runner
+
+#: what elements of so many bytes are moved as
+_KINDS: dict[int, np.dtype] = {1: np.dtype(np.uint8), 4: np.dtype(np.float32), 8: np.dtype(np.float64)}
+
+
+@cache
+def _mover(kind: np.dtype) -> Runner:
+    return Runner([variable(0, kind)], [kind])
+
+
+def copy(to: Any, source: Any) -> bool:
+    """Write an array, stretched as needed, or a number over an array; whether that was done."""
+    x: Any = source
+    if x.__class__ is not np.ndarray:
+        x = np.asarray(source, to.dtype if np.isscalar(source) else None)
+    kind = None if to.dtype.hasobject or to.dtype != x.dtype else _KINDS.get(to.dtype.itemsize)
+    if kind is None or to.__class__ is not np.ndarray or np.may_share_memory(to, x):
+        return False
+    _mover(kind).into([to.view(kind)], [x.view(kind)])
+    return True
+
+
+def copied(x: np.ndarray) -> np.ndarray:
+    """A copy of an array that lies row by row."""
+    found: np.ndarray = run_quietly(np.empty, x.shape, x.dtype)
+    return found if copy(found, x) else x.copy()
+
+
+def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array of zeros, in memory that is there already if there is some."""
+    found: np.ndarray = run_quietly(np.empty, shape, dtype)
+    return found if copy(found, np.zeros((), dtype)) else np.zeros(shape, dtype)
+
+
+__all__ = ["copied", "copy", "zeros"]
