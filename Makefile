@@ -45,8 +45,10 @@ $(VENV)/.has-%: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.has-demo
 	$(BIN)/python -m flambeau demo --out $(OUT)
 
+# As many tests at a time as JOBS says.
+JOBS := 2
 test: $(VENV)/.has-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 smoke: $(VENV)/.has-test
 	$(BIN)/python -m pytest -q -m smoke $(ARGS)

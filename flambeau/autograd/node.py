@@ -640,11 +640,13 @@ class LeafHooks:
     @classmethod
     def any(cls) -> bool:
         """Whether a leaf that is alive has hooks; those that have none any more are forgotten."""
-        for key, reference in list(cls.found.items()):
+        # copied at once: a list of pairs may let the collector run, and with it what takes entries out
+        for key, reference in cls.found.copy().items():
             leaf = reference()
             if leaf is not None and _has_hooks(leaf):
                 return True
-            cls.found.pop(key, None)
+            if cls.found.get(key) is reference:
+                cls.found.pop(key, None)
         return False
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import ClassVar
 
 import pytest
 
 import flambeau as torch
+from flambeau.autograd.node import LeafHooks
 from flambeau.autograd.reentrant import PER_THREAD
 from tests.autograd.beside import same
 
@@ -109,3 +111,22 @@ def test_callbacks_belong_to_their_own_pass():
 
 def test_there_are_none_outside():
     same(lambda torch: callback(torch, lambda: None))
+
+
+def test_leaves_may_go_while_hooks_are_looked_for():
+    """The collector may take leaves with hooks away at any time, and so while all of them are gone through."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.disable()
+    try:
+        leaves = [torch.zeros(1, requires_grad=True) for _ in range(5000)]  # more than Python has tuples in stock
+        for leaf in leaves:
+            leaf.register_hook(lambda g: g).remove()
+            leaf.circle = leaf  # only the collector takes it away
+        del leaves, leaf
+        gc.set_threshold(gc.get_count()[0] + 1000)
+        gc.enable()
+        assert not LeafHooks.any()
+    finally:
+        gc.set_threshold(*before)
+        gc.enable()
