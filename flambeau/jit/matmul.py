@@ -24,6 +24,8 @@ Address = int | compiled.Symbol
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 #: K of a slice, where K is cut into slices, and how many there are, at most
 SLICE, SLICES = 1024, 16
+#: K and columns from which a vector times a matrix is sums of columns
+COLUMNS = 64
 #: K for a row of A, from which sums along K's vectors are quicker than turning columns of B into rows
 DOT = 17
 
@@ -165,6 +167,8 @@ def _planned(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spec, ...
     slices = 1
     if not dot and batch == 1 and matmul_plan.long(problem, vectors):
         slices = min(SLICES, problem.k // SLICE)
+    if plain and _of_columns(problem):
+        return _summed(problem)
     stored = plain and steps == "c" and (shape.masked or not problem.n % shape.lanes)
     if stored and not dot and slices == 1:
         return _blocked(problem, 0, problem.k)
@@ -182,6 +186,26 @@ def _along(problem: Problem) -> bool:
     size = problem.dtype.itemsize
     return (problem.a[1] == size and problem.b[0] == size and problem.n > 1 and problem.m <= 64
             and problem.k >= max(64, DOT * problem.m))
+
+
+def _of_columns(problem: Problem) -> bool:
+    """Whether a vector is multiplied by a matrix whose rows are long: sums of columns read it row by row."""
+    size = problem.dtype.itemsize
+    return (problem.m == 1 and not problem.batch and problem.n >= COLUMNS and problem.k >= COLUMNS
+            and problem.b[1] == size and abs(problem.b[0]) >= problem.n * size)
+
+
+def _summed(problem: Problem) -> list[Launch]:
+    """The product of a vector and a matrix as sums of the matrix's columns."""
+    from . import reduction
+
+    (_, column), = problem.others
+    vector = Spec((problem.k, 1), (problem.a[1], 0), problem.dtype)
+    matrix = Spec((problem.k, problem.n), problem.b, problem.dtype)
+    _, left, right = problem.pointers
+    return reduction.launches([("sum", variable(0, problem.dtype) * variable(1, problem.dtype))],
+                              [Spec((problem.n,), (column,), problem.dtype)],
+                              [vector, matrix] if left < right else [matrix, vector], 0)
 
 
 def _blocked(problem: Problem, finish: Address, part: int) -> list[Launch]:

@@ -17,6 +17,8 @@ from .expression import Node, cast, ordered, variable
 from .launch import Launch, Spec
 from .terms import prepared, result_dtype
 
+#: elements of rows whose columns are summed, at least
+SIDE = 64
 #: plans that a kernel remembers
 PLANS = 1024
 
@@ -146,7 +148,6 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
     rank = len(shape)
     reduced = _reduced(axes, rank)
     kept = [dim for dim in range(rank) if dim not in reduced]
-    order = kept + reduced
     left, with_ones = (tuple([shape[dim] for dim in kept]),
                        tuple([1 if dim in reduced else extent for dim, extent in enumerate(shape)]))
     results = []
@@ -157,11 +158,27 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
             results.append(Spec(left, tuple([each.strides[dim] for dim in kept]), each.dtype))
         else:
             raise ValueError(f"a result of shape {each.shape} for a reduction of {shape} over {reduced}")
-    arrays = []
-    for each in ins:
-        strides = layout.stretched(each.shape, each.strides, shape)
-        arrays.append(Spec(tuple([shape[dim] for dim in order]), tuple([strides[dim] for dim in order]), each.dtype))
+    spread = [layout.stretched(each.shape, each.strides, shape) for each in ins]
+    down = _down(shape, kept, reduced, spread, ins) and all(op == "sum" for op, _ in terms)
+    order = reduced + kept if down else kept + reduced
+    arrays = [Spec(tuple([shape[dim] for dim in order]), tuple([strides[dim] for dim in order]), each.dtype)
+              for each, strides in zip(ins, spread, strict=True)]
+    if down:
+        sums = rows.Rows(stages=(), column_sums=tuple([x for _, x in terms]))
+        return rows.launches(sums, results, arrays, len(kept))
     return rows.launches(work, results, arrays, len(reduced))
+
+
+def _down(shape: tuple[int, ...], kept: list[int], reduced: list[int], strides: Sequence[Sequence[int]],
+          ins: Sequence[Spec]) -> bool:
+    """Whether sums are those of columns: what is kept lies together in memory, and is long enough for vectors."""
+    if not kept or not reduced or layout.elements(shape) == 0:
+        return False
+    along = layout.memory_order(shape, strides)[-1] if len(shape) > 1 else 0
+    if along not in kept or shape[along] < SIDE:
+        return False
+    return all(each[along] in (0, x.dtype.itemsize) for each, x in zip(strides, ins, strict=True)) and any(
+        each[along] for each in strides)
 
 
 _kernels: dict[tuple, Kernel] = {}

@@ -20,8 +20,8 @@ ENOUGH = 16
 WIDE_BLOCK, MOST_LANES = 4, 64
 #: elements of a row, in vectors, up to which blocks of rows are turned
 TURNED_ROW = 3
-#: rows that are added up one after the other in a column sum, at most
-RUN_OF_ROWS = 64
+#: rows that are added up one after the other in a column sum, at most: the rest is pairwise
+RUN_OF_ROWS = 32
 #: bytes of buffers for a row (or one row in each lane), at most, and elements
 KEPT_BYTES, KEPT_ELEMENTS = 1 << 17, 1 << 14
 #: elements of column sums that are merged at once when all is done: where there are more, by several threads
@@ -143,7 +143,8 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     if not (turnable and lanes <= 16 and len(within.extents) <= 1 and square <= KEPT_BYTES // 2):
         turning = []
     narrow = n < (TURNED_ROW * lanes if turning else lanes // 2)
-    crosswise = sum(by_side[i] == "c" for i in full) > sum(by_run[i] == "c" for i in full)
+    along, down = ([steps[i] for i in full] for steps in (by_run, by_side))
+    crosswise = along.count("s") - along.count("c") > down.count("s") - down.count("c")
     across = (narrow and side >= min(lanes, 2 * run)) or (crosswise and side >= lanes // 2)
     steps = by_side if across else by_run
     long = n > (64 if across else 64 * lanes)
@@ -195,7 +196,7 @@ def plan(found: Course, operands: Operands, regions: Sequence[tuple[str, int]], 
         if operands.columns:
             tall = max(tall, min(RUN_OF_ROWS, blocks // ENOUGH))
         if operands.columns or operands.totals:
-            tall = min(tall, 2 * RUN_OF_ROWS)
+            tall = min(tall, RUN_OF_ROWS)
         chunks, tall = layout.blocks(blocks, tall, 1)
         chunks, parts, piece = max(1, chunks), max(1, chunks), n
     else:

@@ -55,7 +55,7 @@ def _values(node: Any) -> Any:
 
 def _product(x: Any, y: Any) -> Any:
     """x @ y of matrices of one dtype, float32 or float64."""
-    return _dot(x, y) if x.size <= _large[0] else kernels.mm(x, y)
+    return _dot(x, y) if x.size + y.size <= _large[0] else kernels.mm(x, y)
 
 
 def _by_left(g: Any, y: Any, strides: tuple[int, int]) -> Any:
@@ -72,7 +72,7 @@ def _by_right(g: Any, x: Any, strides: tuple[int, int]) -> Any:
 
 def _both(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """The gradients of x and y in x @ y."""
-    if g.size > _large[0]:
+    if g.size + max(x.size, y.size) > _large[0]:
         return _by_left(g, y, x.strides), _by_right(g, x, y.strides)
     s, t = x.strides
     u, v = y.strides
@@ -153,7 +153,7 @@ def _plain(x: Any, y: Any) -> bool:
 def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     """`mm` of plain matrices, recorded."""
     result = new(Tensor)
-    result._array = _dot(x, y) if x.size <= _large[0] else kernels.mm(x, y)  # BLAS warns of nothing
+    result._array = _dot(x, y) if x.size + y.size <= _large[0] else kernels.mm(x, y)  # BLAS warns of nothing
     result._output_nr = 0
     result._grad = result._counter = result._base = result._accumulator = result._node = None
     result._requires_grad = False
@@ -470,7 +470,7 @@ def _turned(weight: Any, w: Any) -> Any:
 
 def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b: Any) -> Any:
     """`addmm` of plain operands, recorded."""
-    if x.size > _large[0]:
+    if x.size + w.size > _large[0]:
         array = kernels.linear(x, w.T, b)
     else:
         array = _dot(x, w.T)

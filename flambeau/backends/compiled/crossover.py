@@ -1,9 +1,9 @@
 """From how much work on compiled kernels multiply matrices: measured against NumPy's BLAS, once for a machine.
 
-Products are of a *kind*: of two matrices, of one and another's transpose, with a narrow side, or batches. Each kind of
-each dtype has a limit, the number of multiplications above which the kernel is quicker. It begins as a guess. When so
-much of a kind has been multiplied that some hundredths of a second do not matter, its limit is measured, and kept on
-disk beside the kernels for the processes to come.
+Products are of a *kind*: of two matrices, of one and another's transpose, with a narrow side, with a vector, or
+batches. Each kind of each dtype has a limit, the number of multiplications above which the kernel is quicker. It begins
+as a guess. When so much of a kind has been multiplied that some hundredths of a second do not matter, its limit is
+measured, and kept on disk beside the kernels for the processes to come.
 
 `FLAMBEAU_KERNELS_FROM` sets all limits to one number.
 """
@@ -26,10 +26,11 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 #: sides below which a product is narrow
 NARROW = 16
-#: multiplications from which NumPy's BLAS asks its threads for help, which then get in the way of the kernels' own
+#: the limits before they are measured
 GUESS = 1 << 17
-#: no limit is higher: beyond, the kernels always win where they win at all
-MOST = 1 << 20
+#: no limit is higher: beyond, NumPy's BLAS asks its threads for help, which then look for work for a tenth of a second
+#: and take the processor from the kernels' own; and no limit of products with a vector
+MOST, MOST_OF_VECTORS = 1 << 18, 9215
 #: multiplications of a kind after which its limit is measured: they took a quarter of a second or so
 EARNED = 1 << 34
 #: a credit that is never used up
@@ -37,15 +38,22 @@ FOREVER = 1 << 100
 #: how much quicker a kernel must be; and for how many seconds a kind is measured, at most
 MARGIN, PATIENCE = 0.95, 0.08
 
-MATRICES, TURNED, THIN, BATCHES = KINDS = ("matrices", "turned", "thin", "batches")
+MATRICES, TURNED, THIN, VECTORS, BATCHES = KINDS = ("matrices", "turned", "thin", "vectors", "batches")
 #: the work at which kinds are measured, the largest first
-STEPS = tuple(1 << power for power in range(20, 13, -1))
+STEPS = tuple(1 << power for power in range(18, 11, -1))
+
+
+def most_of(kind: str) -> int:
+    """The highest limit of a kind."""
+    return MOST_OF_VECTORS if kind == VECTORS else MOST
 
 
 def kind_of(shape: tuple[int, ...], depth: int, turned: bool) -> str:
     """The kind of a product of this shape that sums over `depth` products."""
     if len(shape) > 2:
         return BATCHES
+    if min(shape) == 1:
+        return VECTORS
     return THIN if min(*shape, depth) < NARROW else TURNED if turned else MATRICES
 
 
@@ -65,7 +73,7 @@ class Limits:
         self.ours, self.theirs = ours, theirs
         asked = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
         keys = [(dtype, kind) for dtype in (F32, F64) for kind in KINDS]
-        self.found = dict.fromkeys(keys, int(asked) - 1 if asked else GUESS)
+        self.found = {key: int(asked) - 1 if asked else min(GUESS, most_of(key[1])) for key in keys}
         self.credit = {key: [FOREVER if asked else EARNED] for key in keys}
         self._kept: set[tuple[np.dtype, str]] = set()
         self._measuring = threading.Lock()
@@ -93,7 +101,7 @@ class Limits:
 
     @staticmethod
     def _entry() -> str:
-        return cache.key("products 1", np.__version__, str(threads.count()), *map(str, target.host()))
+        return cache.key("products 2", np.__version__, str(threads.count()), *map(str, target.host()))
 
     def _read(self) -> None:
         """Take the limits from disk that are there."""
@@ -106,7 +114,9 @@ class Limits:
     def _measured(self, dtype: np.dtype, kind: str) -> int | None:
         """The limit of a kind: the least work from which on the kernel is quicker; None on too busy a machine."""
         until = time.perf_counter() + PATIENCE
-        examples = [_example(dtype, kind, work) for work in STEPS]
+        limit = most_of(kind)
+        steps = [work for work in STEPS if work <= limit]
+        examples = [_example(dtype, kind, work) for work in steps]
         times: list[list[float]] = []
         # one after the other: the waiting threads of each are in the other's way
         for function in (self.ours, self.theirs):
@@ -115,8 +125,7 @@ class Limits:
                 times[-1].append(_quickest(function, *example))
                 if time.perf_counter() > until:
                     return None
-        limit = MOST
-        for work, mine, other in zip(STEPS, *times, strict=True):
+        for work, mine, other in zip(steps, *times, strict=True):
             if mine > MARGIN * other:
                 break
             limit = work - 1
@@ -138,6 +147,9 @@ def _example(dtype: np.dtype, kind: str, work: int) -> tuple[np.ndarray, np.ndar
     if kind == THIN:
         side = round((work / 8) ** 0.5)
         return np.ones((8, side), dtype), np.ones((side, side), dtype)
+    if kind == VECTORS:
+        side = round(work ** 0.5)
+        return np.ones((1, side), dtype), np.ones((side, side), dtype)
     if kind == BATCHES:
         return np.ones((max(2, work >> 14), 32, 16), dtype), np.ones((max(2, work >> 14), 16, 32), dtype)
     side = round(work ** (1 / 3))

@@ -18,8 +18,8 @@ ndarray = np.ndarray
 _dot, _matmul, _add, _empty = np.dot, np.matmul, np.add, np.empty
 
 _asked = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
-#: elements of the left operand above which the quick ways ask here
-LEAST = [int(_asked) - 1 if _asked else 1023]
+#: elements of both operands above which the quick ways ask here
+LEAST = [int(_asked) - 1 if _asked else 4095]
 #: ways that are remembered
 MOST = 4096
 
