@@ -2,7 +2,7 @@
 
 Near 0, erf(x) = x + x p(x²). Farther out erfc(x) = e^(-x²) q((x - K)/(x + K)) / (1 + 2x): one polynomial covers the
 whole half line, because the scaled function hardly changes there. float32 has shorter ways:
-erf's tail is 1 - e^p(x), and erfc is computed in double.
+erf's tail is 1 - p(x), without an exponential, and erfc is computed in double.
 erfinv is a polynomial of w = -log(1 - x²) near 0 and of √w in the tails.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from .exponential import exp2_within, power_of_e, reduced
-from .lanes import Real, at_most, fma, polynomial, power_of_two, scaled, two_product, where
+from .exponential import exp2_within, reduced
+from .lanes import Real, at_most, fma, polynomial, scaled, two_product, where
 from .logarithm import log
 from .widening import through_double
 
@@ -27,10 +27,7 @@ def erf(x: Real) -> Real:
     """2/√π ∫ e^(-t²) from 0 to x."""
     a = abs(x)
     if x.lanes.precision == "single":
-        held = at_most(a, 3.93)  # from here on it is 1
-        n, r, whole = reduced(polynomial(held - 1.0, "ERF_TAIL"))
-        r = fma(-n, x.lanes.format.ln2_low, r)
-        far = 1.0 - power_of_e(r) * power_of_two(whole)
+        far = 1.0 - polynomial(at_most(a, 3.95) - 2.5, "ERF_TAIL")  # from there on it is 1
         return where(a < 0.975, erf_near(x), far.copysign(x))
     far = 1.0 - erfc_far(a)
     return where(a < 1.0, erf_near(x), far.copysign(x))

@@ -210,8 +210,8 @@ def spec() -> list[Fit]:
             "sinh(x) = x + x z p(z), z = x², |x| <= 1; relative to x"),
         Fit("erf_centre", lambda z: erf(z.sqrt()) / z.sqrt() - 1, tiny, D(1), lambda z: 1 / (1 + z / 3), usual,
             "erf(x) = x + x p(z), z = x², |x| <= 1; relative"),
-        Fit("erf_tail", lambda x: erfc(x).ln(), D("0.95"), D("3.93"), lambda x: erfc(x), {"single": -26.5},
-            "log(1 - erf(x)), 0.95 <= x <= 3.93; absolute in erf", slack=5),
+        Fit("erf_tail", erfc, D("0.95"), D("3.95"), lambda x: D(1), {"single": -26.5},
+            "1 - erf(x), 0.95 <= x <= 3.95; absolute", slack=1),
         Fit("erfc", lambda t: scaled_erfc(k_of(t, D(4))), D("-1"), D("0.77"), lambda t: D(1),
             {"double": -57.0}, "(1+2x) exp(x²) erfc(x), x = 4 (1+t)/(1-t), 0 <= x <= 30; absolute, of 1 to 1.4",
             slack=5),
@@ -232,7 +232,7 @@ def spec() -> list[Fit]:
 
 # fits in a shifted variable: the coefficients are those of powers of (t - centre)
 CENTRE = {"erfinv_inner_double": D("3.125"), "erfinv_middle_double": D("3.25"), "erfinv_outer_double": D(5),
-          "erfinv_centre": D("2.5"), "erfinv_outer": D("3.2"), "erf_tail": D(1)}
+          "erfinv_centre": D("2.5"), "erfinv_outer": D("3.2"), "erf_tail": D("2.5")}
 
 
 def rounded(value: D, format_: str) -> D:
