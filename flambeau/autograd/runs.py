@@ -64,8 +64,8 @@ def _choose(op: Op, plan: Plan) -> Run | None:
             return lambda node, g: (rule(g),)
         if len(saved) == 1 and asked[0] == ("g", *saved):
             return _of_output(functions[0]) if plan.outs else _of_input(functions[0])
-        if len(saved) == 1 and asked[0] == ("xp", "g", *saved) and not plan.outs:
-            return _of_input_over_xp(functions[0])
+        if len(saved) == 1 and asked[0] == ("xp", "g", *saved):
+            return _of_output_over_xp(functions[0]) if plan.outs else _of_input_over_xp(functions[0])
     if len(inputs) == 2 and not plan.outs and len(rules) == 2:
         first, second = functions
         if asked == [("g",), ("g",)] and _is(first, _same) and _is(second, _same):
@@ -193,6 +193,18 @@ def _of_output(rule: Rule) -> Run:
         if counter is None or counter[0]:  # freed, or written to since
             return (rule(g, *node.unpack(False)),)
         return (rule(g, node.saved0),)
+
+    return run
+
+
+def _of_output_over_xp(rule: Rule) -> Run:
+    xp = layer.arrays
+
+    def run(node: Any, g: Any) -> Any:
+        counter = node.saved1
+        if counter is None or counter[0]:  # freed, or written to since
+            return (rule(xp, g, *node.unpack(False)),)
+        return (rule(xp, g, node.saved0),)
 
     return run
 
