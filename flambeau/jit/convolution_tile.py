@@ -17,8 +17,11 @@ from llvmlite import ir
 
 from . import target
 from .lanes import host_fuses
-from .loops import POINTER, at, i64, local, loop
+from .loops import POINTER, after, at, i64, local, loop
 from .lowering import intrinsic, number, splat, stored
+
+#: steps in a turn of the innermost loop
+STEPS = 4
 
 
 class Tile(NamedTuple):
@@ -67,31 +70,45 @@ class Tile(NamedTuple):
             stride, factor_stride: bytes between the numbers, and the vectors, of one i and the next.
         """
         offsets = [i64(q * step) if isinstance(step, int) else builder.mul(step, i64(q)) for q in range(self.columns)]
-        rows = [local(builder, POINTER) for _ in bases]
-        vectors = local(builder, POINTER)
-        for row, base in zip(rows, bases, strict=True):
-            builder.store(base, row)
-        builder.store(factor, vectors)
+        places = [local(builder, POINTER) for _ in range(len(bases) + 1)]
+        for place, start in zip(places, [*bases, factor], strict=True):
+            builder.store(start, place)
+        advances = [*[stride] * len(bases), factor_stride]
+        whole = builder.sub(count, builder.urem(count, i64(STEPS)))
+        for start, stop, together in ((i64(0), whole, STEPS), (whole, count, 1)):
+            with loop(builder, start, stop, together):
+                pointers = [builder.load(place, typ=POINTER) for place in places]
+                for i in range(together):
+                    if i:  # loads for two steps at once would need more registers than there are
+                        totals = [builder.load(each, typ=self.vector) for each in sums]
+                        pointers = after(builder, pointers, totals)
+                    self._step(builder, sums, [at(builder, each, _times(builder, advance, i))
+                                               for each, advance in zip(pointers, advances, strict=True)], offsets)
+                for place, pointer, advance in zip(places, pointers, advances, strict=True):
+                    builder.store(at(builder, pointer, _times(builder, advance, together)), place)
+
+    def _step(self, builder: ir.IRBuilder, sums: Sequence[Any], places: Sequence[Any], offsets: Sequence[Any]) -> None:
+        """Add the products of the numbers and vectors at these places, those of the vectors last."""
         size = self.dtype.itemsize
         width = self.lanes * size
-        with loop(builder, i64(0), count):
-            here = builder.load(vectors, typ=POINTER)
-            factors = [builder.load(at(builder, here, v * width), typ=self.vector, align=size)
-                       for v in range(self.vectors)]
-            for r, row in enumerate(rows):
-                base = builder.load(row, typ=POINTER)
-                for q, offset in enumerate(offsets):
-                    place = at(builder, base, offset)
-                    if not self.apart:
-                        value = splat(builder, builder.load(place, typ=stored(self.dtype), align=size), self.lanes)
-                    for v, vector in enumerate(factors):
-                        if self.apart:
-                            value = builder.load(at(builder, place, v * width), typ=self.vector, align=size)
-                        total = sums[(r * self.columns + q) * self.vectors + v]
-                        builder.store(_multiply_add(builder, value, vector, builder.load(total, typ=self.vector)),
-                                      total)
-                builder.store(at(builder, base, stride), row)
-            builder.store(at(builder, here, factor_stride), vectors)
+        *bases, here = places
+        factors = [builder.load(at(builder, here, v * width), typ=self.vector, align=size)
+                   for v in range(self.vectors)]
+        for r, base in enumerate(bases):
+            for q, offset in enumerate(offsets):
+                place = at(builder, base, offset)
+                if not self.apart:
+                    value = splat(builder, builder.load(place, typ=stored(self.dtype), align=size), self.lanes)
+                for v, vector in enumerate(factors):
+                    if self.apart:
+                        value = builder.load(at(builder, place, v * width), typ=self.vector, align=size)
+                    total = sums[(r * self.columns + q) * self.vectors + v]
+                    builder.store(_multiply_add(builder, value, vector, builder.load(total, typ=self.vector)), total)
+
+
+def _times(builder: ir.IRBuilder, stride: Any, count: int) -> Any:
+    """So many strides, an integer or a value."""
+    return stride * count if isinstance(stride, int) else builder.mul(stride, i64(count))
 
 
 def _multiply_add(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:

@@ -28,6 +28,30 @@ def i64(value: int) -> ir.Constant:
     return ir.Constant(I64, value)
 
 
+def after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The pointers, known only when the values are, which are vectors of floats: an instruction that does nothing.
+
+    LLVM cannot read through them before it has the values. Left to itself it mixes the steps of an unrolled loop, and
+    needs more registers than there are.
+    """
+    from .target import host
+
+    this = host()
+    if this.triple.startswith(("aarch64", "arm64")):
+        register = "w"
+    elif this.triple.startswith(("x86_64", "amd64")):
+        register = "v" if this.vector_bits == 512 else "x"
+    else:
+        return list(pointers)
+    several = len(pointers) > 1
+    kind = ir.LiteralStructType([POINTER] * len(pointers)) if several else POINTER
+    found = builder.asm(
+        ir.FunctionType(kind, [*[POINTER] * len(pointers), *[each.type for each in values]]), "",
+        ",".join([*["=r"] * len(pointers), *map(str, range(len(pointers))), *[register] * len(values)]),
+        [*pointers, *values], True)
+    return [builder.extract_value(found, i) for i in range(len(pointers))] if several else [found]
+
+
 def at(builder: ir.IRBuilder, pointer: Any, offset: Any) -> Any:
     """The address `offset` bytes on."""
     return builder.gep(pointer, [i64(offset) if isinstance(offset, int) else offset], source_etype=I8)

@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import ir
 
 from . import target
-from .loops import I1, I32, I64, POINTER, at, first_lanes, i64, loop, smaller, word
+from .loops import I1, I32, I64, POINTER, after, at, first_lanes, i64, loop, smaller, word
 from .lowering import intrinsic, stored
 
 VOID = ir.VoidType()
@@ -261,20 +261,10 @@ class _Panel:
             for offset in range(0, height * STEPS * self.size, LINE):
                 prefetch(builder, at(builder, next_, offset), False, 3)
             found, moved = values[:number - 2], values[number - 2:number]
-            for i in range(STEPS):
-                found, moved = step(found, self._after(moved, found) if i else moved)
+            for i in range(STEPS):  # loads for two steps at once would need more registers than there are
+                found, moved = step(found, after(builder, moved, found) if i else moved)
             following += [*found, *moved, at(builder, later, soon), at(builder, next_, beside)]
         return values[:-1]
-
-    def _after(self, places: list[Any], sums: list[Any]) -> list[Any]:
-        """The places, known only when these sums are: loads for two steps at once would need too many registers."""
-        register = "w" if target.host().triple.startswith(("aarch64", "arm64")) else "v" if self.shape.masked else "x"
-        kind = ir.LiteralStructType([POINTER] * len(places))
-        together = self.builder.asm(
-            ir.FunctionType(kind, [*[POINTER] * len(places), *[self.vector] * len(sums)]), "",
-            ",".join([*["=r"] * len(places), *map(str, range(len(places))), *[register] * len(sums)]),
-            [*places, *sums], True)
-        return [self.builder.extract_value(together, i) for i in range(len(places))]
 
     def _turned(self) -> Any:
         """Whether a step's elements of the left operand lie nearer to each other than a row's."""
