@@ -380,8 +380,9 @@ def main() -> None:
     for name in options.only:
         texts.append(sections[name](options.rounds))
         print("\n" + texts[-1], flush=True)
+        if options.write:  # after each section: what is cut short is not lost
+            options.write.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
     if options.write:
-        options.write.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
         print(f"\nwritten to {options.write}")
 
 
