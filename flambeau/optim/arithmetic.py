@@ -169,10 +169,17 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
         flat = [None if a is None else a.reshape(-1) for a in values]
         for start in range(0, size, PIECE):
             rule(arrays, *[None if a is None else a[start:start + PIECE] for a in flat], *scalars)
-    param._bump_version()
-    for t in state:
+    for t in (param, *state):
         if t is not None:
-            t._bump_version()
+            counter = t._counter
+            if counter is None:
+                t._bump_version()
+            else:
+                counter[0] += 1
+
+
+#: NumPy's flags: C or Fortran order, memory of its own, and that may be written to
+_DENSE, _OWN, _WRITEABLE = 3, 4, 0x400
 
 
 def _apart(values: list[Any]) -> bool:
@@ -180,12 +187,12 @@ def _apart(values: list[Any]) -> bool:
     found = [a for a in values if a is not None]
     own = True
     for a in found:
-        flags = a.flags
-        if not flags.forc or not flags.writeable:
+        flags = a.flags.num
+        if not flags & _DENSE or not flags & _WRITEABLE:
             return False
-        own = own and flags.owndata
+        own = own and flags & _OWN
     if own:
-        return len({id(a) for a in found}) == len(found)
+        return len(set(map(id, found))) == len(found)
     return not any(np.may_share_memory(a, b) for i, a in enumerate(found) for b in found[:i])
 
 

@@ -105,6 +105,10 @@ class Rule:
 
 
 _rules: dict[Callable[..., None], Formulas] = {}
+#: the update that was run last: rule, scalars, dtype, which arrays are missing; what ran it, and with which numbers
+_last: list[tuple[Any, ...]] = [(None,)]
+#: scalars that are equal if they look so
+_PLAIN = frozenset({float, bool})
 
 
 def update(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[Any]) -> bool:
@@ -116,15 +120,24 @@ def update(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[A
         scalars: numbers, which do not make another kernel when they change, and flags.
     """
     given = [x for x in arrays if x is not None]
+    last = _last[0]
+    # most often it is the next parameter's turn, with the same numbers
+    if last[0] is rule and last[1] == scalars and last[2] is given[0].dtype and last[3] == [x is None for x in arrays]:
+        last[4](given, last[5])
+        return True
     found = _rules.get(rule)
     if found is None:
         found = _rules[rule] = Formulas()
-    key = (given[0].dtype, *[x is None for x in arrays],
-           *[x.__class__ if x.__class__ is float or x.__class__ is int else x for x in scalars])
+    missing = [x is None for x in arrays]
+    key = (given[0].dtype, *missing, *[x.__class__ if x.__class__ is float or x.__class__ is int else x
+                                       for x in scalars])
     formula = found.find(key, tuple(scalars), lambda: _traced(rule, arrays, scalars))
     if formula is None:
         return False
-    formula.runner(given, () if formula.values is None else formula.values(*scalars))
+    numbers = () if formula.values is None else formula.values(*scalars)
+    formula.runner(given, numbers)
+    if all(x.__class__ in _PLAIN for x in scalars):
+        _last[0] = rule, scalars, given[0].dtype, missing, formula.runner, numbers
     return True
 
 

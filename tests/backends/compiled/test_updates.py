@@ -100,3 +100,27 @@ def test_small_parameters_are_updated_to_the_same_bits(ways, name, options):
         expected, found = ways.both(lambda size=size: trained(name, options, shape=(size,), steps=5))
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_the_numbers_of_the_last_update_are_used_again_only_where_they_are_the_same():
+    """Parameters take turns with other numbers, dtypes, and missing arrays."""
+    def rule(xp, x, y, z, a, flag):
+        xp.add_(x, y, alpha=a)
+        if flag:
+            xp.mul_(x, 2)
+        if z is not None:
+            xp.add_(x, z, alpha=1)
+
+    def expected(x, y, z, a, flag):
+        x = (x + a * y) * (2 if flag else 1)
+        return x if z is None else x + z
+
+    calls = [(np.float32, 0.5, False, False), (np.float32, 0.5, False, False), (np.float32, 0.25, False, False),
+             (np.float32, 0.25, True, False), (np.float32, 0.25, True, True), (np.float64, 0.25, True, True),
+             (np.float32, 0.25, True, True), (np.float32, 0.5, False, False)]
+    for dtype, a, flag, some in calls:
+        x, y, z = (np.arange(1, 9, dtype=dtype) * k for k in (1, 4, 8))
+        z = z if some else None
+        right = expected(x, y, z, a, flag)
+        assert updates.update(rule, [x, y, z], (a, flag))
+        assert x.tolist() == right.tolist()
