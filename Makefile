@@ -51,7 +51,7 @@ test: $(VENV)/.has-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 smoke: $(VENV)/.has-test
-	$(BIN)/python -m pytest -q -m smoke $(ARGS)
+	$(BIN)/python -m pytest -q -m smoke $$(grep -rl --include='test_*.py' mark.smoke tests) $(ARGS)
 
 lint: $(VENV)/.has-dev
 	$(BIN)/ruff check .
