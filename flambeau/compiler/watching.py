@@ -33,6 +33,8 @@ _SILENT = tuple(_PACKAGE + folder + os.sep for folder in ("compiler", "ir", "jit
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _SITES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("purelib", "platlib"))
+#: what this package compiles with, which may happen while a function is written down
+_TOOLS = tuple(folder + "llvmlite" + os.sep for folder in _SITES)
 _WARNINGS = warnings.__file__
 _IMPORTING = "<frozen importlib"
 
@@ -60,7 +62,7 @@ def _kind_of(frame: Any) -> int:
 
 
 def _kind_of_code(file: str, module: str) -> int:
-    if file.startswith((_PACKAGE, _NUMPY)):
+    if file.startswith((_PACKAGE, _NUMPY, *_TOOLS)):
         return _FOREIGN
     if file.startswith("<") and not file.startswith("<doctest"):  # written by a program
         if module.partition(".")[0] in (_NAME, "numpy"):

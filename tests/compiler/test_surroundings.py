@@ -1127,3 +1127,13 @@ def test_what_the_garbage_collector_calls_is_not_the_function():
         gc.callbacks.remove(callback)
     assert gc.isenabled()
     assert programs(made) == 1
+
+
+def test_what_compiles_is_not_the_functions():
+    """A call may compile something while it is written down: another capture would be made for that."""
+    import llvmlite.ir.types
+
+    from flambeau.compiler import watching
+
+    assert watching._kind_of_code(llvmlite.ir.types.__file__, "llvmlite.ir.types") == watching._FOREIGN
+    assert watching._kind_of_code(__file__, __name__) == watching._USER
