@@ -7,6 +7,7 @@ of these; anything else goes through its plan in full (`OpNode.vjp`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -65,7 +66,8 @@ def _choose(op: Op, plan: Plan) -> Run | None:
         if len(saved) == 1 and asked[0] == ("g", *saved):
             return _of_output(functions[0]) if plan.outs else _of_input(functions[0])
         if len(saved) == 1 and asked[0] == ("xp", "g", *saved):
-            return _of_output_over_xp(functions[0]) if plan.outs else _of_input_over_xp(functions[0])
+            rule = partial(functions[0], layer.arrays)
+            return _of_output(rule) if plan.outs else _of_input(rule)
     if len(inputs) == 2 and not plan.outs and len(rules) == 2:
         first, second = functions
         if asked == [("g",), ("g",)] and _is(first, _same) and _is(second, _same):
@@ -182,29 +184,12 @@ def _of_plan(plan: Plan) -> Run:
     return lambda node, g: (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
 
 
-def _of_input_over_xp(rule: Rule) -> Run:
-    xp = layer.arrays
-    return lambda node, g: (rule(xp, g, _value(node, g)),)
-
-
 def _of_output(rule: Rule) -> Run:
     def run(node: Any, g: Any) -> Any:
         counter = node.saved1
         if counter is None or counter[0]:  # freed, or written to since
             return (rule(g, *node.unpack(False)),)
         return (rule(g, node.saved0),)
-
-    return run
-
-
-def _of_output_over_xp(rule: Rule) -> Run:
-    xp = layer.arrays
-
-    def run(node: Any, g: Any) -> Any:
-        counter = node.saved1
-        if counter is None or counter[0]:  # freed, or written to since
-            return (rule(xp, g, *node.unpack(False)),)
-        return (rule(xp, g, node.saved0),)
 
     return run
 

@@ -29,7 +29,7 @@ def i64(value: int) -> ir.Constant:
 
 
 def after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """The pointers, known only when the values are, which are vectors of floats: an instruction that does nothing.
+    """Two pointers or more, known only when the values, vectors of floats, are: an instruction without effect.
 
     LLVM cannot read through them before it has the values. Left to itself it mixes the steps of an unrolled loop, and
     needs more registers than there are.
@@ -43,13 +43,12 @@ def after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence[Any])
         register = "v" if this.vector_bits == 512 else "x"
     else:
         return list(pointers)
-    several = len(pointers) > 1
-    kind = ir.LiteralStructType([POINTER] * len(pointers)) if several else POINTER
     found = builder.asm(
-        ir.FunctionType(kind, [*[POINTER] * len(pointers), *[each.type for each in values]]), "",
+        ir.FunctionType(ir.LiteralStructType([POINTER] * len(pointers)),
+                        [*[POINTER] * len(pointers), *[each.type for each in values]]), "",
         ",".join([*["=r"] * len(pointers), *map(str, range(len(pointers))), *[register] * len(values)]),
         [*pointers, *values], True)
-    return [builder.extract_value(found, i) for i in range(len(pointers))] if several else [found]
+    return [builder.extract_value(found, i) for i in range(len(pointers))]
 
 
 def at(builder: ir.IRBuilder, pointer: Any, offset: Any) -> Any:

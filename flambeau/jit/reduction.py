@@ -159,7 +159,7 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
         else:
             raise ValueError(f"a result of shape {each.shape} for a reduction of {shape} over {reduced}")
     spread = [layout.stretched(each.shape, each.strides, shape) for each in ins]
-    down = _down(shape, kept, reduced, spread, ins) and all(op == "sum" for op, _ in terms)
+    down = all(op == "sum" for op, _ in terms) and _down(shape, kept, reduced, spread, ins)
     order = reduced + kept if down else kept + reduced
     arrays = [Spec(tuple([shape[dim] for dim in order]), tuple([strides[dim] for dim in order]), each.dtype)
               for each, strides in zip(ins, spread, strict=True)]
@@ -174,7 +174,7 @@ def _down(shape: tuple[int, ...], kept: list[int], reduced: list[int], strides: 
     """Whether sums are those of columns: what is kept lies together in memory, and is long enough for vectors."""
     if not kept or not reduced or layout.elements(shape) == 0:
         return False
-    along = layout.memory_order(shape, strides)[-1] if len(shape) > 1 else 0
+    along = layout.memory_order(shape, strides)[-1]
     if along not in kept or shape[along] < SIDE:
         return False
     return all(each[along] in (0, x.dtype.itemsize) for each, x in zip(strides, ins, strict=True)) and any(

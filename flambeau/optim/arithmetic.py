@@ -171,11 +171,7 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
             rule(arrays, *[None if a is None else a[start:start + PIECE] for a in flat], *scalars)
     for t in (param, *state):
         if t is not None:
-            counter = t._counter
-            if counter is None:
-                t._bump_version()
-            else:
-                counter[0] += 1
+            t._bump_version()
 
 
 #: NumPy's flags: C or Fortran order, memory of its own, and that may be written to

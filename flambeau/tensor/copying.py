@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import config, devices, dtypes
 from ..backends.compiled import copy, mover
+from ..backends.compiled.sizes import MOVES
 from ..backends.numpy.memory import (
     CHANNELS_LAST,
     address,
@@ -132,7 +133,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     if special[0]:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
     a = input._array
-    by = mover(a.size) if memory_format is None and a.flags.c_contiguous else None
+    by = mover() if a.size > MOVES[0] and memory_format is None and a.flags.c_contiguous else None
     return _clone(input, copy_as(a, memory_format) if by is None else by.copied(a))
 
 
@@ -287,7 +288,7 @@ def zero_(input: Tensor) -> Tensor:
     """Set every element to zero."""
     a = input._array
     if not (input._requires_grad or input._base is not None or special[0] or input._inference) and a.flags.owndata:
-        by = mover(a.size)  # nothing to record, as for a gradient between two steps
+        by = mover() if a.size > MOVES[0] else None  # nothing to record, as for a gradient between two steps
         if by is None or not by.copy(a, np.asarray(_nothing[a.dtype])):
             a.fill(_nothing[a.dtype])
         input._bump_version()

@@ -11,6 +11,7 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..backends.compiled import mover
+from ..backends.compiled.sizes import MOVES
 from ..modes import special
 from ..ops.declare import REGISTRY
 from .apply import apply, gradient_edge
@@ -119,7 +120,7 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
 
         def run(node: Any, g: Any) -> Any:
             a = node.unpack(False)[0]
-            by = mover(a.size)
+            by = mover() if a.size > MOVES[0] else None
             out = np.zeros(a.shape, a.dtype) if by is None else by.zeros(a.shape, a.dtype)
             out.reshape(-1)[places] = g / a.dtype.type(divisor)
             return out, None, None

@@ -81,7 +81,7 @@ def test_any_shapes_and_strides(arrays):
 @pytest.mark.parametrize(("m", "n", "k"), [
     (32, 128, 128), (16, 16, 8), (128, 256, 784), (10, 256, 128), (200, 65, 300), (1, 700, 1000), (700, 1, 1000),
     (1, 1, 10_000), (16, 16, 9000), (600, 1, 1), (300, 200, 1100), (5, 64, 784), (40, 70, 2000), (520, 300, 64),
-    (1100, 280, 300), (30, 3, 5), (9, 900, 3)])
+    (1100, 280, 300), (257, 1000, 301), (30, 3, 5), (9, 900, 3)])
 @pytest.mark.parametrize("turned", ["nn", "nt", "tn", "tt"])
 def test_larger_products(dtype, m, n, k, turned):
     a = random(m, k, dtype=dtype) if turned[0] == "n" else random(k, m, dtype=dtype).T

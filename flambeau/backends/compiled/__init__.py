@@ -6,21 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .sizes import MOVES
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy as np
 
     from .operators import Operators
 
 _operators: list[Operators | None] = []
-_reduce: list[Callable[..., Any] | None] = []
-_update: list[Callable[..., bool] | None] = []
-_moving: list[ModuleType | None] = []
 
 
 def ready() -> bool:
@@ -56,49 +53,32 @@ def kernels_of(registry: dict[str, Any]) -> Operators | None:
     return _operators[0]
 
 
+@cache
+def _module(name: str) -> Any:
+    """A module of this package, made ready when first asked for; None where there are no kernels."""
+    return import_module(f"{__name__}.{name}") if ready() else None
+
+
 def reduced(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdim: bool) -> Any:
     """Reductions of large arrays by their kernel (`reductions.reduced`); None: NumPy is to compute them."""
-    if not _reduce:
-        if ready():
-            from .reductions import reduced as reduce
-
-            _reduce.append(reduce)
-        else:
-            _reduce.append(None)
-    reduce_them = _reduce[0]
-    return None if reduce_them is None else reduce_them(ops, of, arrays, dim, keepdim)
+    found = _module("reductions")
+    return None if found is None else found.reduced(ops, of, arrays, dim, keepdim)
 
 
 def update(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[Any]) -> bool:
     """Run an optimizer's rule on large arrays by its kernel (`updates.update`); whether there is one."""
-    if not _update:
-        if ready():
-            from .updates import update as run
-
-            _update.append(run)
-        else:
-            _update.append(None)
-    run_it = _update[0]
-    return run_it is not None and run_it(rule, arrays, scalars)
+    found = _module("updates")
+    return found is not None and found.update(rule, arrays, scalars)
 
 
-def mover(elements: int) -> Any:
-    """What copies and fills arrays of so many elements (`moving`); None: NumPy is to do that."""
-    if elements <= MOVES[0]:
-        return None
-    if not _moving:
-        if ready():
-            from . import moving as found
-
-            _moving.append(found)
-        else:
-            _moving.append(None)
-    return _moving[0]
+def mover() -> Any:
+    """What copies and fills large arrays, of more than `MOVES` elements (`moving`); None: NumPy is to do that."""
+    return _module("moving")
 
 
 def copy(to: np.ndarray, source: Any) -> None:
     """Write an array or a number over an array."""
-    by = mover(to.size)
+    by = mover() if to.size > MOVES[0] else None
     if by is None or not by.copy(to, source):
         to[...] = source
 

@@ -105,8 +105,8 @@ class Rule:
 
 
 _rules: dict[Callable[..., None], Formulas] = {}
-#: the update that was run last: rule, scalars, dtype, which arrays are missing; what ran it, and with which numbers
-_last: list[tuple[Any, ...]] = [(None,)]
+#: the update that was run last (rule, scalars, dtype, which arrays are missing), what ran it, and with which numbers
+_last: list[tuple[Any, Any, Any]] = [(None, None, ())]
 #: scalars that are equal if they look so
 _PLAIN = frozenset({float, bool})
 
@@ -119,16 +119,15 @@ def update(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[A
         arrays: float32 or float64, all of one dtype and shape, apart from each other in memory; None for some.
         scalars: numbers, which do not make another kernel when they change, and flags.
     """
-    given = [x for x in arrays if x is not None]
-    last = _last[0]
-    # most often it is the next parameter's turn, with the same numbers
-    if last[0] is rule and last[1] == scalars and last[2] is given[0].dtype and last[3] == [x is None for x in arrays]:
-        last[4](given, last[5])
+    given, missing = [x for x in arrays if x is not None], [x is None for x in arrays]
+    asked = rule, scalars, given[0].dtype, missing
+    last, run, numbers = _last[0]
+    if asked == last:  # most often it is the next parameter's turn, with the same numbers
+        run(given, numbers)
         return True
     found = _rules.get(rule)
     if found is None:
         found = _rules[rule] = Formulas()
-    missing = [x is None for x in arrays]
     key = (given[0].dtype, *missing, *[x.__class__ if x.__class__ is float or x.__class__ is int else x
                                        for x in scalars])
     formula = found.find(key, tuple(scalars), lambda: _traced(rule, arrays, scalars))
@@ -137,7 +136,7 @@ def update(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[A
     numbers = () if formula.values is None else formula.values(*scalars)
     formula.runner(given, numbers)
     if all(x.__class__ in _PLAIN for x in scalars):
-        _last[0] = rule, scalars, given[0].dtype, missing, formula.runner, numbers
+        _last[0] = asked, formula.runner, numbers
     return True
 
 

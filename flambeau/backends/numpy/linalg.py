@@ -21,22 +21,24 @@ def _mm(x: Any, y: Any) -> Any:
     """x @ y for matrices and vectors."""
     if x.dtype.char not in _QUICK or x.dtype is not y.dtype:
         return np.matmul(x, y)
-    if x.size + y.size > _large[0] and (found := _large_mm(x, y)) is not None:
+    if x.size + y.size > _large[0] and (found := _of_large(x, y)) is not None:
         return found
     return _dot(x, y)
 
 
-def _large_mm(x: Any, y: Any) -> Any:
-    """x @ y by kernels, for matrices and vectors of one dtype; None where they are no such."""
-    if x.ndim == 2:
-        return kernels.mm(x, y) if y.ndim == 2 else kernels.mm(x, y[:, None])[:, 0] if y.ndim == 1 else None
+def _of_large(x: Any, y: Any) -> Any:
+    """x @ y of one quick dtype, by the kernels or by NumPy as the size has it; None where NumPy is to do it."""
+    if x.ndim > 1 and y.ndim > 1:
+        return kernels.mm(x, y) if x.ndim == y.ndim == 2 else kernels.bmm(x, y)
+    if x.ndim == 2 and y.ndim == 1:
+        return kernels.mm(x, y[:, None])[:, 0]
     return kernels.mm(x[None], y)[0] if x.ndim == 1 and y.ndim == 2 else None
 
 
 def _matmul(x: Any, y: Any) -> Any:
     """x @ y, whatever their dimensions."""
     if x.size + y.size > _large[0] and x.dtype is y.dtype and x.dtype.char in _QUICK:
-        found = kernels.bmm(x, y) if x.ndim > 1 < y.ndim and x.ndim + y.ndim > 4 else _large_mm(x, y)
+        found = _of_large(x, y)
         if found is not None:
             return found
     return np.matmul(x, y)

@@ -74,7 +74,7 @@ def test_what_overlaps_is_left_to_numpy():
 
 @pytest.mark.skipif(not jit.available(), reason="there is no compiler")
 def test_memory_is_used_again():
-    by = compiled.mover(1 << 20)
+    by = compiled.mover()
     first = by.zeros((1 << 10, 1 << 10), np.dtype(np.float32))
     assert first.flags.owndata
     assert not first.any()
