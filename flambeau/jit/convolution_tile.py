@@ -22,6 +22,8 @@ from .lowering import intrinsic, number, splat, stored
 
 #: steps in a turn of the innermost loop
 STEPS = 4
+#: registers, of 32, that LLVM wants for what it loads early: a tile that took them would have its sums spilled
+EARLY = 4
 
 
 class Tile(NamedTuple):
@@ -119,9 +121,9 @@ def _multiply_add(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:
 
 @cache
 def registers() -> int:
-    """How many vector registers the machine has."""
+    """How many vector registers a tile may take: its accumulators, the factor's vectors, and a number."""
     host = target.host()
-    return 32 if host.vector_bits == 512 or host.triple.startswith(("aarch64", "arm64")) else 16
+    return 32 - EARLY if host.vector_bits == 512 or host.triple.startswith(("aarch64", "arm64")) else 16
 
 
 def lanes_for(width: int, dtype: np.dtype) -> int:
@@ -152,7 +154,8 @@ def choose(columns: int, rows: int, vectors: int, apart: bool) -> Choice:
     best, found = float("inf"), Choice(1, 1, 1, 1)
     for v in range(1, min(vectors, 4) + 1):
         for r in range(1, min(rows, 8) + 1):
-            most = (free - 1 - v) // v // r
+            numbers = 1 if v > 1 else 3  # where each meets but one vector, the next are loaded meanwhile
+            most = (free - numbers - v) // v // r
             for q in range(1, min(columns, most) + 1):
                 tiles = -(-columns // q) * -(-rows // r)
                 whole, last = divmod(vectors, v)

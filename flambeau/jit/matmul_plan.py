@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import threads as limits
-from . import near
+from . import near, target
 from .compiled import Symbol
 
 #: the longest part of K that is summed up in registers, then added to what was before: the sum's error stays small
@@ -47,8 +47,8 @@ LONG, MULTIPLE, REGIONS = 2048, 8, 16
 SHALLOW = 8
 #: vectors of a region of one row, at least, for the bytes of an element: the more rows the fewer
 LENGTH = 64
-#: what one thread does in a nanosecond: multiplications of float32, bytes
-PRODUCTS, BYTES = 80, 12
+#: what one thread does in a nanosecond: multiplications of float32 by a vector's bits, and bytes
+PRODUCTS, BYTES = {128: 40, 256: 80, 512: 160}, 12
 #: nanoseconds of work that are worth a chunk of one matrix, of a batch, or a thread that would have none; those from
 #: which there are several; and how many there are, at most, for each thread
 CHUNK, BATCHED, THREAD, SHARED, CHUNKS = 30_000, 10_000, 2_500, 5_000, 8
@@ -185,12 +185,17 @@ def chunks(problem: Problem) -> int:
     left, right = (prod(extent for extent, stride in zip(problem.batch, strides, strict=True) if stride)
                    for strides in problem.strides[-2:])
     moved = size * (left * m * k + right * k * n + len(problem.others) * batch * m * n)
-    time = max(batch * m * n * k * size // 4 // PRODUCTS, moved // BYTES)
+    time = max(batch * m * n * k * size // 4 // _products(), moved // BYTES)
     if time < SHARED:
         return 1
     workers = max(2, limits.count())
     count = max(min(CHUNKS * workers, time // (BATCHED if problem.batch else CHUNK)), min(workers, time // THREAD))
     return count if count >= 8 or count % 2 == 0 else max(1, count - 1)
+
+
+def _products() -> int:
+    """Multiplications of float32 that one thread does in a nanosecond."""
+    return PRODUCTS[target.host().vector_bits]
 
 
 def long(problem: Problem, vectors: int) -> bool:
@@ -243,7 +248,7 @@ def regions(problem: Problem, vectors: int, most: int, tile: Tile, packed: bool)
     least = LENGTH // (m * problem.dtype.itemsize)
     shares = [share for share in range(tile.panel, 7 * tile.panel, tile.panel) if least <= share < vectors]
     workers = max(2, limits.count())
-    each = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / PRODUCTS  # nanoseconds for a row of a vector
+    each = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products()  # nanoseconds for a row
     found: tuple[float, Regions] | None = None
     for share in [vectors, *shares]:
         across = -(-vectors // share)
