@@ -32,7 +32,7 @@ from .environment import states_of
 from .storages import Storage
 from .symbols import Group, Symbol, concrete
 from .updates import Cell, Updates
-from .watching import Watch
+from .watching import Watch, is_own
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -243,6 +243,14 @@ class Capture(Interceptor):
         self._keep(storages.owner(a), storages.made(self.graph, a, value))
 
     # ----- what the run tells -----
+
+    def before_kernel(self, rule: Callable[..., Any]) -> None:
+        if is_own(rule):
+            self.watch.pause()
+
+    def after_kernel(self, rule: Callable[..., Any]) -> None:
+        if is_own(rule):
+            self.watch.resume()
 
     def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
         if self.failed is not None:

@@ -77,6 +77,11 @@ def is_of_library(file: str) -> bool:
     return file.startswith("<frozen") or (file.startswith(_STANDARD) and not file.startswith(_SITES))
 
 
+def is_own(rule: Any) -> bool:
+    """Whether a function is of this package: what it does while it computes arrays is known."""
+    return getattr(rule, "__module__", "").partition(".")[0] == _NAME
+
+
 def is_users(code: types.CodeType) -> bool:
     """Whether a piece of code that was watched is the user's."""
     return id(code) in _kinds and _kinds[id(code)][1] == _USER
@@ -121,7 +126,7 @@ class Watch:
         self.objects: dict[int, tuple[str, Any]] = {}
         self.effect: str | None = None
         self._before: Any = None
-        self._on = False
+        self._on, self._paused = False, 0
         self._finder: Any = None  # the frame of what Python asks for a module, while it runs
 
     def start(self) -> None:
@@ -160,12 +165,14 @@ class Watch:
 
     def pause(self) -> None:
         """See nothing for a while."""
-        if self._on:
+        self._paused += 1
+        if self._on and self._paused == 1:
             sys.setprofile(None)
 
     def resume(self) -> None:
-        """See again."""
-        if self._on:
+        """See again, if this ends the outermost pause."""
+        self._paused -= 1
+        if self._on and not self._paused:
             sys.setprofile(self._call)
 
     # ----- what Python tells -----
@@ -251,4 +258,4 @@ def _state() -> tuple[Any, ...]:
             (name, np.asarray(keys).tobytes(), *rest))
 
 
-__all__ = ["Watch", "is_of_library", "is_users"]
+__all__ = ["Watch", "is_of_library", "is_own", "is_users"]

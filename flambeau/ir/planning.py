@@ -193,7 +193,7 @@ class Plan:
                 last[value] = max(last[value], self.early)
         for target in self.targets:
             if target.leaf is not None:
-                if self._can_replace(target.value, target.leaf, made):
+                if self._can_replace(target.value, target.leaf, made[target.value], last.get(target.leaf, -1)):
                     places[target.value] = places[target.leaf]
                 else:
                     self.late.append((target.leaf, target.value))
@@ -220,16 +220,17 @@ class Plan:
         self.arena = self.scratch + wanted
         self.arena_entry = arena
 
-    def _can_replace(self, value: Value, leaf: Value, made: dict[Value, int]) -> bool:
-        """Whether a value may be written where a leaf lies: nobody reads that later, or elsewhere than he writes."""
+    def _can_replace(self, value: Value, leaf: Value, step: int, read: int) -> bool:
+        """Whether a value may be written where a leaf lies: nobody reads that later, or elsewhere than he writes.
+
+        Args:
+            step: which kernel computes the value.
+            read: the last one that reads the leaf.
+        """
         if value.dtype != leaf.dtype or value.size != leaf.size or leaf in self.parts:
             return False
-        step = made[value]
-        if step < self.early:
+        if step < self.early or read > step:
             return False
-        for later in self.kernels[step + 1:]:
-            if any(base is leaf for base, _ in later.inputs):
-                return False
         kernel = self.kernels[step]
         reads = [i for i, (base, _) in enumerate(kernel.inputs) if base is leaf]
         if not reads:

@@ -23,6 +23,7 @@ class Precedence:
         self._bits: list[int] = []
         self._before: list[int] = []
         self._alive: set[int] = set()
+        self._followed = 0  # groups that come before any, and maybe more
 
     def add(self) -> int:
         """A new group's number."""
@@ -43,6 +44,7 @@ class Precedence:
             new |= self._before[each] | self._bits[each]
         if new & ~self._before[group]:
             self._before[group] |= new
+            self._followed |= new
             self._spread(self._bits[group], new)
 
     def merge(self, into: int, other: int) -> None:
@@ -53,6 +55,8 @@ class Precedence:
         self._spread(bits, self._before[into] | bits)
 
     def _spread(self, bits: int, new: int) -> None:
+        if not bits & self._followed:
+            return
         before = self._before
         for each in self._alive:
             if before[each] & bits:

@@ -21,6 +21,7 @@ from ..backends.compiled import ready, update
 from ..backends.compiled.sizes import SINGLE_UPDATES, UPDATES
 from ..modes import capturing, special
 from ..tensor import functions as fn
+from ..tensor.interception import computed
 
 #: elements of a piece: a rule's six or so arrays of that length fit a core's second cache
 PIECE = 16384
@@ -143,6 +144,12 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
         capture = capturing.get()
         if capture is not None:
             scalars = capture.updates(rule, param, grad, state, scalars, differentiable)
+        computed(rule, _run, rule, param, grad, state, scalars, differentiable)
+    else:
+        _run(rule, param, grad, state, scalars, differentiable)
+
+
+def _run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple, differentiable: bool) -> None:
     array: Any = None if differentiable else getattr(param, "_array", None)
     values = None if array.__class__ is not np.ndarray else _arrays_of(array, grad, state)
     if values is None:

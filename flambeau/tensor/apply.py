@@ -29,7 +29,7 @@ from ..modes import capturing, forward_levels, inferred, leveled, special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
 from .followers import follow
-from .interception import answered, told
+from .interception import answered, computed, told
 from .packing import hold_packed, pack_inputs
 from .replaying import steps_to
 from .tensor import INFERENCE, Tensor, wrap
@@ -265,6 +265,19 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
         return op.forward(*inputs, **params)
+    if watched:
+        return computed(op.forward, _applied, op, inputs, params, packed, found, watched)
+    return _applied(op, inputs, params, packed, found, watched)
+
+
+def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any, found: Any, watched: bool) -> Any:
+    """What an operator that is no composite gives, recorded where asked.
+
+    Args:
+        packed: what `pack_inputs` made of the inputs.
+        found: what an interceptor answers for it; None: let its kernel run.
+        watched: whether interceptors are to be told.
+    """
     large: list[np.dtype] | None = [] if MET[0] and op.kind == ELEMENTWISE and found is None else None
     values, narrow = _operands(op, inputs, params, large)
     if op.kind == ELEMENTWISE and len(values) > 1:

@@ -25,7 +25,7 @@ from ..ops.declare import ELEMENTWISE, Op
 from ..shapes import broadcast_shapes
 from .apply import _operands, gradient_edge, kernel_of, on_kernel, origin_of, promoted_type, record, rounded_params
 from .followers import tell
-from .interception import answered, told
+from .interception import answered, computed, told
 from .packing import pack_inputs
 from .tensor import Tensor, depth_of, wrap
 from .views import CopySlices, Geometry, keep_retaining
@@ -316,7 +316,10 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
         tangents = tangent_of_write(op, inputs, params)
     token = set_state(IGNORE)
     try:
-        compute()
+        if special[0]:
+            computed(op.forward, compute)
+        else:
+            compute()
     finally:
         reset_state(token)
     target._bump_version()

@@ -6,7 +6,7 @@ one to be switched on is asked first, and told first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -20,6 +20,12 @@ class Interceptor:
     def answer(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
         """The array or arrays that the operator would compute; None: let it compute them."""
         return None
+
+    def before_kernel(self, rule: Callable[..., Any]) -> None:
+        """An operator's kernel, or an optimizer's rule, is about to compute arrays."""
+
+    def after_kernel(self, rule: Callable[..., Any]) -> None:
+        """It has done so, or has failed."""
 
     def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
         """Take note of an operator that was applied and its results."""
@@ -55,6 +61,22 @@ def answered(op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bo
     return found
 
 
+def computed(rule: Callable[..., Any], kernel: Callable[..., Any], *values: Any, **params: Any) -> Any:
+    """What a kernel computes; interceptors are told when it begins and when it ends.
+
+    Args:
+        rule: what the kernel was made of: an operator's forward, or an optimizer's rule.
+    """
+    stack = _stack.get()
+    for each in stack:
+        each.before_kernel(rule)
+    try:
+        return kernel(*values, **params)
+    finally:
+        for each in stack:
+            each.after_kernel(rule)
+
+
 def told(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool = False) -> None:
     """Tell the interceptors of an operator that was applied."""
     stack = _stack.get()
@@ -77,4 +99,4 @@ def told_custom(node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
             _stack.reset(token)
 
 
-__all__ = ["Interceptor", "answered", "told", "told_custom"]
+__all__ = ["Interceptor", "answered", "computed", "told", "told_custom"]
