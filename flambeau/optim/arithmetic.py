@@ -150,67 +150,90 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
 
 
 def _run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple, differentiable: bool) -> None:
-    array: Any = None if differentiable else getattr(param, "_array", None)
-    values = None if array.__class__ is not np.ndarray else _arrays_of(array, grad, state)
+    tensors = (param, grad, *state)
+    values = None if differentiable else _arrays_of(tensors)
     if values is None:
-        if param.is_complex():
-            # real and imaginary parts are two parameters
-            param, grad, *parts = (None if t is None else fn.view_as_real(t) for t in (param, grad, *state))
-            state = tuple(parts)
-        rule(tensors, param, grad, *state, *scalars)
+        _on_tensors(rule, tensors, scalars)
         return
+    arrays, missing, flags = values
     if special[0]:
         for t in (param, *state):
             if t is not None:
                 about_to_write(t)
-    size = array.size
-    least = SINGLE_UPDATES if array.dtype == SINGLE else UPDATES
-    if size > least[0] and _apart(values) and update(rule, values, scalars):
-        pass
-    elif size <= PIECE or not all(a is None or a.flags.c_contiguous for a in values):
+    least = SINGLE_UPDATES if arrays[0].dtype == SINGLE else UPDATES
+    if arrays[0].size <= least[0] or not _apart(arrays, flags) or not update(
+            rule, arrays, missing, scalars, flags & _ROW_MAJOR != 0):
+        _on_arrays(rule, tensors, flags, scalars)
+    for t in tensors:
+        if t is not None and t is not grad:
+            t._bump_version()
+
+
+def _on_tensors(rule: Callable[..., None], given: tuple, scalars: tuple) -> None:
+    """The rule over tensors' operators."""
+    if given[0].is_complex():  # real and imaginary parts are two parameters
+        given = tuple([None if t is None else fn.view_as_real(t) for t in given])
+    rule(tensors, *given, *scalars)
+
+
+def _on_arrays(rule: Callable[..., None], given: tuple, flags: int, scalars: tuple) -> None:
+    """The rule over NumPy, piece by piece where the arrays are large."""
+    values = [None if t is None else t._array for t in given]
+    size = values[0].size
+    if size <= PIECE or not flags & _ROW_MAJOR:
         rule(arrays, *values, *scalars)
         _small[0] -= 1
         if not _small[0]:
             ready()
-    else:
-        flat = [None if a is None else a.reshape(-1) for a in values]
-        for start in range(0, size, PIECE):
-            rule(arrays, *[None if a is None else a[start:start + PIECE] for a in flat], *scalars)
-    for t in (param, *state):
-        if t is not None:
-            t._bump_version()
+        return
+    flat = [None if a is None else a.reshape(-1) for a in values]
+    for start in range(0, size, PIECE):
+        rule(arrays, *[None if a is None else a[start:start + PIECE] for a in flat], *scalars)
 
 
-#: NumPy's flags: C or Fortran order, memory of its own, and that may be written to
-_DENSE, _OWN, _WRITEABLE = 3, 4, 0x400
+#: NumPy's flags: row by row, one way or the other, memory of its own, and that may be written to
+_ROW_MAJOR, _DENSE, _OWN, _WRITEABLE = 1, 3, 4, 0x400
+_USUAL = _ROW_MAJOR | _OWN | _WRITEABLE
 
 
-def _apart(values: list[Any]) -> bool:
-    """Whether arrays can be updated by several threads: each dense, writeable, and none in another's memory."""
-    found = [a for a in values if a is not None]
-    own = True
-    for a in found:
-        flags = a.flags.num
-        if not flags & _DENSE or not flags & _WRITEABLE:
-            return False
-        own = own and flags & _OWN
-    if own:
-        return len(set(map(id, found))) == len(found)
-    return not any(np.may_share_memory(a, b) for i, a in enumerate(found) for b in found[:i])
+def _apart(arrays: list[Any], flags: int) -> bool:
+    """Whether arrays can be updated by several threads: each dense, writeable, and none in another's memory.
+
+    Args:
+        flags: those that all have.
+    """
+    if flags & _USUAL == _USUAL:
+        return len(set(map(id, arrays))) == len(arrays)
+    if not flags & _WRITEABLE or not all(a.flags.num & _DENSE for a in arrays):
+        return False
+    return not any(np.may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
 
 
-def _arrays_of(array: np.ndarray, grad: Any, state: tuple) -> list[Any] | None:
-    """The arrays of the parameter, its gradient and its state, if they are plain floats of one dtype and shape."""
-    dtype, shape = array.dtype, array.shape
-    if dtype not in FLOATS:
-        return None
-    found: list[Any] = [array]
-    for t in (grad, *state):
-        a = None if t is None else t._array
-        if a is not None and (a.__class__ is not np.ndarray or a.dtype != dtype or a.shape != shape):
-            return None
-        found.append(a)
-    return found
+def _arrays_of(tensors: tuple) -> tuple[list[Any], int, int] | None:
+    """The tensors' arrays, bits of the places that are None, and flags that all arrays have.
+
+    None where they are no plain floats of one dtype and shape.
+    """
+    found: list[Any] = []
+    missing, place, flags = 0, 1, -1
+    shape = dtype = None
+    for t in tensors:
+        if t is None:
+            missing += place
+        else:
+            a = t._array
+            if a.__class__ is not np.ndarray:
+                return None
+            if shape is None:
+                shape, dtype = a.shape, a.dtype
+                if dtype not in FLOATS:
+                    return None
+            elif a.shape != shape or a.dtype != dtype:
+                return None
+            found.append(a)
+            flags &= a.flags.num
+        place += place
+    return found, missing, flags
 
 
 def advance(step: Any) -> float:

@@ -65,10 +65,11 @@ def reduced(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdi
     return None if found is None else found.reduced(ops, of, arrays, dim, keepdim)
 
 
-def update(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[Any]) -> bool:
+def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],
+           row_major: bool) -> bool:
     """Run an optimizer's rule on large arrays by its kernel (`updates.update`); whether there is one."""
     found = _module("updates")
-    return found is not None and found.update(rule, arrays, scalars)
+    return found is not None and found.update(rule, arrays, missing, scalars, row_major)
 
 
 def mover() -> Any:

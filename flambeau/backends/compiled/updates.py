@@ -6,6 +6,7 @@ expression. What it left changed are the kernel's outputs, written over the arra
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
@@ -87,17 +88,19 @@ symbols = SimpleNamespace(
 class Rule:
     """A traced rule: which arrays it writes, and what runs it."""
 
-    __slots__ = ("places", "runner")
+    __slots__ = ("_pick", "runner")
 
     def __init__(self, runner: Runner, places: Sequence[int]) -> None:
-        self.runner, self.places = runner, tuple(places)
+        self.runner = runner
+        self._pick = operator.itemgetter(*places) if len(places) > 1 else operator.itemgetter(
+            slice(places[0], places[0] + 1))
 
-    def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> None:
-        """Update the arrays, all of one shape."""
+    def __call__(self, arrays: list[np.ndarray], numbers: Sequence[Any], row_major: bool) -> None:
+        """Update the arrays, all of one shape; `row_major`: each lies row by row, without gaps."""
         runner = self.runner
-        key = tuple([each for x in arrays for each in (x.shape, x.strides)])
+        key = arrays[0].size if row_major else tuple([each for x in arrays for each in (x.shape, x.strides)])
         plan = runner.plans.found.get(key)
-        outs = [arrays[i] for i in self.places]
+        outs = self._pick(arrays)
         if plan is None:
             plan = runner.plans.keep(key, runner.plan_into(outs, arrays))
         if plan.enter is not None:
@@ -105,49 +108,52 @@ class Rule:
 
 
 _rules: dict[Callable[..., None], Formulas] = {}
-#: the update that was run last (rule, scalars, dtype, which arrays are missing), what ran it, and with which numbers
+#: the update that was run last (rule, which arrays are missing, dtype, scalars), what ran it, and with which numbers
 _last: list[tuple[Any, Any, Any]] = [(None, None, ())]
-#: scalars that are equal if they look so
-_PLAIN = frozenset({float, bool})
+#: scalars that give the same results if they are equal
+_PLAIN = frozenset({float, int, bool})
 
 
-def update(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[Any]) -> bool:
+def update(rule: Callable[..., None], arrays: list[np.ndarray], missing: int, scalars: tuple[Any, ...],
+           row_major: bool) -> bool:
     """Run `rule(xp, *arrays, *scalars)` in place, as one kernel; whether there is one.
 
     Args:
         rule: changes some of the arrays, through the functions of `xp`.
-        arrays: float32 or float64, all of one dtype and shape, apart from each other in memory; None for some.
+        arrays: float32 or float64, all of one dtype and shape, apart from each other in memory.
+        missing: bits of the places among the arrays where the rule is to find None, the first place's lowest.
         scalars: numbers, which do not make another kernel when they change, and flags.
+        row_major: whether each array lies row by row, without gaps.
     """
-    given, missing = [x for x in arrays if x is not None], [x is None for x in arrays]
-    asked = rule, scalars, given[0].dtype, missing
+    dtype = arrays[0].dtype
+    asked = rule, missing, dtype, scalars
     last, run, numbers = _last[0]
     if asked == last:  # most often it is the next parameter's turn, with the same numbers
-        run(given, numbers)
+        run(arrays, numbers, row_major)
         return True
     found = _rules.get(rule)
     if found is None:
         found = _rules[rule] = Formulas()
-    key = (given[0].dtype, *missing, *[x.__class__ if x.__class__ is float or x.__class__ is int else x
-                                       for x in scalars])
-    formula = found.find(key, tuple(scalars), lambda: _traced(rule, arrays, scalars))
+    key = (dtype, missing, len(arrays), *[x.__class__ if x.__class__ is float or x.__class__ is int else x
+                                          for x in scalars])
+    formula = found.find(key, scalars, lambda: _traced(rule, dtype, len(arrays), missing, scalars))
     if formula is None:
         return False
     numbers = () if formula.values is None else formula.values(*scalars)
-    formula.runner(given, numbers)
+    formula.runner(arrays, numbers, row_major)
     if all(x.__class__ in _PLAIN for x in scalars):
         _last[0] = asked, formula.runner, numbers
     return True
 
 
-def _traced(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[Any]) -> Formula:
+def _traced(rule: Callable[..., None], dtype: np.dtype, count: int, missing: int, scalars: Sequence[Any]) -> Formula:
     names = [f"s{i}" for i in range(len(scalars))]
     numbers = Numbers(names)
-    given = [x for x in arrays if x is not None]
-    dtype = given[0].dtype
-    trace = Trace(numbers, len(given))
-    variables = iter([trace.variable(i, dtype) for i in range(len(given))])
-    cells = [None if x is None else next(variables) for x in arrays]
+    trace = Trace(numbers, count)
+    cells: list[Symbol | None] = [trace.variable(i, dtype) for i in range(count)]
+    for i in range(missing.bit_length()):
+        if missing >> i & 1:
+            cells.insert(i, None)
     before = [None if cell is None else cell.node for cell in cells]
     rule(symbols, *cells, *[numbers.scalar(name, value) if value.__class__ is float or value.__class__ is int else
                             value for name, value in zip(names, scalars, strict=True)])
@@ -161,7 +167,7 @@ def _traced(rule: Callable[..., None], arrays: Sequence[Any], scalars: Sequence[
             outputs.append(expression.cast(cell.node, dtype))
             places.append(position)
         position += 1
-    formula = Formula(outputs, [dtype] * len(given), numbers)
+    formula = Formula(outputs, [dtype] * count, numbers)
     formula.runner = Rule(Runner(outputs, formula.inputs, formula.numbers), places)
     return formula
 

@@ -71,7 +71,7 @@ def test_rules_that_cannot_be_traced_stay_with_numpy():
         param[...] = grad * scale if hasattr(param, "__array__") else param.sum()
 
     x, g = np.ones(5000, np.float32), np.full(5000, 2, np.float32)
-    assert not update(rule, [x, g], (0.5,))
+    assert not update(rule, [x, g], 0, (0.5,), True)
     np.testing.assert_array_equal(x, 1)
 
 
@@ -117,10 +117,25 @@ def test_the_numbers_of_the_last_update_are_used_again_only_where_they_are_the_s
 
     calls = [(np.float32, 0.5, False, False), (np.float32, 0.5, False, False), (np.float32, 0.25, False, False),
              (np.float32, 0.25, True, False), (np.float32, 0.25, True, True), (np.float64, 0.25, True, True),
-             (np.float32, 0.25, True, True), (np.float32, 0.5, False, False)]
+             (np.float32, 0.25, True, True), (np.float32, 0.5, False, False), (np.float32, 1, False, False),
+             (np.float32, 1.0, False, True)]
     for dtype, a, flag, some in calls:
-        x, y, z = (np.arange(1, 9, dtype=dtype) * k for k in (1, 4, 8))
-        z = z if some else None
-        right = expected(x, y, z, a, flag)
-        assert updates.update(rule, [x, y, z], (a, flag))
+        for shape in ((8,), (2, 4), (4, 2)):
+            x, y, z = ((np.arange(1, 9, dtype=dtype) * k).reshape(shape) for k in (1, 4, 8))
+            z = z if some else None
+            right = expected(x, y, z, a, flag)
+            arrays = [each for each in (x, y, z) if each is not None]
+            assert updates.update(rule, arrays, 0 if some else 0b100, (a, flag), True)
+            assert x.tolist() == right.tolist()
+
+
+def test_arrays_in_column_order_and_in_both_orders_are_updated_where_they_lie():
+    def rule(xp, x, y, a):
+        xp.add_(x, y, alpha=a)
+
+    for orders in ("FF", "FC", "CF"):
+        x, y = (np.array(np.arange(12.0).reshape(3, 4) * k, np.float32, order=order) for k, order in zip(
+            (1, 4), orders, strict=True))
+        right = x + 0.5 * y
+        assert updates.update(rule, [x, y], 0, (0.5,), False)
         assert x.tolist() == right.tolist()
