@@ -89,7 +89,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduct
 _nll = REGISTRY["_nll_loss"]
 _nll_plan = plan_of(_nll, 1, 3)
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_LONG = np.dtype(np.int64)
+_LONG, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
 
 def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int) -> Any:
@@ -99,7 +99,7 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
     if (t.ndim != 1 or t.shape[0] != n or not n or t.dtype is not _LONG or a.dtype not in _FLOATS
             or reduction not in ("mean", "sum") or ignore_index >= 0):
         return None
-    if np.minimum.reduce(t) < 0 or np.maximum.reduce(t) >= classes:
+    if np.maximum.reduce(t.view(_UNSIGNED)) >= classes:  # what is negative is large then
         return None
     places = np.arange(0, n * classes, classes)
     places += t

@@ -134,9 +134,14 @@ def copy_as(x: Any, memory_format: Any = None) -> Any:
 
 def laid_out(found: Any, *operands: Any) -> Any:
     """A result laid out in memory as its operands are, which ufuncs do by themselves."""
-    arrays = [a for a in operands if a.__class__ is np.ndarray]
-    if found.ndim < 2 or not found.size or all(a.flags.c_contiguous for a in arrays):
+    if found.ndim < 2 or not found.size:
         return found
+    for a in operands:
+        if a.__class__ is np.ndarray and not a.flags.c_contiguous:
+            break
+    else:
+        return found
+    arrays = [a for a in operands if a.__class__ is np.ndarray]
     given: Any = [*arrays, None]
     flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     made: Any = np.nditer(given, [], flags,
