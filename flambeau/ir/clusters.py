@@ -29,6 +29,9 @@ MEMBERS = 400
 #: are computed block by block, in which order memory is slower
 LARGE, ARRAYS = 1 << 13, 3
 
+#: elements from which sums over leading dimensions are columns', and of what they leave of each
+COLUMNS, ROW = 1 << 13, 64
+
 #: what is computed by a kernel of its own
 OPAQUE = ("matmul", "convolve", "assemble", "whole")
 
@@ -161,7 +164,7 @@ class Clustering:
         self.of[value] = cluster
         self._note_reads(cluster, value)
         if value.op == "reduce":
-            cluster.rows = dims_of(value)
+            cluster.rows = _rows_for(value, space)
         return cluster
 
     def _note_reads(self, cluster: Cluster, value: Value) -> None:
@@ -215,7 +218,7 @@ class Clustering:
                 dims = dims_of(value)
                 whole = merged(suffixes(fine))
                 if rows is None:
-                    rows = dims
+                    rows = _rows_for(value, fine)
                 elif dims != rows:
                     if value.attrs[0] != "sum" or (dims != whole and dims != _other(fine, rows)):
                         return False
@@ -399,6 +402,19 @@ class Clustering:
         for cluster in self.clusters:
             stored |= {base for base in cluster.reads if base in self.of}
         return stored
+
+
+def _rows_for(value: Value, space: Sequence[int]) -> Intervals:
+    """What are rows to a cluster, by the first of its reductions: the dimensions that this one reduces.
+
+    Where large sums run over leading dimensions, which would go through memory crosswise, rows are what lies beside
+    each other instead, and the sums are columns': nothing else in the cluster can use them then.
+    """
+    dims = dims_of(value)
+    if value.attrs[0] != "sum" or _has_fastest(dims) or prod(space) < COLUMNS:
+        return dims
+    other = _other(space, dims)
+    return dims if other is None or len(other) != 1 or _extent(other) < ROW else other
 
 
 def _other(space: Sequence[int], rows: Intervals) -> Intervals | None:

@@ -140,7 +140,9 @@ def _rows(writer: Writer, outputs: list[Value]) -> list[Kernel]:
     full = [v for v in outputs if writer.is_full(v)]
     if not full and not cluster.rows_used and all(v in outputs for v in reductions) and len(
             {dims_of(v) for v in reductions}) == 1 and all(v.op == "reduce" for v in outputs):
-        return [reduction_kernel(writer, reductions)]
+        dims = dims_of(reductions[0])
+        by_dims = writer if dims == cluster.rows else Writer(writer.clustering, cluster, dims)
+        return [reduction_kernel(by_dims, reductions)]
     return rows_kernels(writer, outputs)
 
 

@@ -384,7 +384,30 @@ class Graph:
         front = broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a = self.expand(a, (*front, *a.shape[-2:]))
         b = self.expand(b, (*front, *b.shape[-2:]))
-        return self.make("matmul", (a, b), None, (*front, a.shape[-2], b.shape[-1]), a.dtype)
+        shape = (*front, a.shape[-2], b.shape[-1])
+        a, b = self._where_they_lie(a, b)
+        return self.reshape(self.make("matmul", (a, b), None, (*a.shape[:-1], b.shape[-1]), a.dtype), shape)
+
+    def _where_they_lie(self, a: Value, b: Value) -> tuple[Value, Value]:
+        """Batches of matrices before they were copied to make one dimension of several, where that was done.
+
+        Products read matrices wherever they lie; attention's heads, for one, lie side by side.
+        """
+        sources = [_before_copy(x) for x in (a, b)]
+        fronts = {x.shape[:-2] for x in sources if x is not None}
+        if len(fronts) != 1:
+            return a, b
+        [front] = fronts
+        found = []
+        for x, source in zip((a, b), sources, strict=True):
+            if source is None:
+                shape = (*front, *x.shape[-2:])
+                strides = algebra.reshaped(x.shape, x.strides, shape)
+                if strides is None:
+                    return a, b
+                source = self.view(x, shape, strides, x.offset)
+            found.append(source)
+        return found[0], found[1]
 
     def convolve(self, kind: str, a: Value, b: Value, shape: Sequence[int], stride: Sequence[int],
                  padding: Sequence[int], dilation: Sequence[int], groups: int) -> Value:
@@ -498,6 +521,17 @@ def reachable(wanted: Sequence[Value]) -> list[Value]:
             seen.add(value)
             stack.extend(value.args)
     return sorted(seen, key=lambda v: v.number)
+
+
+def _before_copy(value: Value) -> Value | None:
+    """What matrices were copied from, if their copy has fewer dimensions and elements of theirs lie side by side."""
+    copy = value.base
+    if copy.op != "copy" or copy.attrs is not None or value.op != "view" or value.offset or value.size != copy.size:
+        return None
+    source = copy.args[0]
+    if source.ndim <= value.ndim or source.shape[-2:] != value.shape[-2:] or 1 not in source.strides[-2:]:
+        return None
+    return source if algebra.is_dense(value.shape, value.strides) else None
 
 
 def _scalar(value: Value) -> Value | None:

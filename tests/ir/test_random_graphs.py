@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from flambeau import jit
+from flambeau.ir import clusters
 from flambeau.ir.program import Program
 from tests.ir.evaluating import evaluate, wide
 from tests.ir.legality import check
@@ -56,6 +57,17 @@ def runs_as_numpy(made, tolerance):
 @pytest.mark.parametrize("block", range(5))
 def test_float64(block):
     for seed in range(block * 30, block * 30 + 30):
+        made = Random(seed)
+        try:
+            runs_as_numpy(made, TOLERANCE["float64"])
+        except Exception as error:
+            raise AssertionError(f"graph of seed {seed}") from error
+
+
+def test_sums_of_columns_however_small(monkeypatch):
+    monkeypatch.setattr(clusters, "COLUMNS", 0)
+    monkeypatch.setattr(clusters, "ROW", 1)
+    for seed in range(2000, 2060):
         made = Random(seed)
         try:
             runs_as_numpy(made, TOLERANCE["float64"])
