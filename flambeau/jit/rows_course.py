@@ -18,6 +18,8 @@ from .endings import ANY, Ending, ending
 ENOUGH = 16
 #: vectors that lie across rows together, where an element takes little, and their lanes, at most
 WIDE_BLOCK, MOST_LANES = 4, 64
+#: bytes that memory brings at once
+LINE = 64
 #: elements of a row, in vectors, up to which blocks of rows are turned
 TURNED_ROW = 3
 #: rows that are added up one after the other in a column sum, at most: the rest is pairwise
@@ -148,9 +150,11 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     across = (narrow and side >= min(lanes, 2 * run)) or (crosswise and side >= lanes // 2)
     steps = by_side if across else by_run
     long = n > (64 if across else 64 * lanes)
-    # a block of several vectors reads as much together
-    if across and cheap and not turning and not operands.columns and side >= WIDE_BLOCK * lanes:
-        lanes = max(lanes, min(WIDE_BLOCK * lanes, MOST_LANES))
+    if across and not turning and not operands.columns:
+        # a block of several vectors reads as much together: at least all that a line of memory brings
+        wide = WIDE_BLOCK * lanes if cheap else LINE // min((sizes[i] for i in full), default=LINE)
+        if side >= wide:
+            lanes = max(lanes, min(wide, MOST_LANES))
     found = Course(lanes, across, True, "", of_row, long, outer, within, rows, n)
     few = found.blocks < ENOUGH and rows * n > 4 * grain and n >= 4 * lanes
     if across and not few:

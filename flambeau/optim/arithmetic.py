@@ -178,7 +178,7 @@ def _on_tensors(rule: Callable[..., None], given: tuple, scalars: tuple) -> None
 
 def _on_arrays(rule: Callable[..., None], given: tuple, flags: int, scalars: tuple) -> None:
     """The rule over NumPy, piece by piece where the arrays are large."""
-    values = [None if t is None else t._array for t in given]
+    values: list[Any] = [None if t is None else t._array for t in given]
     size = values[0].size
     if size <= PIECE or not flags & _ROW_MAJOR:
         rule(arrays, *values, *scalars)
