@@ -30,7 +30,7 @@ MEMBERS = 400
 LARGE, ARRAYS = 1 << 13, 3
 
 #: elements from which sums over leading dimensions are columns', and of what they leave of each
-COLUMNS, ROW = 1 << 13, 64
+COLUMNS, ROW = 1 << 9, 64
 
 #: what is computed by a kernel of its own
 OPAQUE = ("matmul", "convolve", "assemble", "whole")

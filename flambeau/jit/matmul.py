@@ -26,8 +26,9 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 SLICE, SLICES = 1024, 16
 #: K and columns from which a vector times a matrix is sums of columns
 COLUMNS = 64
-#: K for a row of A, from which sums along K's vectors are quicker than turning columns of B into rows
-DOT = 17
+#: K for a row of A, from which sums along K's vectors are quicker than turning columns of B into rows, and how many
+#: rows there are then, at most
+DOT, FEW = 17, 6
 
 
 def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] = (),
@@ -184,7 +185,7 @@ def _planned(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spec, ...
 def _along(problem: Problem) -> bool:
     """Whether K runs along the vectors: few rows, and both operands' elements along K together."""
     size = problem.dtype.itemsize
-    return (problem.a[1] == size and problem.b[0] == size and problem.n > 1 and problem.m <= 64
+    return (problem.a[1] == size and problem.b[0] == size and problem.n > 1 and problem.m <= FEW
             and problem.k >= max(64, DOT * problem.m))
 
 
