@@ -18,6 +18,7 @@ from ..ops.declare import REGISTRY
 from ..shapes import infer_size, wrap_dim, wrap_dims
 from . import pools
 from .gathering import added, taken
+from .moves import Moves
 from .strides import dense
 from .value import BOOL, FLOAT32, INT64, Graph, Unsupported, Value
 
@@ -32,7 +33,7 @@ _ROUNDING = ("ceil", "floor", "round", "trunc")
 _ON_FLOATS = ("fmod", "remainder", "pow")
 
 
-class Namespace:
+class Namespace(Moves):
     """`xp` over the values of one graph."""
 
     def __init__(self, graph: Graph) -> None:

@@ -1,0 +1,79 @@
+"""Operators that move elements, or pick them by index, are compiled, and give what they give eagerly."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+from flambeau import jit
+from flambeau.nn import functional as fn
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+SOME, COLUMN, INSIDE = torch.tensor([1, -2, 0, 1]), torch.tensor([[0], [3]]), torch.tensor([2, 0, 0, 4])
+
+MOVES = {
+    "flip": lambda x: x.flip(1), "flip two": lambda x: x.flip(0, 2) * 2, "flip and add": lambda x: x.flip(-1) + x,
+    "fliplr": torch.fliplr, "rot90": lambda x: torch.rot90(x, 1, (0, 1)), "rot270": lambda x: torch.rot90(x, 3, (0, 2)),
+    "rot180": lambda x: torch.rot90(x, 2, (2, 1)), "roll": lambda x: x.roll(3, 1), "roll all": lambda x: x.roll(-7),
+    "roll two": lambda x: x.roll((1, 2), (0, 2)), "repeat": lambda x: x.repeat(2, 1, 3),
+    "repeat more": lambda x: x.repeat(2, 1, 3, 1), "reflect": lambda x: fn.pad(x, (2, 1), mode="reflect"),
+    "reflect two": lambda x: fn.pad(x[None], (2, 1, 1, 3), mode="reflect"),
+    "replicate": lambda x: fn.pad(x[None], (2, 1, 1, 3), mode="replicate"),
+    "circular": lambda x: fn.pad(x[None], (2, 1, 1, 3), mode="circular"), "unfold": lambda x: x.unfold(1, 3, 2),
+    "diagonal": lambda x: x.diagonal(1, 0, 2), "diagonal below": lambda x: x.diagonal(-2, 2, 1) * 3,
+    "index_select": lambda x: x.index_select(1, INSIDE), "index_add": lambda x: x.index_add(1, INSIDE, x[:, :4]),
+    "index": lambda x: x[SOME], "index two": lambda x: x[SOME, SOME], "index behind": lambda x: x[..., SOME],
+    "index of one dimension": lambda x: x[:, SOME], "index by a column": lambda x: x[:, SOME, COLUMN],
+    "max": lambda x: x.max(1)[0], "max places": lambda x: x.max(1)[1], "min": lambda x: x.min(2, keepdim=True)[0],
+    "amax": lambda x: x.amax((0, 2)), "largest": lambda x: x.max(), "infinity norm": lambda x: x.norm(float("inf")),
+    "bilinear": lambda x: fn.interpolate(x[None], scale_factor=2, mode="bilinear"),
+    "nearest": lambda x: fn.interpolate(x, scale_factor=2),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", MOVES)
+def test_results_and_gradients(name, dtype):
+    function = MOVES[name]
+
+    def both(x):
+        leaf = x.detach().clone().requires_grad_()
+        y = function(leaf)
+        if y.is_floating_point():
+            (y * y.detach()).sum().backward()
+        return function(x), leaf.grad
+
+    for shape in ((6, 8, 5), (31, 40, 33)):
+        made = torch.compile(both)
+        for turn in range(4):
+            x = torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(turn))
+            for expected, found in zip(both(x), made(x), strict=True):
+                assert (expected is None) == (found is None)
+                if expected is not None:
+                    assert expected.stride() == found.stride()
+                    torch.testing.assert_close(found, expected)
+        replay, = [replay for kind in made._kinds.values() for replay in kind.replays]
+        assert "foreign" not in [kernel.name for kernel in replay.program.plan.kernels]
+
+
+@pytest.mark.parametrize("function", [lambda x, i: x[i], lambda x, i: x.index_select(0, i), lambda x, i: x[i, i]])
+def test_an_index_that_leaves_the_range_is_told_as_ever(function):
+    made, x = torch.compile(function), torch.randn(5, 5)
+    for _ in range(3):
+        torch.testing.assert_close(made(x, torch.tensor([1, 4])), function(x, torch.tensor([1, 4])))
+    for wrong in (5, 17, -6):
+        with pytest.raises(IndexError) as expected:
+            function(x, torch.tensor([1, wrong]))
+        with pytest.raises(IndexError) as found:
+            made(x, torch.tensor([1, wrong]))
+        assert str(found.value) == str(expected.value)
+
+
+def test_nan_is_the_largest_and_the_smallest():
+    x = torch.tensor([[1., float("nan"), 3.], [2., 2., 1.]])
+    for name in ("max", "min"):
+        made = torch.compile(lambda x, name=name: getattr(x, name)(1))
+        for _ in range(3):
+            for expected, found in zip(getattr(x, name)(1), made(x), strict=True):
+                torch.testing.assert_close(found, expected, equal_nan=True)
