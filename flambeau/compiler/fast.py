@@ -67,17 +67,15 @@ class _Lines:
 def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any], str] | None:
     """The function for calls like one with these positional arguments, and its source; None where there is none."""
     program = replay.program
-    single = program.single
     given = [x for x in arguments if isinstance(x, Tensor)]
-    if single is None or replay.trace.starts or any(x._inference for x in given):
+    if replay.trace.starts or any(x._inference for x in given):
         return None
     if len({id(owner(x._array)) for x in given}) != len(given):
         return None
     lines = _Lines()
     names = lines.names
     record = program.template
-    names |= {"record": record, "call": single.call, "acquire": program.lock.acquire,
-              "release": program.lock.release, "replay": replay}
+    names |= {"record": record, "acquire": program.lock.acquire, "release": program.lock.release, "replay": replay}
     lines.add(0, "def call_compiled(*args):")
     lines.unless(1, "not special[0]", f"len(args) == {len(arguments)}")
     if arguments:
@@ -125,26 +123,36 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     lines.add(1, "if not acquire(False):")
     lines.add(2, "return MISSED")
     lines.add(1, "try:")
+    owners = []  # the arrays by name
     for i, number in enumerate(program.leaves):
         source = replay.trace.sources[number]
         place = launch.FIRST + i
         if source[0] == "argument":
-            lines.add(2, f"record[{place}] = id(x{tensors[source[1]]})")
+            owners.append(f"x{tensors[source[1]]}")
+            lines.add(2, f"record[{place}] = id({owners[-1]})")
         elif source[0] == "gradient of":
-            lines.add(2, f"record[{place}] = id(g{number})")
+            owners.append(f"g{number}")
+            lines.add(2, f"record[{place}] = id({owners[-1]})")
         elif source[0] == "number":
             array = replay.numbers[number]
             record[place] = id(array)
-            lines.add(2, f"{lines.name(array, 'number')}[()] = n{number}")
+            owners.append(lines.name(array, "number"))
+            lines.add(2, f"{owners[-1]}[()] = n{number}")
         else:
             record[place] = id(source[2])
+            owners.append(lines.name(source[2], "array"))
     for k, (shape, kind_of_out) in enumerate(program.fresh):
         lines.add(2, f"o{k} = empty({shape}, {lines.name(kind_of_out, 'dtype_')})")
         lines.add(2, f"record[{program.first_out + k}] = id(o{k})")
-    arena = program.arena
-    record[launch.FIRST + program.plan.arena_entry] = arena[1]
-    lines.add(2, "record[0] = pool()")
-    lines.add(2, "if call(record):")
+        owners.append(f"o{k}")
+    record[launch.FIRST + program.plan.arena_entry] = program.arena[1]
+    if program.single is not None:
+        names["call"] = program.single.call
+        lines.add(2, "record[0] = pool()")
+        lines.add(2, "if call(record):")
+    else:
+        owners.append(f"*{lines.name(program.rest(program.arena), 'rest')}")
+        lines.add(2, f"if not replay.program.run_pieces(record, [{', '.join(owners)}]):")
     lines.add(3, "return MISSED")
     lines.add(1, "finally:")
     lines.add(2, "release()")

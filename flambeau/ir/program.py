@@ -167,8 +167,7 @@ class Program:
             if self.single is not None and watch is None:
                 holds = not self.single(table)
             else:
-                start = arena[1] - arena[0].ctypes.data
-                holds = self._run_pieces(table, [*leaves, *outs, arena[0][start:], *self.plan.constants], watch)
+                holds = self.run_pieces(table, [*leaves, *outs, *self.rest(arena)], watch)
         finally:
             if mine:
                 self.lock.release()
@@ -179,7 +178,17 @@ class Program:
         """The memory of what is computed on the way, and its aligned address; the lock's holder may use it."""
         return launch.aligned(self.plan.arena)
 
-    def _run_pieces(self, table: Any, owners: list[np.ndarray], watch: Watch | None) -> bool:
+    def rest(self, arena: tuple[np.ndarray, int]) -> list[np.ndarray]:
+        """The arrays of a table behind leaves and results: what is computed on the way, and constants."""
+        memory, address = arena
+        return [memory[address - memory.ctypes.data:], *self.plan.constants]
+
+    def run_pieces(self, table: Any, owners: list[np.ndarray], watch: Watch | None = None) -> bool:
+        """Run it piece by piece over a filled table; False where a condition does not hold.
+
+        Args:
+            owners: the arrays whose addresses the table has.
+        """
         for piece in self.pieces:
             if isinstance(piece, _Piece):
                 piece.program.enter(table)

@@ -186,8 +186,9 @@ def load(recipe: str, names: tuple[str, ...], generate: Callable[[], str], passe
             library = _loaded.get(recipe)
             if library is None:
                 library = _loaded[recipe] = Library(recipe, names, generate, passes)
-        if _ahead:
-            _ahead[-1].submit(library.prepare)
+        with _lock:  # another thread's block, whose pool this may be, must not end meanwhile
+            if _ahead:
+                _ahead[-1].submit(library.prepare)
     return library
 
 

@@ -179,3 +179,16 @@ kernel(np.ones(2_000_000, "float32"))
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
                               env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "4"})
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_compiled_ahead_is_handed_over_while_no_block_can_end(monkeypatch):
+    """The threads may be those of another thread's block, which ends under the same lock."""
+    class Pool:
+        def submit(self, function):
+            held.append(compiled._lock._is_owned())
+
+    held: list[bool] = []
+    monkeypatch.setattr(compiled, "_loaded", {})
+    monkeypatch.setattr(compiled, "_ahead", [Pool()])
+    compiled.load("nothing", (), str)
+    assert held == [True]
