@@ -17,6 +17,7 @@ from .apply import NO_PARAMS, apply, kernel_of
 from .fast import binary, unary
 from .inplace import check_overlap
 from .memory import tell_overwritten
+from .straight import written_straight
 from .tensor import Tensor
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
@@ -150,6 +151,8 @@ def general(op: Op) -> Callable[..., Any]:
                 if levels_of((*inputs, *outs)):
                     raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it "
                                               "because it is an out= function")
+        if out is not None and written_straight(op, inputs, params, outs):
+            return outs[0]
         found = apply(op, inputs, params)
         if out is not None:
             _refuse_overlap(op, inputs, outs)
