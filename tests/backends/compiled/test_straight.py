@@ -12,7 +12,8 @@ CALLS = {
     "add": lambda x, y, out: torch.add(x, y, out=out), "div": lambda x, y, out: torch.div(x, y, out=out),
     "add of a row": lambda x, y, out: torch.add(x, y[0], out=out), "exp": lambda x, y, out: torch.exp(x, out=out),
     "scaled": lambda x, y, out: torch.add(x, y, alpha=0.5, out=out), "tanh": lambda x, y, out: torch.tanh(x, out=out),
-    "over an input": lambda x, y, out: torch.mul(x, y, out=x), "maximum": lambda x, y, out: torch.maximum(x, y, out=out),
+    "over an input": lambda x, y, out: torch.mul(x, y, out=x),
+    "maximum": lambda x, y, out: torch.maximum(x, y, out=out),
     "addcmul": lambda x, y, out: torch.addcmul(x, x, y, value=2.0, out=out),
 }
 
