@@ -37,7 +37,7 @@ limits.apply()
 import numpy as np  # noqa: E402
 
 import flambeau  # noqa: E402
-from benchmarks import footprint, row, startup  # noqa: E402
+from benchmarks import footprint, operators, row, startup  # noqa: E402
 from benchmarks import table as workloads  # noqa: E402
 from benchmarks.markdown import Cells, duration, table  # noqa: E402
 
@@ -342,8 +342,8 @@ def memory(rounds: int) -> str:
             "own.\n\n" + table(["", "time", "memory"], rows))
 
 
-SECTIONS = {"small": small, "loops": loops, "import": import_time, "large": large, "modes": modes,
-            "memory": memory, "startup": startup.section, "footprint": footprint.section}
+SECTIONS = {"operators": operators.section, "small": small, "loops": loops, "import": import_time, "large": large,
+            "modes": modes, "memory": memory, "startup": startup.section, "footprint": footprint.section}
 
 
 def machine() -> str:
