@@ -10,7 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .sizes import MOVES
+from ... import dtypes
+from .sizes import MOVES, NARROW_CASTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,6 +73,15 @@ def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: 
     return found is not None and found.update(rule, arrays, missing, scalars, row_major)
 
 
+def converted(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
+    """A large array in another dtype (`casting.converted`); None: NumPy is to convert it."""
+    found = _module("casting")
+    return None if found is None else found.converted(array, to)
+
+
+dtypes.convert_by(NARROW_CASTS, converted)
+
+
 def mover() -> Any:
     """What copies and fills large arrays, of more than `MOVES` elements (`moving`); None: NumPy is to do that."""
     return _module("moving")
@@ -84,4 +94,4 @@ def copy(to: np.ndarray, source: Any) -> None:
         to[...] = source
 
 
-__all__ = ["copy", "kernels_of", "mover", "ready", "reduced", "update"]
+__all__ = ["converted", "copy", "kernels_of", "mover", "ready", "reduced", "update"]
