@@ -19,7 +19,7 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..autograd.timeline import recording
-from ..backends.compiled import kernels_of
+from ..backends.compiled import copied, kernels_of
 from ..backends.compiled.sizes import LEAST, MET, limit_of
 from ..backends.errstate import IGNORE, reset_state, run_quietly, set_state
 from ..backends.numpy import ArrayNamespace, primitives
@@ -339,7 +339,7 @@ def row_major(found: Any) -> Any:
     if found.__class__ is ndarray:
         if found.ndim > 1:
             if not found.flags.c_contiguous:
-                return np.ascontiguousarray(found)
+                return copied(found)
             if 1 in found.shape and found.size:  # NumPy does not mind what strides these have
                 return found.reshape(-1).reshape(found.shape)
         return found
