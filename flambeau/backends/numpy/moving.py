@@ -143,29 +143,7 @@ def _around(inner: Sequence[slice], shape: Sequence[int]) -> Iterator[tuple[slic
         place[axis] = block
 
 
-def _bordered(x: Any, pad: tuple[int, ...], mode: str) -> Any:
-    """`x` with its last dimensions continued, `mode` "reflect" or "edge"; negative widths cut."""
-    widths, cut = [(0, 0)] * x.ndim, [slice(None)] * x.ndim
-    for i in range(len(pad) // 2):
-        axis, before, after = x.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
-        widths[axis] = (max(before, 0), max(after, 0))
-        cut[axis] = slice(max(-before, 0), x.shape[axis] + sum(widths[axis]) - max(-after, 0))
-    if x.size:
-        full = np.pad(x, widths, mode)  # type: ignore[call-overload]
-    else:
-        full = np.zeros([s + a + b for s, (a, b) in zip(x.shape, widths, strict=True)], x.dtype)
-    return np.ascontiguousarray(full[tuple(cut)])
-
-
-def _gather_border(x: Any, size: tuple[int, ...], pad: tuple[int, ...], mode: str) -> Any:
-    """The transpose of `_bordered`: every element of the border added to the element it was continued from."""
-    whole = np.zeros(size, x.dtype)
-    places = _bordered(np.arange(whole.size).reshape(size), pad, mode)
-    np.add.at(whole.reshape(-1), places.reshape(-1), np.reshape(x, -1))
-    return whole
-
-
 PRIMITIVES = {
     "flip": _flip, "roll": _roll, "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat,
-    "constant_pad": _constant_pad, "bordered": _bordered, "gather_border": _gather_border,
+    "constant_pad": _constant_pad,
 }
