@@ -20,7 +20,7 @@ from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..autograd.timeline import recording
 from ..backends.compiled import copied, kernels_of
-from ..backends.compiled.sizes import LEAST, MET, limit_of
+from ..backends.compiled.sizes import LEAST, MET, NARROW_CASTS, limit_of
 from ..backends.errstate import IGNORE, reset_state, run_quietly, set_state
 from ..backends.numpy import ArrayNamespace, primitives
 from ..backends.numpy.memory import address
@@ -199,6 +199,8 @@ def on_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np
         out: where it is written, if there is a kernel for that: of the result's shape.
     """
     limit = limit_of(op.name)[0]
+    if narrow is not None:  # NumPy would convert them first, and then the result
+        limit = min(limit, NARROW_CASTS[0])
     larger = False
     for a in values:
         if a.__class__ is not ndarray:
