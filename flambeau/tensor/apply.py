@@ -332,7 +332,7 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
 ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
-    "logcumsumexp", "cat", "stack", "roll", "masked_fill", "repeat", "index",
+    "logcumsumexp", "cat", "stack", "roll", "masked_fill", "repeat", "index", "tril", "triu",
 ))
 
 

@@ -36,6 +36,7 @@ MOVES = {
     "pad": lambda x: F.pad(x, (1, 2, 3, 0), value=1), "pad rows": lambda x: F.pad(x, (0, 0, 1, 1)),
     "cut": lambda x: F.pad(x, (-1, 2)), "cut away": lambda x: F.pad(x, (2, -x.shape[1])),
     "slice": lambda x: x[1:-1, ::2] * 1 if x.is_floating_point() else x[1:-1, ::2],
+    "tril": lambda x: x.tril(), "triu": lambda x: x.triu(3), "tril far": lambda x: x.tril(-2),
     "select": lambda x: x[:, 1],
 }
 
