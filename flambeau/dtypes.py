@@ -11,7 +11,9 @@ Promotion follows PyTorch: https://docs.pytorch.org/docs/stable/tensor_attribute
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
@@ -216,12 +218,31 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return not (from_ is not bool_ and to is bool_)
 
 
+_converter: list[Callable[[np.ndarray, np.dtype], np.ndarray | None]] = []
+_large = [1 << 62]
+
+
+def convert_by(large: list[int], converter: Callable[[np.ndarray, np.dtype], np.ndarray | None]) -> None:
+    """Let large arrays be converted by a function, as far as it does not give None.
+
+    Args:
+        large: of more elements than `large[0]`, whatever that is when an array is met.
+    """
+    global _large
+    _converter[:] = [converter]
+    _large = large
+
+
 def widen(array: np.ndarray) -> np.ndarray:
     """A float16 or bfloat16 array as float32, exactly; any other array as it is."""
     d = array.dtype
+    if d in NARROW and array.size > _large[0]:
+        found = _converter[0](array, float32.numpy)
+        if found is not None:
+            return found
     if d == BFLOAT16:
-        bits = np.ascontiguousarray(array).view(np.uint16).astype(np.uint32)
-        return np.left_shift(bits, 16, out=bits).view(np.float32).reshape(array.shape)
+        bits = np.asarray(array).view(np.uint16).astype(np.uint32, order=_order(array))
+        return np.left_shift(bits, 16, out=bits).view(np.float32)
     if d == np.float16:
         return array.astype(np.float32)
     return array
@@ -229,11 +250,11 @@ def widen(array: np.ndarray) -> np.ndarray:
 
 def to_bfloat16(array: np.ndarray) -> np.ndarray:
     """A real array rounded to the nearest bfloat16, ties to even."""
-    single = np.ascontiguousarray(array, dtype=np.float32)
+    single = np.array(array, np.float32, order=_order(array), ndmin=1)
     bits = single.view(np.uint32)
     rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
-    rounded = np.where(np.isnan(single), np.uint32(0x7FC0), rounded).astype(np.uint16)
-    return np.ascontiguousarray(rounded).view(BFLOAT16).reshape(np.shape(array))
+    rounded[np.isnan(single)] = 0x7FC0
+    return rounded.astype(np.uint16).view(BFLOAT16).reshape(np.shape(array))
 
 
 def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
@@ -241,7 +262,12 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
     source = array.dtype
     if source == to:
         return array
-    if source.kind in "fcV" and (to.itemsize < source.itemsize or to.kind in "iu" or source.kind == "V"):
+    if array.size > _large[0]:
+        found = _converter[0](array, to)
+        if found is not None:
+            return found
+    if to == np.float16 or (source.kind in "fcV" and (
+            to.itemsize < source.itemsize or to.kind in "iu" or source.kind == "V")):
         with np.errstate(all="ignore"):  # what does not fit becomes inf, or wraps, without a word
             return _converted(array, to)
     return _converted(array, to)
@@ -257,7 +283,14 @@ def _converted(array: np.ndarray, to: np.dtype) -> np.ndarray:
     if array.dtype.kind == "f" and to.kind in "iu" and to.itemsize < 4:
         # as PyTorch does, by the processor's conversion to int32, whose low bits remain
         array = array.astype(np.int32)
-    return array.astype(to, order="C" if 0 in array.strides else "K")  # "K" would put expanded dimensions last
+    if array.dtype == np.float64 and to == np.float16:
+        array = array.astype(np.float32)  # rounded twice, as PyTorch does
+    return array.astype(to, order=_order(array))
+
+
+def _order(array: np.ndarray) -> Literal["C", "K"]:
+    """In what order a converted array lies in memory."""
+    return "C" if 0 in array.strides else "K"  # "K" would put expanded dimensions last
 
 
 _type = type  # `finfo` and `iinfo` take an argument of that name

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.compiled import copied, copied_like
 from ..backends.compiled.sizes import MET
 from ..devices import contiguous_format
 from ..modes import capturing, grad_mode, special
@@ -99,10 +100,9 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
             elif type(g) is not np.ndarray:
                 mine = np.asarray(g)
             elif is_dense(variable._array):
-                mine = np.empty_like(variable._array, g.dtype)
-                mine[...] = g
+                mine = copied_like(g, variable._array)
             else:
-                mine = np.array(g, order="C", copy=True, subok=False)
+                mine = copied(g)
             variable._grad = layer.wrap(mine)
         else:
             target = held._array

@@ -491,6 +491,8 @@ class Namespace(Moves):
     # ----- triangles -----
 
     def _below(self, shape: tuple[int, ...], diagonal: int) -> Value:
+        if len(shape) < 2:
+            raise Unsupported("a triangle of fewer than two dimensions")
         rows = self.graph.constant(np.arange(shape[-2]).reshape(-1, 1))
         columns = self.graph.constant(np.arange(-diagonal, shape[-1] - diagonal))
         return self.graph.expand(rows, shape) >= self.graph.expand(columns, shape)

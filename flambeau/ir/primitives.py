@@ -22,7 +22,7 @@ LEAST: dict[str, int] = dict.fromkeys((
     "softmax", "log_softmax", "safe_softmax", "_softmax_slope", "_log_softmax_slope", "layer_norm",
     "_layer_norm_backward", "batch_norm", "_batch_norm_backward", "group_norm", "_group_norm_backward", "attend",
     "_attention_backward", "pick_classes", "logsumexp", "var", "std", "var_mean", "std_mean", "linalg_vector_norm",
-    "_mse_loss_backward", "mask_later"), 4096)
+    "_mse_loss_backward", "mask_later", "tril", "triu"), 4096)
 #: programs that one primitive remembers
 PROGRAMS = 256
 

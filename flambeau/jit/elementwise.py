@@ -252,7 +252,7 @@ class Kernel:
             longest = max(range(len(dims.extents)), key=dims.extents.__getitem__)
             if dims.extents[longest] >= 4 * dims.extents[0]:
                 dims = layout.bring_inside(dims, longest)
-        steps = layout.steps(dims, self._sizes)
+        steps = self._backwards(layout.steps(dims, self._sizes), dims)
         inner = dims.extents[0] if dims.extents else 1
         if len(dims.extents) <= 1:
             chunks, block = layout.blocks(inner, self._grain)
@@ -274,6 +274,11 @@ class Kernel:
                  *dims.extents[1:], *(stride for each in dims.strides for stride in each[1:])]
         known = ending(lengths(inner, block), self._lanes, rows * inner)
         return _Course(steps, True, known, block_count * row_count, words)
+
+    def _backwards(self, steps: str, dims: layout.Dims) -> str:
+        """Which inputs lie together in memory, but the other way round ("n")."""
+        return "".join("n" if step == "s" and i >= len(self.outputs) and dims.strides[i][0] == -self._sizes[i] else step
+                       for i, step in enumerate(steps))
 
     def _transposed(self, steps: str, dims: layout.Dims, rank: int) -> str:
         """Which inputs are read as square blocks that are turned ("t"): those whose rows lie crosswise in memory."""

@@ -120,7 +120,10 @@ def number_range(lanes: int, type_: ir.Type) -> ir.Constant:
 
 @dataclass(frozen=True)
 class Operand:
-    """An array's elements, as a kernel meets them: their dtype and their step along the innermost dimension."""
+    """An array's elements, as a kernel meets them: their dtype and their step along the innermost dimension.
+
+    That is "c", from one to the next in memory, "n", to the one before, "b", nowhere, or "s", any other.
+    """
 
     dtype: np.dtype
     step: str
@@ -139,6 +142,8 @@ class Operand:
             else:
                 value = intrinsic(builder, "masked.load", vector,
                                   [address, ir.Constant(I32, 1), mask, number(0, vector)], [vector, POINTER])
+        elif self.step == "n":
+            value = self._backwards(builder, base, index, vector, mask)
         elif mask is None:
             value = ir.Constant(vector, ir.Undefined)
             address = at(builder, base, builder.mul(index, stride))
@@ -149,6 +154,20 @@ class Operand:
         else:
             value = self._gather(builder, self._addresses(builder, base, stride, index, lanes), vector, mask)
         return self._bits(builder, value, lanes)
+
+    @staticmethod
+    def _backwards(builder: ir.IRBuilder, base: Any, index: Any, vector: ir.VectorType, mask: Any) -> Any:
+        """Elements that lie together in memory, the last one first."""
+        lanes = vector.count
+        order = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes - 1, -1, -1)))
+        address = builder.gep(base, [builder.sub(i64(1 - lanes), index)], source_etype=vector.element)
+        if mask is None:
+            value = builder.load(address, typ=vector, align=1)
+        else:
+            shown = builder.shuffle_vector(mask, mask, order)
+            value = intrinsic(builder, "masked.load", vector,
+                              [address, ir.Constant(I32, 1), shown, number(0, vector)], [vector, POINTER])
+        return builder.shuffle_vector(value, value, order)
 
     def store(self, builder: ir.IRBuilder, value: Any, base: Any, stride: Any, index: Any, lanes: int,
               mask: Any = None) -> None:
@@ -165,10 +184,14 @@ class Operand:
             else:
                 intrinsic(builder, "masked.store", ir.VoidType(), [value, address, one, mask], [vector, POINTER])
             return
+        if mask is None:
+            address = at(builder, base, builder.mul(index, stride))
+            for lane in range(lanes):
+                builder.store(builder.extract_element(value, ir.Constant(I32, lane)), address, align=1)
+                address = at(builder, address, stride)
+            return
         addresses = self._addresses(builder, base, stride, index, lanes)
-        everything = ir.Constant(ir.VectorType(I1, lanes), [1] * lanes)
-        intrinsic(builder, "masked.scatter", ir.VoidType(), [value, addresses, one, everything if mask is None
-                                                             else mask], [vector, addresses.type])
+        intrinsic(builder, "masked.scatter", ir.VoidType(), [value, addresses, one, mask], [vector, addresses.type])
 
     def store_one(self, builder: ir.IRBuilder, value: Any, place: Any) -> None:
         """Write an element, which is no vector."""

@@ -48,7 +48,8 @@ class Writer:
 
     def _strides(self, plan: Any, first: int) -> list[Any]:
         return [word(self.b, plan, first + i) if each.step in "st"
-                else i64(each.dtype.itemsize if each.step == "c" else 0) for i, each in enumerate(self.operands)]
+                else i64(each.dtype.itemsize * {"c": 1, "n": -1, "b": 0}[each.step])
+                for i, each in enumerate(self.operands)]
 
     def _from(self, bases: Sequence[Any], strides: Sequence[Any], start: Any) -> list[Any]:
         return [at(self.b, base, self.b.mul(start, stride)) for base, stride in zip(bases, strides, strict=True)]

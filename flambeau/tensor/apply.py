@@ -19,8 +19,8 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..autograd.timeline import recording
-from ..backends.compiled import kernels_of
-from ..backends.compiled.sizes import LEAST, MET, limit_of
+from ..backends.compiled import copied, kernels_of
+from ..backends.compiled.sizes import LEAST, MET, NARROW_CASTS, limit_of
 from ..backends.errstate import IGNORE, reset_state, run_quietly, set_state
 from ..backends.numpy import ArrayNamespace, primitives
 from ..backends.numpy.memory import address
@@ -199,6 +199,8 @@ def on_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np
         out: where it is written, if there is a kernel for that: of the result's shape.
     """
     limit = limit_of(op.name)[0]
+    if narrow is not None:  # NumPy would convert them first, and then the result
+        limit = min(limit, NARROW_CASTS[0])
     larger = False
     for a in values:
         if a.__class__ is not ndarray:
@@ -330,7 +332,7 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
 ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
-    "logcumsumexp", "cat", "stack", "roll", "masked_fill", "repeat", "index",
+    "logcumsumexp", "cat", "stack", "roll", "masked_fill", "repeat", "index", "tril", "triu",
 ))
 
 
@@ -339,7 +341,7 @@ def row_major(found: Any) -> Any:
     if found.__class__ is ndarray:
         if found.ndim > 1:
             if not found.flags.c_contiguous:
-                return np.ascontiguousarray(found)
+                return copied(found)
             if 1 in found.shape and found.size:  # NumPy does not mind what strides these have
                 return found.reshape(-1).reshape(found.shape)
         return found

@@ -132,9 +132,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """
     if special[0]:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
-    a = input._array
-    by = mover() if a.size > MOVES[0] and memory_format is None and a.flags.c_contiguous else None
-    return _clone(input, copy_as(a, memory_format) if by is None else by.copied(a))
+    return _clone(input, copy_as(input._array, memory_format))
 
 
 def _refuse_format(x: Tensor, memory_format: Any) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
+from ..backends.numpy.joining import joined, stacked
 from ..devices import contiguous_format
 from ..modes import special
 from ..ops.declare import REGISTRY
@@ -185,7 +186,7 @@ def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor
 
 def _cat_like(name: str) -> Any:
     plain = functions_of(REGISTRY[name])
-    quick = {"cat": np.concatenate, "stack": np.stack}.get(name)
+    quick = {"cat": joined, "stack": stacked}.get(name)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
         if quick is not None and out is None and args and not special[0]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from .sizes import MOVES
+import numpy as np
+
+from ... import dtypes
+from ..errstate import run_quietly
+from .sizes import INDEXED, MOVES, NARROW_CASTS, TURNS
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from .operators import Operators
 
 _operators: list[Operators | None] = []
@@ -72,6 +74,15 @@ def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: 
     return found is not None and found.update(rule, arrays, missing, scalars, row_major)
 
 
+def converted(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
+    """A large array in another dtype (`casting.converted`); None: NumPy is to convert it."""
+    found = _module("casting")
+    return None if found is None else found.converted(array, to)
+
+
+dtypes.convert_by(NARROW_CASTS, converted)
+
+
 def mover() -> Any:
     """What copies and fills large arrays, of more than `MOVES` elements (`moving`); None: NumPy is to do that."""
     return _module("moving")
@@ -79,9 +90,54 @@ def mover() -> Any:
 
 def copy(to: np.ndarray, source: Any) -> None:
     """Write an array or a number over an array."""
-    by = mover() if to.size > MOVES[0] else None
+    by = mover() if to.size > MOVES[0] or (to.size > TURNS[0] and turns(to, source)) else None
     if by is None or not by.copy(to, source):
         to[...] = source
 
 
-__all__ = ["copy", "kernels_of", "mover", "ready", "reduced", "update"]
+def added(target: np.ndarray, axis: int, index: np.ndarray, source: np.ndarray) -> bool:
+    """Add slices where a flat index in range says (`indexing.added`); False: nothing was done, and NumPy is to."""
+    found = _module("indexing") if source.size > INDEXED[0] else None
+    return found is not None and found.added(target, axis, index, source)
+
+
+def turns(to: np.ndarray, source: Any) -> bool:
+    """Whether an array's rows do not lie in memory as those do that they are copied to."""
+    strides = getattr(source, "strides", None)
+    if not strides or to.shape != source.shape:
+        return False
+    return bool(strides[-1] != to.strides[-1])
+
+
+def pieces_mover(size: int, pieces: int) -> Any:
+    """`mover` for a result that is put together of several pieces, large enough on an average; None: NumPy is."""
+    return mover() if size > MOVES[0] and size > TURNS[0] * pieces else None
+
+
+def copied_like(x: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """A copy of an array that lies in memory as another one of its shape does, which is dense."""
+    if x.size > TURNS[0]:
+        found: np.ndarray = run_quietly(_room_like, like, x.dtype)
+        copy(found, x)
+        return found
+    found = np.empty_like(like, x.dtype)
+    found[...] = x
+    return found
+
+
+def _room_like(like: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return np.empty_like(like, dtype)
+
+
+def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
+    """A copy of an array: row by row, or "K", in the order in which its elements lie."""
+    if x.size > TURNS[0]:
+        by = mover() if x.size > MOVES[0] or (order == "C" and x.ndim and x.strides[-1] != x.itemsize) else None
+        if by is not None:
+            found: np.ndarray = by.copied(x, order)
+            return found
+    return np.array(x, order=order, copy=True)
+
+
+__all__ = ["added", "converted", "copied", "copied_like", "copy", "kernels_of", "mover", "pieces_mover", "ready",
+           "reduced", "update"]

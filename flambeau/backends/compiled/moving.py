@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from ..errstate import run_quietly
 from .elementwise import Runner
 
 #: what elements of so many bytes are moved as
-_KINDS: dict[int, np.dtype] = {1: np.dtype(np.uint8), 4: np.dtype(np.float32), 8: np.dtype(np.float64)}
+_KINDS: dict[int, np.dtype] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.float32),
+                               8: np.dtype(np.float64)}
 
 
 @cache
@@ -32,16 +34,28 @@ def copy(to: Any, source: Any) -> bool:
     return True
 
 
-def copied(x: np.ndarray) -> np.ndarray:
-    """A copy of an array that lies row by row."""
-    found: np.ndarray = run_quietly(np.empty, x.shape, x.dtype)
-    return found if copy(found, x) else x.copy()
+def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
+    """A copy of an array: row by row, or in the order in which its elements lie."""
+    found = room(x.shape, x.dtype) if order == "C" else run_quietly(_room_as, x)
+    if not copy(found, x):
+        found[...] = x
+    return found
+
+
+def room(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """Memory for an array that is to be written: what is there already, if there is some."""
+    found: np.ndarray = run_quietly(np.empty, shape, dtype)
+    return found
+
+
+def _room_as(x: np.ndarray) -> np.ndarray:
+    return np.empty_like(x, order="K", subok=False)
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array of zeros, in memory that is there already if there is some."""
-    found: np.ndarray = run_quietly(np.empty, shape, dtype)
+    found = room(shape, dtype)
     return found if copy(found, np.zeros((), dtype)) else np.zeros(shape, dtype)
 
 
-__all__ = ["copied", "copy", "zeros"]
+__all__ = ["copied", "copy", "room", "zeros"]

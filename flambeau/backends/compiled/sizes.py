@@ -29,6 +29,13 @@ UPDATES = _LIMITS["updates"] = [2048]
 SINGLE_UPDATES = _LIMITS["updates of float32"] = [2048]
 #: copies and fills: NumPy's are as quick as the memory, for one thread
 MOVES = _LIMITS["moved"] = [131072]
+#: copies whose elements lie in another order than they did
+TURNS = _LIMITS["turned"] = [16384]
+#: slices added by an index: so many elements of them
+INDEXED = _LIMITS["added by index"] = [1024]
+#: conversions to and from float16 and bfloat16, which NumPy does one by one, and others, which it does by vectors
+NARROW_CASTS = _LIMITS["narrow converted"] = [1024]
+CASTS = _LIMITS["converted"] = [65536]
 #: the least of all limits: below it nothing else need be asked
 LEAST = [_USUAL]
 #: [whether an array larger than that has been met]: until then the quickest ways need not ask for sizes. What they
@@ -89,5 +96,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["LEAST", "MET", "MOVES", "REDUCTIONS", "SINGLE_UPDATES", "SUMS", "UPDATES", "limit_of", "pause", "restore",
-           "resume", "set_all"]
+__all__ = ["CASTS", "INDEXED", "LEAST", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SINGLE_UPDATES", "SUMS",
+           "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]

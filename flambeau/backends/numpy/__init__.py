@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import (
+    borders,
     elementwise,
     indexing,
     joining,
@@ -27,8 +28,8 @@ from . import (
     views,
 )
 
-FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, moving, joining, indexing,
-            linalg, neural)
+FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, moving, borders, joining,
+            indexing, linalg, neural)
 
 
 class ArrayNamespace:

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from ...shapes import wrap_dim
+from ..compiled import pieces_mover
+
+
+def joined(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """Arrays one after another, as `np.concatenate` does it: by threads where that is a large one."""
+    by = pieces_mover(sum([a.size for a in arrays]), len(arrays))
+    if by is None or not _fit(arrays, axis):
+        return np.concatenate(arrays, axis)
+    first = arrays[0]
+    axis %= first.ndim
+    lead = (slice(None),) * axis
+    whole: np.ndarray = by.room((*first.shape[:axis], sum([a.shape[axis] for a in arrays]), *first.shape[axis + 1:]),
+                                first.dtype)
+    end = 0
+    for a in arrays:
+        start, end = end, end + a.shape[axis]
+        piece = whole[(*lead, slice(start, end))]
+        if not by.copy(piece, a):
+            piece[...] = a
+    return whole
+
+
+def _fit(arrays: Sequence[np.ndarray], axis: int) -> bool:
+    """Whether arrays of one dtype can be joined along an axis."""
+    first = arrays[0]
+    if not -first.ndim <= axis < first.ndim:
+        return False
+    axis %= first.ndim
+    return all(a.dtype == first.dtype and a.ndim == first.ndim and a.shape[:axis] == first.shape[:axis]
+               and a.shape[axis + 1:] == first.shape[axis + 1:] for a in arrays)
+
+
+def stacked(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """Arrays side by side along a new dimension, as `np.stack` does it: by threads where that is a large one."""
+    first = arrays[0]
+    if pieces_mover(first.size * len(arrays), len(arrays)) is None or any(a.shape != first.shape for a in arrays):
+        return np.stack(arrays, axis)
+    return joined([np.expand_dims(a, axis) for a in arrays], axis % (first.ndim + 1))
 
 
 def _cat(*arrays: Any, dim: int = 0) -> Any:
@@ -31,7 +70,7 @@ def _cat(*arrays: Any, dim: int = 0) -> Any:
             if d != axis and expected != got:
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {axis}. Expected size {expected} "
                                    f"but got size {got} for tensor number {i} in the list.")
-    return np.concatenate([a for _, a in kept], axis)
+    return joined([a for _, a in kept], axis)
 
 
 def _stack(*arrays: Any, dim: int = 0) -> Any:
@@ -45,7 +84,7 @@ def _stack(*arrays: Any, dim: int = 0) -> Any:
         if a.shape != first:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                                f"{list(a.shape)} at entry {i}")
-    return np.stack(arrays, axis)
+    return stacked(arrays, axis)
 
 
 def _unbind(x: Any, dim: int = 0) -> Any:

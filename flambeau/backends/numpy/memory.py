@@ -7,6 +7,7 @@ which are slower and give arrays that refuse writes.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ... import dtypes
 from ...shapes import contiguous_strides
+from ..compiled import copied, copy, mover
+from ..compiled.sizes import MOVES
 
 ndarray = np.ndarray
 
@@ -102,6 +105,13 @@ def strided(x: np.ndarray, size: Any, stride: Any, storage_offset: int | None = 
     return lying(x, size, tuple(s * item for s in stride), (offset - here) * item)
 
 
+def large_room(shape: Any, dtype: np.dtype) -> np.ndarray:
+    """Memory for an array that is to be written: for a large one, such as was used before, if there is some."""
+    by = mover() if prod(shape) > MOVES[0] else None
+    found: np.ndarray = np.empty(shape, dtype) if by is None else by.room(shape, dtype)
+    return found
+
+
 # ----- copies ----------------------------------------------------------------------------
 
 CHANNELS_LAST = {"channels_last": (4, (0, 2, 3, 1), (0, 3, 1, 2)),
@@ -120,16 +130,16 @@ def is_contiguous(x: Any, memory_format: Any = None) -> bool:
 def copy_as(x: Any, memory_format: Any = None) -> Any:
     """A copy whose elements lie as the format says; None and `preserve_format` keep the order of dimensions."""
     if memory_format is None and x.flags.c_contiguous:
-        return x.copy()
+        return copied(x)
     name = "preserve_format" if memory_format is None else memory_format.name
     if name in CHANNELS_LAST:
         ndim, order, back = CHANNELS_LAST[name]
         if x.ndim != ndim:
             raise RuntimeError(f"required rank {ndim} tensor to use {name} format")
-        return np.array(x.transpose(order), order="C", copy=True).transpose(back)
+        return copied(x.transpose(order)).transpose(back)
     if name == "contiguous_format":
-        return np.array(x, order="C", copy=True)
-    return np.array(x, order="C" if 0 in x.strides else "K", copy=True)  # "K" would put expanded dimensions last
+        return copied(x)
+    return copied(x, "C" if 0 in x.strides else "K")  # "K" would put expanded dimensions last
 
 
 def laid_out(found: Any, *operands: Any) -> Any:
@@ -146,7 +156,7 @@ def laid_out(found: Any, *operands: Any) -> Any:
     flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     made: Any = np.nditer(given, [], flags,
                           op_dtypes=[*(a.dtype for a in arrays), found.dtype]).operands[-1]
-    made[...] = found
+    copy(made, found)
     return made
 
 

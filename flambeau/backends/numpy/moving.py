@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...shapes import wrap_dim, wrap_dims
+from ..compiled import copied, copy, mover
+from ..compiled.sizes import MOVES
 from .memory import filled
 
 
 def _flip(x: Any, dims: tuple[int, ...]) -> Any:
     axes = wrap_dims(dims, x.ndim) if len(dims) else ()
-    return np.array(np.flip(x, axes) if axes else x, order="K", copy=True)
+    return copied(np.flip(x, axes) if axes else x, "K")
+
+
+def _shifted(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Any:
+    """`np.roll`; of a large array row by row, its pieces copied by threads."""
+    by = mover() if x.size and x.size > MOVES[0] else None
+    if by is None:
+        return np.roll(x, shifts, axes)
+    if axes is None:
+        return _shifted(np.reshape(x, -1), (sum(shifts),), (0,)).reshape(x.shape)
+    out = by.room(x.shape, x.dtype)
+    pairs: list[tuple[tuple[slice, slice], ...]] = [((slice(None), slice(None)),)] * x.ndim
+    for axis in set(axes):
+        size = x.shape[axis]
+        shift = sum(s for s, a in zip(shifts, axes, strict=True) if a == axis) % size
+        if shift:
+            pairs[axis] = ((slice(size - shift), slice(shift, None)), (slice(size - shift, None), slice(shift)))
+    for places in product(*pairs):
+        source, target = zip(*places, strict=True)
+        copy(out[target], x[source])
+    return out
 
 
 def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
@@ -21,12 +46,12 @@ def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
-        return np.roll(x, shifts[0])
+        return _shifted(x, shifts, None)
     if len(dims) != len(shifts):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
-    return np.roll(x, shifts, tuple(wrap_dim(d, x.ndim) for d in dims))
+    return _shifted(x, shifts, tuple(wrap_dim(d, x.ndim) for d in dims))
 
 
 def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
@@ -46,7 +71,7 @@ def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
         return _flip(x, tuple(dims))
     if k == 3:
         return _flip(x, (dims[0],)).swapaxes(*dims)
-    return np.array(x, order="K", copy=True)
+    return copied(x, "K")
 
 
 def _tril(x: Any, diagonal: int = 0) -> Any:
@@ -68,7 +93,13 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     if any(r < 0 for r in repeats):
         sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}")
-    return np.tile(x, repeats) if repeats else np.array(x, copy=True)
+    if not repeats or prod(repeats) * x.size <= MOVES[0] or (by := mover()) is None:
+        return np.tile(x, repeats) if repeats else np.array(x, copy=True)
+    full = (1,) * (len(repeats) - x.ndim) + x.shape
+    out = by.room([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)
+    copy(out.reshape([n for pair in zip(repeats, full, strict=True) for n in pair]),
+         x.reshape([n for size in full for n in (1, size)]))
+    return out
 
 
 def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
@@ -89,36 +120,30 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
         first, last = max(-before, 0), size - max(-after, 0)
         source[axis] = slice(first, max(last, first))
         target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
-    out = np.empty(shape, x.dtype)
-    out[...] = filled(value, x.dtype)
-    if x.size:
-        out[tuple(target)] = x[tuple(source)]
+    by = mover() if prod(shape) > MOVES[0] else None
+    out = np.empty(shape, x.dtype) if by is None else by.room(shape, x.dtype)
+    if by is None or not x.size:
+        out[...] = filled(value, x.dtype)
+        if x.size:
+            out[tuple(target)] = x[tuple(source)]
+        return out
+    copy(out[tuple(target)], x[tuple(source)])
+    for border in _around(target, shape):
+        out[border] = filled(value, x.dtype)
     return out
 
 
-def _bordered(x: Any, pad: tuple[int, ...], mode: str) -> Any:
-    """`x` with its last dimensions continued, `mode` "reflect" or "edge"; negative widths cut."""
-    widths, cut = [(0, 0)] * x.ndim, [slice(None)] * x.ndim
-    for i in range(len(pad) // 2):
-        axis, before, after = x.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
-        widths[axis] = (max(before, 0), max(after, 0))
-        cut[axis] = slice(max(-before, 0), x.shape[axis] + sum(widths[axis]) - max(-after, 0))
-    if x.size:
-        full = np.pad(x, widths, mode)  # type: ignore[call-overload]
-    else:
-        full = np.zeros([s + a + b for s, (a, b) in zip(x.shape, widths, strict=True)], x.dtype)
-    return np.ascontiguousarray(full[tuple(cut)])
-
-
-def _gather_border(x: Any, size: tuple[int, ...], pad: tuple[int, ...], mode: str) -> Any:
-    """The transpose of `_bordered`: every element of the border added to the element it was continued from."""
-    whole = np.zeros(size, x.dtype)
-    places = _bordered(np.arange(whole.size).reshape(size), pad, mode)
-    np.add.at(whole.reshape(-1), places.reshape(-1), np.reshape(x, -1))
-    return whole
+def _around(inner: Sequence[slice], shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """The slabs that are left of an array where a block in it is taken away."""
+    place = [slice(None)] * len(shape)
+    for axis, (block, size) in enumerate(zip(inner, shape, strict=True)):
+        for slab in (slice(0, block.start or 0), slice(size if block.stop is None else block.stop, size)):
+            if slab.start < slab.stop:
+                yield (*place[:axis], slab, *place[axis + 1:])
+        place[axis] = block
 
 
 PRIMITIVES = {
     "flip": _flip, "roll": _roll, "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat,
-    "constant_pad": _constant_pad, "bordered": _bordered, "gather_border": _gather_border,
+    "constant_pad": _constant_pad,
 }

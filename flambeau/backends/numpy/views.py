@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes
 from ...shapes import infer_size, wrap_dim, wrap_dims
+from ..compiled import copied, copy, mover
+from ..compiled.sizes import MOVES, TURNS
 from .memory import element_strides, lying, nothing
 
 # ----- views -----------------------------------------------------------------------------
@@ -84,7 +87,10 @@ def _view_dtype(x: Any, dtype: Any) -> Any:
 
 
 def _reshape(x: Any, size: tuple[int, ...]) -> Any:
-    return np.reshape(x, infer_size(tuple(size), x.size))
+    shape = infer_size(tuple(size), x.size)
+    if x.size > TURNS[0] and not x.flags.c_contiguous and _strides_under(x.shape, element_strides(x), shape) is None:
+        x = copied(x)
+    return np.reshape(x, shape)
 
 
 def _t(x: Any) -> Any:
@@ -251,8 +257,13 @@ def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
 
 
 def _embed(x: Any, size: tuple[int, ...], key: tuple[Any, ...]) -> Any:
-    whole = np.zeros(size, x.dtype)
-    whole[key] = x
+    by = mover() if prod(size) > MOVES[0] else None
+    whole: Any = np.zeros(size, x.dtype) if by is None else by.zeros(size, x.dtype)
+    part = None if by is None else whole[key]
+    if part.__class__ is np.ndarray and part.base is whole:
+        copy(part, x)
+    else:
+        whole[key] = x
     return whole
 
 
