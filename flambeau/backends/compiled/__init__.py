@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import dtypes
 from ..errstate import run_quietly
-from .sizes import INDEXED, MOVES, NARROW_CASTS, TURNS
+from .sizes import MOVES, NARROW_CASTS, TURNS
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -95,12 +95,6 @@ def copy(to: np.ndarray, source: Any) -> None:
         to[...] = source
 
 
-def added(target: np.ndarray, axis: int, index: np.ndarray, source: np.ndarray) -> bool:
-    """Add slices where a flat index in range says (`indexing.added`); False: nothing was done, and NumPy is to."""
-    found = _module("indexing") if source.size > INDEXED[0] else None
-    return found is not None and found.added(target, axis, index, source)
-
-
 def turns(to: np.ndarray, source: Any) -> bool:
     """Whether an array's rows do not lie in memory as those do that they are copied to."""
     strides = getattr(source, "strides", None)
@@ -139,5 +133,5 @@ def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     return np.array(x, order=order, copy=True)
 
 
-__all__ = ["added", "converted", "copied", "copied_like", "copy", "kernels_of", "mover", "pieces_mover", "ready",
-           "reduced", "update"]
+__all__ = ["converted", "copied", "copied_like", "copy", "kernels_of", "mover", "pieces_mover", "ready", "reduced",
+           "update"]

@@ -31,8 +31,6 @@ SINGLE_UPDATES = _LIMITS["updates of float32"] = [2048]
 MOVES = _LIMITS["moved"] = [131072]
 #: copies whose elements lie in another order than they did
 TURNS = _LIMITS["turned"] = [16384]
-#: slices added by an index: so many elements of them
-INDEXED = _LIMITS["added by index"] = [1024]
 #: conversions to and from float16 and bfloat16, which NumPy does one by one, and others, which it does by vectors
 NARROW_CASTS = _LIMITS["narrow converted"] = [1024]
 CASTS = _LIMITS["converted"] = [65536]
@@ -96,5 +94,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["CASTS", "INDEXED", "LEAST", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SINGLE_UPDATES", "SUMS",
-           "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]
+__all__ = ["CASTS", "LEAST", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SINGLE_UPDATES", "SUMS", "TURNS",
+           "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]

@@ -9,7 +9,6 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim
-from ..compiled import added, copied
 from .memory import filled, refuse_number
 
 
@@ -184,8 +183,7 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
         source = dtypes.cast(wide * alpha, x.dtype)
     if x.dtype.kind == "b":
         return index_add(x.astype(np.int64), axis, index, source.astype(np.int64)) != 0
-    out = copied(x)
-    return out if added(out, axis, index.reshape(-1), source) else index_add(out, axis, index, source)
+    return index_add(np.array(x, order="C", copy=True), axis, index, source)
 
 
 def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
