@@ -65,6 +65,12 @@ def reduced(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdi
     return None if found is None else found.reduced(ops, of, arrays, dim, keepdim)
 
 
+def scanned(name: str, arrays: Sequence[Any], dim: int, back: bool = False) -> Any:
+    """Scans of large arrays by their kernel (`scanning.scanned`); None: NumPy is to compute them."""
+    found = _module("scanning")
+    return None if found is None else found.scanned(name, arrays, dim, back)
+
+
 def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],
            row_major: bool) -> bool:
     """Run an optimizer's rule on large arrays by its kernel (`updates.update`); whether there is one."""
@@ -84,4 +90,4 @@ def copy(to: np.ndarray, source: Any) -> None:
         to[...] = source
 
 
-__all__ = ["copy", "kernels_of", "mover", "ready", "reduced", "update"]
+__all__ = ["copy", "kernels_of", "mover", "ready", "reduced", "scanned", "update"]

@@ -22,6 +22,8 @@ _LIMITS: dict[str, list[int]] = {name: [16384] for name in _ONE_PASS}
 #: sums and means, and other reductions
 SUMS = _LIMITS["reduced by sums"] = [2048]
 REDUCTIONS = _LIMITS["reduced otherwise"] = [8192]
+#: scans along a dimension
+SCANS = _LIMITS["scanned"] = [1024]
 #: optimizers' steps
 UPDATES = _LIMITS["updates"] = [2048]
 #: those of float32, which kernels round as NumPy's way does where processors add to a product with one rounding: they
@@ -89,5 +91,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["LEAST", "MET", "MOVES", "REDUCTIONS", "SINGLE_UPDATES", "SUMS", "UPDATES", "limit_of", "pause", "restore",
-           "resume", "set_all"]
+__all__ = ["LEAST", "MET", "MOVES", "REDUCTIONS", "SCANS", "SINGLE_UPDATES", "SUMS", "UPDATES", "limit_of", "pause",
+           "restore", "resume", "set_all"]
