@@ -83,6 +83,11 @@ def mover() -> Any:
     return _module("moving")
 
 
+def indexer() -> Any:
+    """What indexes large arrays, of more than `INDEXED` elements (`indexing`); None: NumPy is to do that."""
+    return _module("indexing")
+
+
 def copy(to: np.ndarray, source: Any) -> None:
     """Write an array or a number over an array."""
     by = mover() if to.size > MOVES[0] else None
@@ -90,4 +95,4 @@ def copy(to: np.ndarray, source: Any) -> None:
         to[...] = source
 
 
-__all__ = ["copy", "kernels_of", "mover", "ready", "reduced", "scanned", "update"]
+__all__ = ["copy", "indexer", "kernels_of", "mover", "ready", "reduced", "scanned", "update"]

@@ -24,6 +24,8 @@ SUMS = _LIMITS["reduced by sums"] = [2048]
 REDUCTIONS = _LIMITS["reduced otherwise"] = [8192]
 #: scans along a dimension
 SCANS = _LIMITS["scanned"] = [1024]
+#: elements taken, put and added by an index
+INDEXED = _LIMITS["indexed"] = [2048]
 #: optimizers' steps
 UPDATES = _LIMITS["updates"] = [2048]
 #: those of float32, which kernels round as NumPy's way does where processors add to a product with one rounding: they
@@ -91,5 +93,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["LEAST", "MET", "MOVES", "REDUCTIONS", "SCANS", "SINGLE_UPDATES", "SUMS", "UPDATES", "limit_of", "pause",
-           "restore", "resume", "set_all"]
+__all__ = ["INDEXED", "LEAST", "MET", "MOVES", "REDUCTIONS", "SCANS", "SINGLE_UPDATES", "SUMS", "UPDATES", "limit_of",
+           "pause", "restore", "resume", "set_all"]
