@@ -9,8 +9,8 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim
-from ..compiled import indexer
-from ..compiled.sizes import INDEXED
+from ..compiled import indexer, mover
+from ..compiled.sizes import INDEXED, MASKED
 from .memory import filled, refuse_number
 
 
@@ -379,6 +379,9 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
         refuse_number(value.item(), dtypes.of(x.dtype))
     shape = x.shape if mask.shape == x.shape else broadcast_shapes(x.shape, mask.shape)
     out = np.empty_like(x) if shape == x.shape else np.empty(shape, x.dtype)
+    by = mover() if out.size > MASKED[0] else None
+    if by is not None and by.filled(out, x, mask, np.asarray(filled(value, x.dtype)).astype(x.dtype)):
+        return out
     out[...] = x
     out[mask if mask.shape == shape else np.broadcast_to(mask, shape)] = filled(value, x.dtype)
     return out

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...shapes import wrap_dim, wrap_dims
+from ..compiled import mover
+from ..compiled.sizes import MASKED
 from .memory import filled
 
 
@@ -49,16 +51,24 @@ def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
     return np.array(x, order="K", copy=True)
 
 
+def _triangle(x: Any, diagonal: int, upper: bool) -> Any:
+    by = mover() if x.size > MASKED[0] else None
+    found = None if by is None else by.triangle(x, diagonal, upper)
+    if found is not None:
+        return found
+    return np.triu(x, diagonal) if upper else np.tril(x, diagonal)
+
+
 def _tril(x: Any, diagonal: int = 0) -> Any:
     if x.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    return np.tril(x, diagonal)
+    return _triangle(x, diagonal, False)
 
 
 def _triu(x: Any, diagonal: int = 0) -> Any:
     if x.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    return np.triu(x, diagonal)
+    return _triangle(x, diagonal, True)
 
 
 def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
