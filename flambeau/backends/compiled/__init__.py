@@ -71,6 +71,12 @@ def scanned(name: str, arrays: Sequence[Any], dim: int, back: bool = False) -> A
     return None if found is None else found.scanned(name, arrays, dim, back)
 
 
+def best(rows: Any, count: int, largest: bool) -> Any:
+    """Where the best elements of large arrays' rows are (`selecting.best`); None: NumPy is to find them."""
+    found = _module("selecting")
+    return None if found is None else found.best(rows, count, largest)
+
+
 def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],
            row_major: bool) -> bool:
     """Run an optimizer's rule on large arrays by its kernel (`updates.update`); whether there is one."""
@@ -95,4 +101,4 @@ def copy(to: np.ndarray, source: Any) -> None:
         to[...] = source
 
 
-__all__ = ["copy", "indexer", "kernels_of", "mover", "ready", "reduced", "scanned", "update"]
+__all__ = ["best", "copy", "indexer", "kernels_of", "mover", "ready", "reduced", "scanned", "update"]

@@ -28,6 +28,8 @@ SCANS = _LIMITS["scanned"] = [1024]
 INDEXED = _LIMITS["indexed"] = [2048]
 #: elements replaced by a mask, or outside of a triangle
 MASKED = _LIMITS["masked"] = [4096]
+#: rows of which the best elements are found
+SELECTED = _LIMITS["selected"] = [4096]
 #: optimizers' steps
 UPDATES = _LIMITS["updates"] = [2048]
 #: those of float32, which kernels round as NumPy's way does where processors add to a product with one rounding: they
@@ -95,5 +97,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["INDEXED", "LEAST", "MASKED", "MET", "MOVES", "REDUCTIONS", "SCANS", "SINGLE_UPDATES", "SUMS", "UPDATES",
-           "limit_of", "pause", "restore", "resume", "set_all"]
+__all__ = ["INDEXED", "LEAST", "MASKED", "MET", "MOVES", "REDUCTIONS", "SCANS", "SELECTED", "SINGLE_UPDATES", "SUMS",
+           "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]
