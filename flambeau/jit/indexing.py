@@ -172,10 +172,13 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     wanted = min(RANGES, lines * work // FOLLOWED)
     if across * down < wanted:
         ranges, reach = layout.blocks(found.size, -(-found.size * across * down // wanted), 1)
-    words = [found.size, found.stride, n, block, across, lines, tall, ranges, reach, count,
-             len(over.extents) - first, len(through.extents), *inner,
+    # what is gone through in order has a loop of its own along its innermost dimension
+    beside = [each[0] if through.extents else 0 for each in through.strides[1:]]
+    together = through.extents[0] if through.extents else 1
+    words = [found.size, found.stride, n, block, across, lines, tall, ranges, reach, count // together, together,
+             *beside, len(over.extents) - first, len(through.extents[1:]), *inner,
              *over.extents[first:], *(s for each in over.strides for s in each[first:]),
-             *through.extents, *(s for each in through.strides for s in each)]
+             *through.extents[1:], *(s for each in through.strides for s in each[1:])]
     dtype = out.dtype if op == "add" else _bits(itemsize)
     variable(0, dtype)  # whether there are kernels for it
     lanes = _lanes(max(4, itemsize))

@@ -13,8 +13,11 @@ from llvmlite import ir
 
 from . import calling
 from .expression import cast, variable, wide
-from .loops import I1, I64, POINTER, Operand, Walk, at, first_lanes, i64, local, loop, number_range, smaller, word
-from .lowering import computed, intrinsic, lower, number, splat, stored
+from .loops import I64, POINTER, Operand, Walk, at, first_lanes, i64, local, loop, smaller, untyped, word
+from .lowering import computed, lower, number, stored
+
+#: elements that are taken in a turn of a loop
+TURN = 4
 
 
 class _Writer:
@@ -75,23 +78,19 @@ class _Writer:
         b.store(b.select(first, given, b.load(self.which, typ=I64)), self.which)
         b.store(i64(1), self.bad)
 
-    def _wide(self, value: Any, lanes: int = 0) -> Any:
-        """An index as 64 bits."""
-        type_ = computed(np.dtype(np.int64), lanes)
-        if value.type == type_:
-            return value
-        return self.b.sext(value, type_) if self.index.kind == "i" else self.b.zext(value, type_)
-
-    def _resolved(self, given: Any, lanes: int = 0) -> tuple[Any, Any]:
+    def _resolved(self, given: Any) -> tuple[Any, Any]:
         """The place that an index stands for, and whether there is one."""
-        b, size = self.b, splat(self.b, self.size, lanes)
-        place = given
+        b, place = self.b, given
         if self.wrap:
-            place = b.select(b.icmp_signed("<", given, number(0, given.type)), b.add(given, size), given)
-        return place, b.icmp_unsigned("<", place, size)
+            place = b.select(b.icmp_signed("<", given, i64(0)), b.add(given, self.size), given)
+        return place, b.icmp_unsigned("<", place, self.size)
 
     def _scalar_index(self, pointer: Any) -> Any:
-        return self._wide(self.b.load(pointer, typ=stored(self.index), align=1))
+        """An index as 64 bits."""
+        value = self.b.load(pointer, typ=stored(self.index), align=1)
+        if value.type == I64:
+            return value
+        return self.b.sext(value, I64) if self.index.kind == "i" else self.b.zext(value, I64)
 
 
 class Take(_Writer):
@@ -115,8 +114,7 @@ class Take(_Writer):
             if rows:
                 self._row(out, x, index, count, strides)
             else:
-                with loop(b, i64(0), count, self.lanes) as j:
-                    self._vector((out, x, index), strides, j, first_lanes(b, b.sub(count, j), self.lanes))
+                self._elements((out, x, index), strides, count)
             walk.advance(b)
         return self._end(module)
 
@@ -142,25 +140,35 @@ class Take(_Writer):
                     target.store(b, none, out, strides[0], j, lanes, first_lanes(b, b.sub(count, j), lanes))
                 self._note(given)
 
-    def _vector(self, bases: Sequence[Any], strides: Sequence[Any], j: Any, mask: Any) -> None:
-        b, lanes = self.b, self.lanes
-        target = self.operands[0]
-        index = Operand(self.index, self.operands[2].step)
-        given = self._wide(index.load(b, bases[2], strides[2], j, lanes, mask), lanes)
-        place, there = self._resolved(given, lanes)
-        offsets = b.add(b.mul(place, splat(b, self.stride, lanes)),
-                        b.mul(b.add(splat(b, j, lanes), number_range(lanes, I64)), splat(b, strides[1], lanes)))
-        addresses = b.inttoptr(b.add(splat(b, b.ptrtoint(bases[1], I64), lanes), offsets),
-                               ir.VectorType(POINTER, lanes))
-        vector = ir.VectorType(stored(self.dtype), lanes)
-        value = intrinsic(b, "masked.gather", vector, [addresses, ir.Constant(ir.IntType(32), 1), b.and_(there, mask),
-                                                       number(0, vector)], [vector, addresses.type])
-        target.store(b, value, bases[0], strides[0], j, lanes, mask)
-        bits = ir.IntType(lanes)
-        wrong = b.bitcast(b.and_(b.not_(there), mask), bits)
-        with b.if_then(b.icmp_unsigned("!=", wrong, ir.Constant(bits, 0)), likely=False):
-            lane = intrinsic(b, "cttz", bits, [wrong, ir.Constant(I1, 1)], [bits])
-            self._note(b.extract_element(given, b.zext(lane, ir.IntType(32))))
+    def _elements(self, bases: Sequence[Any], strides: Sequence[Any], count: Any) -> None:
+        """Elements one by one, some in a turn: processors that have an instruction for several are no quicker by it."""
+        b = self.b
+        none = local(b, stored(self.dtype))
+        b.store(number(0, none.type.pointee), none)
+        nothing = b.ptrtoint(untyped(b, none), I64)
+        whole = b.sub(count, b.srem(count, i64(TURN)))
+        for begin, end, turn in ((i64(0), whole, TURN), (whole, count, 1)):
+            with loop(b, begin, end, turn) as j:
+                for u in range(turn):
+                    self._element(bases, strides, b.add(j, i64(u)), nothing)
+
+    def _element(self, bases: Sequence[Any], strides: Sequence[Any], j: Any, nothing: Any) -> None:
+        """Element j of a run: what lies at the address `nothing` where its index is out of range."""
+        b, kind = self.b, stored(self.dtype)
+        out, x, index = (at(b, base, b.mul(j, self._stride(i, strides[i]))) for i, base in enumerate(bases))
+        given = self._scalar_index(index)
+        place, there = self._resolved(given)
+        address = b.add(b.ptrtoint(x, I64), b.mul(place, self.stride))
+        value = b.load(b.inttoptr(b.select(there, address, nothing), POINTER), typ=kind, align=1)
+        b.store(value, out, align=1)
+        with b.if_then(b.not_(there), likely=False):
+            self._note(given)
+
+    def _stride(self, i: int, given: Any) -> Any:
+        """The stride of operand i along a run, as a constant where it is known."""
+        step = self.operands[i].step
+        itemsize = (self.index if i == 2 else self.dtype).itemsize
+        return i64(itemsize) if step == "c" else i64(0) if step == "b" else given
 
 
 class Put(_Writer):
@@ -175,8 +183,8 @@ class Put(_Writer):
             fill: whether there are zeros first.
         """
         module = ir.Module("put")
-        (n, block, across, lines, tall, ranges, reach, count, rank, depth,
-         *strides) = self._begin(module, 15)
+        (n, block, across, lines, tall, ranges, reach, count, near, source_step, index_step, rank, depth,
+         *strides) = self._begin(module, 18)
         b = self.b
         part, rest = b.srem(self.chunk, ranges), b.sdiv(self.chunk, ranges)
         low = b.mul(part, reach)
@@ -185,7 +193,7 @@ class Put(_Writer):
         first = b.mul(b.sdiv(rest, across), tall)
         last = smaller(b, b.add(first, tall), lines)
         length = smaller(b, block, b.sub(n, start))
-        extents = at(b, self.plan, 8 * 16)
+        extents = at(b, self.plan, 8 * 19)
         outer = b.gep(extents, [rank], source_etype=I64)
         inside = b.gep(outer, [b.mul(rank, i64(3))], source_etype=I64)
         walk = Walk(b, [at(b, base, b.mul(start, stride)) for base, stride in
@@ -196,13 +204,18 @@ class Put(_Writer):
                 self._fill(bases[0], low, high, length, None if kind == "single" else strides[0])
             through = Walk(b, bases, depth, inside, b.gep(inside, [depth], source_etype=I64), i64(0))
             with loop(b, i64(0), count):
-                out, source, index = through.pointers(b)
-                if kind == "run":
-                    self._line(op, (out, source, index), strides, length, low, high)
-                else:
-                    with loop(b, i64(0), length) as j:
-                        self._one(op, [at(b, base, b.mul(j, stride)) for base, stride in
-                                       zip((out, source, index), strides, strict=True)], low, high)
+                out, *others = through.pointers(b)
+                with loop(b, i64(0), near) as i:
+                    source, index = (at(b, base, b.mul(i, step)) for base, step in
+                                     zip(others, (source_step, index_step), strict=True))
+                    if kind == "run":
+                        self._line(op, (out, source, index), strides, length, low, high)
+                    elif kind == "single":
+                        self._one(op, (out, source, index), low, high)
+                    else:
+                        with loop(b, i64(0), length) as j:
+                            self._one(op, [at(b, base, b.mul(j, stride)) for base, stride in
+                                           zip((out, source, index), strides, strict=True)], low, high)
                 through.advance(b)
             walk.advance(b)
         return self._end(module)

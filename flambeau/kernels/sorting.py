@@ -118,6 +118,18 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
     return np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int64, copy=False), -1, axis)
 
 
+def topk_of(rows: np.ndarray, order: np.ndarray, doubtful: np.ndarray, largest: bool) -> None:
+    """Put PyTorch's places among equals where others may be: in the doubtful ones of rows whose best are known.
+
+    Args:
+        rows: (..., n).
+        order: (..., k), which is written.
+    """
+    if doubtful.any():
+        for slice_ in _slices(doubtful):
+            order[slice_] = ties.topk_places(_signed(order_keys(rows[slice_], largest)), order.shape[-1])
+
+
 def kthvalue(x: np.ndarray, k: int, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
     """The k-th smallest element (from 1) along an axis, the axis gone, and its index, PyTorch's among equals."""
     if x.ndim == 0:

@@ -67,6 +67,18 @@ def reduced(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdi
     return None if found is None else found.reduced(ops, of, arrays, dim, keepdim)
 
 
+def scanned(name: str, arrays: Sequence[Any], dim: int, back: bool = False) -> Any:
+    """Scans of large arrays by their kernel (`scanning.scanned`); None: NumPy is to compute them."""
+    found = _module("scanning")
+    return None if found is None else found.scanned(name, arrays, dim, back)
+
+
+def best(rows: Any, count: int, largest: bool) -> Any:
+    """Where the best elements of large arrays' rows are (`selecting.best`); None: NumPy is to find them."""
+    found = _module("selecting")
+    return None if found is None else found.best(rows, count, largest)
+
+
 def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],
            row_major: bool) -> bool:
     """Run an optimizer's rule on large arrays by its kernel (`updates.update`); whether there is one."""
@@ -86,6 +98,11 @@ dtypes.convert_by(NARROW_CASTS, converted)
 def mover() -> Any:
     """What copies and fills large arrays, of more than `MOVES` elements (`moving`); None: NumPy is to do that."""
     return _module("moving")
+
+
+def indexer() -> Any:
+    """What indexes large arrays, of more than `INDEXED` elements (`indexing`); None: NumPy is to do that."""
+    return _module("indexing")
 
 
 def copy(to: np.ndarray, source: Any) -> None:
@@ -133,5 +150,5 @@ def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     return np.array(x, order=order, copy=True)
 
 
-__all__ = ["converted", "copied", "copied_like", "copy", "kernels_of", "mover", "pieces_mover", "ready", "reduced",
-           "update"]
+__all__ = ["best", "converted", "copied", "copied_like", "copy", "indexer", "kernels_of", "mover", "pieces_mover",
+           "ready", "reduced", "scanned", "update"]

@@ -1,4 +1,4 @@
-"""Large arrays copied and filled by several threads, as bytes: nothing is computed."""
+"""Large arrays copied, filled, and cut by masks, by several threads, as bytes: nothing is computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...jit.expression import variable
+from ...jit.expression import BOOL, select, variable
 from ..errstate import run_quietly
 from .elementwise import Runner
 
@@ -58,4 +58,22 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return found if copy(found, np.zeros((), dtype)) else np.zeros(shape, dtype)
 
 
-__all__ = ["copied", "copy", "room", "zeros"]
+@cache
+def _filler(kind: np.dtype) -> Runner:
+    return Runner([select(variable(1, BOOL), variable(2, kind), variable(0, kind))], [kind, BOOL, kind])
+
+
+def filled(out: np.ndarray, x: np.ndarray, mask: np.ndarray, value: np.ndarray) -> bool:
+    """Write `x`, and `value` where the mask holds, over a new array that both stretch to; whether that was done.
+
+    Args:
+        value: of the dtype of `x`, without dimensions.
+    """
+    kind = None if x.dtype.hasobject or value.dtype != x.dtype else _KINDS.get(x.dtype.itemsize)
+    if kind is None:
+        return False
+    _filler(kind).into([out.view(kind)], [x.view(kind), mask, value.view(kind)])
+    return True
+
+
+__all__ = ["copied", "copy", "filled", "room", "zeros"]

@@ -22,6 +22,14 @@ _LIMITS: dict[str, list[int]] = {name: [16384] for name in _ONE_PASS}
 #: sums and means, and other reductions
 SUMS = _LIMITS["reduced by sums"] = [2048]
 REDUCTIONS = _LIMITS["reduced otherwise"] = [8192]
+#: scans along a dimension
+SCANS = _LIMITS["scanned"] = [1024]
+#: elements taken, put and added by an index
+INDEXED = _LIMITS["indexed"] = [2048]
+#: elements replaced by a mask, or outside of a triangle
+MASKED = _LIMITS["masked"] = [4096]
+#: rows of which the best elements are found
+SELECTED = _LIMITS["selected"] = [4096]
 #: optimizers' steps
 UPDATES = _LIMITS["updates"] = [2048]
 #: those of float32, which kernels round as NumPy's way does where processors add to a product with one rounding: they
@@ -94,5 +102,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["CASTS", "LEAST", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SINGLE_UPDATES", "SUMS", "TURNS",
-           "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]
+__all__ = ["CASTS", "INDEXED", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SCANS", "SELECTED",
+           "SINGLE_UPDATES", "SUMS", "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]

@@ -9,6 +9,8 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim
+from ..compiled import indexer, mover
+from ..compiled.sizes import INDEXED, MASKED
 from .memory import filled, refuse_number
 
 
@@ -22,6 +24,16 @@ def _in_range(index: Any, size: int, dim: int) -> None:
     wrong = (index < 0) | (index >= size)
     if wrong.any():
         raise RuntimeError(f"index {index[wrong].flat[0]} is out of bounds for dimension {dim} with size {size}")
+
+
+def _by_kernel(size: int, index: Any) -> Any:
+    """What indexes this many elements by kernels; None: NumPy does, or lays the result out as the index lies."""
+    return indexer() if size > INDEXED[0] and index.flags.c_contiguous else None
+
+
+def _reaching(x: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """The part of an array that is as long as `shape`, but for one axis."""
+    return x[tuple([slice(None) if a == axis else slice(n) for a, n in enumerate(shape)])]
 
 
 def _fits(index: Any, x: Any, axis: int, what: str) -> None:
@@ -49,6 +61,10 @@ def _gather(x: Any, index: Any, dim: int) -> Any:
         flat = np.reshape(index, -1)
         _in_range(flat, x.size, 0)
         return np.reshape(x, -1)[flat].reshape(index.shape)
+    by = _by_kernel(index.size, index)
+    found = None if by is None else by.taken(_reaching(x, index.shape, axis), index, axis, index.shape)
+    if found is not None:
+        return found
     _in_range(index, x.shape[axis], axis)
     return x[_grid(index.shape, axis, index)]
 
@@ -71,9 +87,24 @@ def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int
     return axis
 
 
+def _put_by_kernel(x: Any, index: Any, source: Any, axis: int, op: str) -> Any:
+    """A copy of `x` with a source, or a number, put or added where the index says; None: NumPy is to do that."""
+    by = _by_kernel(index.size, index) if x.ndim and index.ndim else None
+    if by is None:
+        return None
+    if source.__class__ is np.ndarray and source.ndim:
+        source = source[tuple([slice(n) for n in index.shape])]
+    else:
+        source = np.broadcast_to(np.asarray(source).astype(x.dtype), index.shape)
+    return by.put(x, index, source, axis, op)
+
+
 def _scatter(x: Any, index: Any, src: Any, dim: int) -> Any:
     """Copies of `x` with `src` (an array or a number) put at the index along `dim`."""
     axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, "scatter")
+    found = _put_by_kernel(x, index, src if src.__class__ is np.ndarray else filled(src, x.dtype), axis, "set")
+    if found is not None:
+        return found
     out = np.array(x, order="C", copy=True)
     if not index.size:
         return out
@@ -94,6 +125,9 @@ def _scatter_reduce(x: Any, index: Any, src: Any, dim: int, reduce: str, include
     axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, what)
     if src.__class__ is not np.ndarray:
         src = np.broadcast_to(np.asarray(filled(src, x.dtype)).astype(x.dtype), index.shape)
+    found = _put_by_kernel(x, index, src, axis, "add") if reduce == "sum" and include_self else None
+    if found is not None:
+        return found
     out = np.array(x, order="C", copy=True)
     if x.dtype.kind == "b" and reduce in ("sum", "prod", "mean"):
         wide = scatter_reduce(out.astype(np.int64), axis, index, src.astype(np.int64), reduce, include_self)
@@ -118,6 +152,12 @@ def _index_select(x: Any, index: Any, dim: int) -> Any:
         _in_self(index, 1)
         return np.array(x, copy=True)
     places = index.reshape(-1)
+    by = _by_kernel(places.size * x.size // max(1, x.shape[axis]), places)
+    if by is not None:
+        shape = (*x.shape[:axis], places.size, *x.shape[axis + 1:])
+        found = by.taken(x, by.along(places, axis, x.ndim), axis, shape)
+        if found is not None:
+            return found
     _in_self(places, x.shape[axis])
     return np.take(x, places, axis)
 
@@ -181,6 +221,11 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
     if alpha != 1:
         wide = source.astype(np.int64) if source.dtype.kind in "iub" else dtypes.widen(source)
         source = dtypes.cast(wide * alpha, x.dtype)
+    by = _by_kernel(source.size, index) if x.ndim and source.ndim else None
+    if by is not None:
+        found = by.put(x, by.along(index, axis, x.ndim), source, axis, "add")
+        if found is not None:
+            return found
     if x.dtype.kind == "b":
         return index_add(x.astype(np.int64), axis, index, source.astype(np.int64)) != 0
     return index_add(np.array(x, order="C", copy=True), axis, index, source)
@@ -229,8 +274,24 @@ def _listed(indices: tuple[Any, ...]) -> Sequence[Any]:
     return indices[0] if len(indices) == 1 and indices[0].__class__ is list else indices
 
 
+def _only(indices: Sequence[Any]) -> tuple[Any, int] | None:
+    """The index, and its dimension, if there is just one of integers."""
+    given = [(index, axis) for axis, index in enumerate(indices) if index is not None]
+    return given[0] if len(given) == 1 and given[0][0].dtype.kind == "i" else None
+
+
 def _index(x: Any, *indices: Any) -> Any:
     """NumPy's advanced indexing; None stands for a whole dimension."""
+    only = _only(_listed(indices)) if x.size > INDEXED[0] else None
+    if only is not None:
+        index, axis = only
+        size = index.size * (x.size // x.shape[axis])
+        by = _by_kernel(size, index)
+        if by is not None:
+            lead, rest = x.shape[:axis], x.shape[axis + 1:]
+            found = by.taken(x, by.along(index, axis, x.ndim), axis, (*lead, index.size, *rest), True)
+            if found is not None:
+                return found.reshape(*lead, *index.shape, *rest)
     found = x[_key(x, _listed(indices))]
     return found if found.__class__ is np.ndarray else np.asarray(found)
 
@@ -293,6 +354,14 @@ def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
     """Zeros of shape `size` with `x` added at the indices: the transpose of `index`."""
     from ...kernels.scatter import index_put_accumulate
 
+    only = _only(_listed(indices)) if x.size > INDEXED[0] else None
+    by = None if only is None else _by_kernel(x.size, only[0])
+    if only is not None and by is not None:
+        index, axis = only
+        source = x.reshape(*size[:axis], index.size, *size[axis + 1:])
+        found = by.placed(by.along(index, axis, len(size)), source, axis, tuple(size), "add", True)
+        if found is not None:
+            return found
     whole = np.zeros(size, x.dtype)
     return index_put_accumulate(whole, _key(whole, _listed(indices)), x)
 
@@ -310,6 +379,9 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
         refuse_number(value.item(), dtypes.of(x.dtype))
     shape = x.shape if mask.shape == x.shape else broadcast_shapes(x.shape, mask.shape)
     out = np.empty_like(x) if shape == x.shape else np.empty(shape, x.dtype)
+    by = mover() if out.size > MASKED[0] else None
+    if by is not None and by.filled(out, x, mask, np.asarray(filled(value, x.dtype)).astype(x.dtype)):
+        return out
     out[...] = x
     out[mask if mask.shape == shape else np.broadcast_to(mask, shape)] = filled(value, x.dtype)
     return out

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import indexer
+from ..compiled.sizes import INDEXED
+
 # ----- elements -------------------------------------------------------------------------
 
 
@@ -111,6 +114,13 @@ def _take_rows(weight: Any, indices: Any) -> Any:
     Raises:
         IndexError: there is no such row (PyTorch's text).
     """
+    width = weight.shape[1:]
+    by = indexer() if indices.size * prod(width) > INDEXED[0] and weight.ndim > 1 else None
+    if by is not None:
+        flat = indices.reshape(-1)
+        found = by.taken(weight, by.along(flat, 0, weight.ndim), 0, (flat.size, *width))
+        if found is not None:
+            return found.reshape(*indices.shape, *width)
     if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
         raise IndexError("index out of range in self")
     return weight.take(indices, 0) if weight.dtype.kind != "V" else weight[indices]
@@ -132,11 +142,15 @@ def _add_rows(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_f
 
     flat = indices.reshape(-1)
     width = g.shape[indices.ndim:]
-    out = np.zeros((rows, prod(width)), g.dtype)
     values = g.reshape(flat.size, prod(width))
     weights = _row_weights(flat, rows, padding_idx, scale_grad_by_freq, g.dtype)
     if weights is not None:
         values = values * weights[:, None]
+    by = indexer() if values.size > INDEXED[0] else None
+    found = None if by is None else by.placed(by.along(flat, 0, 2), values, 0, (rows, prod(width)))
+    if found is not None:
+        return found.reshape(rows, *width)
+    out = np.zeros((rows, prod(width)), g.dtype)
     index_add_rows(out, flat, np.ascontiguousarray(values))
     return out.reshape(rows, *width)
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
+from ..compiled import best
+from ..compiled.sizes import SELECTED
 from .memory import laid_out
 from .reduction import picked
 
@@ -53,12 +55,28 @@ def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
     return argsort(x, axis, bool(descending), stable)
 
 
+def _selected(rows: Any, k: int, largest: bool) -> tuple[Any, Any] | None:
+    """The best elements of rows by a kernel, and where they are; None: there is no kernel for them."""
+    from ...kernels.sorting import topk_of
+
+    found = best(rows, k, largest)
+    if found is None:
+        return None
+    order, doubtful = found
+    topk_of(rows, order, doubtful, largest)
+    return np.take_along_axis(rows, order, -1), order
+
+
 def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     from ...kernels.sorting import topk
 
     axis = wrap_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[axis] if x.ndim else 1):
         raise RuntimeError("selected index k out of range")
+    found = _selected(np.moveaxis(x, axis, -1), k, bool(largest)) if x.size > SELECTED[0] and x.ndim and k else None
+    if found is not None:
+        values, order = (np.array(np.moveaxis(each, -1, axis), order="C") for each in found)
+        return values, order
     if x.ndim and 0 < x.shape[axis] <= 64 and x.dtype.kind == "f":
         order = _short_order(x, axis, largest)
         if order is not None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim, wrap_dims
-from ..compiled import reduced
-from ..compiled.sizes import REDUCTIONS, SUMS
+from ..compiled import indexer, reduced
+from ..compiled.sizes import INDEXED, REDUCTIONS, SUMS
 from .summation import add_up, axes_of, count_along, kept_shape, square_up
 
 ndarray = np.ndarray
@@ -162,6 +162,11 @@ def picked(x: Any, index: Any, dim: int) -> Any:
 
 
 def _placed(g: Any, index: Any, dim: int, size: tuple[int, ...], repeats: bool = False) -> Any:
+    by = indexer() if size and prod(size) > INDEXED[0] and g.ndim == index.ndim == len(size) else None
+    found = None if by is None else by.placed(index, g, wrap_dim(dim, len(size)), tuple(size),
+                                              "add" if repeats else "set")
+    if found is not None:
+        return found
     whole = np.zeros(size, g.dtype)
     at = positions(size, wrap_dim(dim, len(size)), index) if size else 0
     if repeats and size:

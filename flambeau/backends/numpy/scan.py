@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -9,17 +10,33 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
+from ..compiled import scanned
+from ..compiled.sizes import SCANS
 
 _WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 LARGE = 16384  # arrays with more elements are scanned in parts
 FEW = 16  # with fewer lanes than this, Python's own numbers are quicker than rows
 
 
-def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None) -> Any:
+def _by_kernel(name: str, arrays: Sequence[Any], axis: int, back: bool = False) -> Any:
+    """The results of a scan of large arrays; None: they are not large, or there is no kernel."""
+    x = arrays[0]
+    return scanned(name, arrays, axis, back) if x.size > SCANS[0] and x.ndim else None
+
+
+def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None, back: bool = False) -> Any:
+    """Running sums or products; from the end, if `back`."""
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     kind = x.dtype.kind
     axis = wrap_dim(dim, x.ndim)
+    if kind == "f" or dtype is None or x.dtype == np.int64:
+        found = _by_kernel("add" if ufunc is np.add else "mul", (x.view(np.uint8) if kind == "b" else x,), axis, back)
+        if found is not None:
+            return found[0]
+    if back:
+        turned = (slice(None),) * axis + (slice(None, None, -1),)
+        return np.ascontiguousarray(_accumulate(ufunc, x[turned], axis)[turned])
     if kind in "biu":
         return ufunc.accumulate(np.atleast_1d(x), axis, np.int64 if dtype is None else x.dtype).reshape(x.shape)
     if not x.ndim:
@@ -62,9 +79,7 @@ def _cumprod(x: Any, dim: int, dtype: Any = None) -> Any:
 def _cumsum_back(g: Any, dim: int) -> Any:
     if not g.ndim:
         return g
-    axis = wrap_dim(dim, g.ndim)
-    turned = (slice(None),) * axis + (slice(None, None, -1),)
-    return np.ascontiguousarray(_accumulate(np.add, g[turned], axis)[turned])
+    return _accumulate(np.add, g, dim, None, True)
 
 
 def _shifted(x: Any, dim: int, by: int, edge: bool = False) -> Any:
@@ -84,6 +99,10 @@ def _recurrence(x: Any, factor: Any, dim: int, reverse: bool = False) -> Any:
     """r[k] = x[k] + factor[k] · r[k-1]."""
     if not x.ndim or not x.size:
         return np.array(x, copy=True)
+    if x.shape == factor.shape and x.dtype == factor.dtype:
+        by_kernel = _by_kernel("recurrence", (x, factor), wrap_dim(dim, x.ndim), reverse)
+        if by_kernel is not None:
+            return by_kernel[0]
     rows = np.moveaxis(np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, factor.shape)), order="C"),
                        wrap_dim(dim, x.ndim), 0)
     factors = np.moveaxis(np.broadcast_to(factor, rows.shape) if factor.shape == () else factor,
@@ -139,18 +158,23 @@ def _cumprod_slope(g: Any, x: Any, out: Any, dim: int) -> Any:
 def _cummax(x: Any, dim: int) -> Any:
     from ...kernels.linalg import cummax
 
-    return cummax(x, wrap_dim(dim, x.ndim))
+    axis = wrap_dim(dim, x.ndim)
+    return _by_kernel("max", (x,), axis) or cummax(x, axis)
 
 
 def _cummin(x: Any, dim: int) -> Any:
     from ...kernels.linalg import cummin
 
-    return cummin(x, wrap_dim(dim, x.ndim))
+    axis = wrap_dim(dim, x.ndim)
+    return _by_kernel("min", (x,), axis) or cummin(x, axis)
 
 
 def _logcumsumexp(x: Any, dim: int) -> Any:
     from ...kernels.linalg import logcumsumexp
 
+    found = _by_kernel("logarithms", (x,), wrap_dim(dim, x.ndim))
+    if found is not None:
+        return found[0]
     wider = _WIDER.get(x.dtype)
     if wider is None:
         return logcumsumexp(x, wrap_dim(dim, x.ndim))

@@ -1,0 +1,56 @@
+"""Selection: where the largest, or smallest, elements of every row are, the best first.
+
+>>> import numpy as np
+>>> from flambeau import jit
+>>> from flambeau.jit import launch, selecting
+>>> x, places, doubtful = np.float32([[3, 1, 4, 2]]), np.int64([[2, 0]]), np.zeros(1, np.uint8)
+>>> if jit.available():
+...     launch.run(selecting.best(*map(launch.Spec.of, (places, doubtful, x)), largest=True), [places, doubtful, x])
+>>> print(places, doubtful)
+[[2 0]] [0]
+"""
+
+from __future__ import annotations
+
+from . import compiled, layout, target
+from .expression import FLOAT32, FLOAT64
+from .launch import Launch, Spec
+
+#: how many elements of a row can be asked for
+MOST = 64
+#: elements that one thread looks at in some ten microseconds
+GRAIN = 1 << 15
+
+
+def best(places: Spec, doubtful: Spec, x: Spec, largest: bool) -> list[Launch]:
+    """The work of finding the best elements of every row, NaN the largest of all.
+
+    Args:
+        places: (rows, count) of int64, up to `MOST` of them, dense.
+        doubtful: (rows,) of uint8: 1 where equal elements could be exchanged for each other, or a row had too few that
+            differ from the worst there can be. What `places` says of such a row is not to be used.
+        x: (rows, n) of float32 or float64, dense.
+        largest: whether the largest are the best; else the smallest.
+
+    Returns:
+        Launches over the pointers of the three.
+    """
+    rows, count = places.shape
+    n = x.shape[1]
+    if x.dtype not in (FLOAT32, FLOAT64):
+        raise TypeError(f"elements of {x.dtype} are not selected")
+    if not 1 <= count <= min(n, MOST):
+        raise ValueError(f"{count} of {n} elements")
+    chunks, tall = layout.blocks(rows, max(1, GRAIN // n), 1)
+    lanes = 4 * max(2, target.host().vector_bits // 8 // x.dtype.itemsize)
+
+    def generate() -> str:
+        from . import selecting_code
+
+        return selecting_code.Writer(x.dtype, lanes, largest, MOST).module()
+
+    library = compiled.load(f"best {x.dtype} {lanes} {largest} {MOST}", ("body",), generate, "few")
+    return [Launch(library, compiled.Symbol(library, "body"), chunks, (n, rows, tall, count))]
+
+
+__all__ = ["MOST", "best"]

@@ -1,0 +1,66 @@
+"""The best elements of rows by a kernel against the same by NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+
+def same(both):
+    for a, b in zip(*both, strict=True):
+        assert (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride())
+        np.testing.assert_array_equal(b.double().numpy(), a.double().numpy())
+
+
+def check(ways, x, ks=(1, 2, 5, 64)):
+    for dim in range(x.ndim):
+        for k in ks:
+            if k > x.shape[dim]:
+                continue
+            for largest in (True, False):
+                same(ways.both(lambda k=k, d=dim, g=largest: tuple(torch.topk(x, k, d, g))))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(1,), (300,), (5, 70), (70, 5), (3, 40, 33), (0, 5), (64, 129)], ids=str)
+def test_the_best(ways, dtype, shape):
+    x = torch.tensor(np.random.default_rng(0).standard_normal(shape) * 1000).to(dtype)
+    check(ways, x)
+    if len(shape) > 1:
+        check(ways, x.transpose(0, -1))
+        check(ways, x[..., ::2])
+    check(ways, x[:1].expand(x.shape))
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 5, 40, 300])
+def test_among_equals(ways, kinds):
+    random = np.random.default_rng(1)
+    for shape in ((20, 300), (20, 17), (3, 900)):
+        check(ways, torch.tensor(random.integers(0, kinds, shape)).float(), (1, 3, 8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_nan_infinities_and_zeros(ways, dtype):
+    x = torch.tensor(np.random.default_rng(2).standard_normal((12, 90))).to(dtype)
+    x[0, 3] = math.nan
+    x[1, 3] = x[1, 50] = math.nan
+    x[2] = math.nan
+    x[3, :88] = math.nan
+    x[4, 7], x[4, 8] = math.inf, -math.inf
+    x[5, 7] = x[5, 60] = math.inf
+    x[6] = -math.inf
+    x[7] = 0.0
+    x[8, ::2], x[8, 1::2] = 0.0, -0.0
+    x[9] = torch.arange(90)
+    x[10] = -torch.arange(90)
+    x[11] = -0.0
+    check(ways, x, (1, 2, 3, 50))
+    check(ways, -x, (1, 2, 3, 50))
+
+
+def test_many_rows_by_threads(ways):
+    check(ways, torch.tensor(np.random.default_rng(3).standard_normal((700, 300))).float(), (5,))
