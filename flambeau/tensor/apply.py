@@ -24,7 +24,7 @@ from ..backends.compiled.sizes import LEAST, MET, limit_of
 from ..backends.errstate import IGNORE, reset_state, run_quietly, set_state
 from ..backends.numpy import ArrayNamespace, primitives
 from ..backends.numpy.memory import address
-from ..ir.primitives import with_programs
+from ..ir.primitives import lines_with_programs, with_programs
 from ..modes import capturing, forward_levels, inferred, leveled, special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
@@ -36,6 +36,7 @@ from .tensor import INFERENCE, Tensor, wrap
 
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
+arrays.__dict__.update(lines_with_programs(arrays))
 NO_PARAMS: dict[str, Any] = {}
 #: set by the modules above this one, `batching` and `forward_mode`
 batched_class: Any = None
