@@ -65,10 +65,7 @@ def _wrapped(title: str, rule: Callable[..., Any], arrays: Any) -> Callable[...,
 
 
 def _any_large(args: Sequence[Any]) -> bool:
-    for x in args:
-        if x.__class__ is ndarray and x.size >= ELEMENTS and x.size > SIZES[0]:
-            return True
-    return False
+    return any(x.__class__ is ndarray and x.size >= ELEMENTS and x.size > SIZES[0] for x in args)
 
 
 def _lies_plainly(x: Any) -> bool:

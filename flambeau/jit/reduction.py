@@ -19,6 +19,8 @@ from .terms import prepared, result_dtype
 
 #: elements of rows whose columns are summed, at least
 SIDE = 64
+#: what is done with columns besides adding them up, as rows come by
+_COLUMNS = ("prod", "max", "min")
 #: plans that a kernel remembers
 PLANS = 1024
 
@@ -159,19 +161,21 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
         else:
             raise ValueError(f"a result of shape {each.shape} for a reduction of {shape} over {reduced}")
     spread = [layout.stretched(each.shape, each.strides, shape) for each in ins]
-    down = all(op == "sum" for op, _ in terms) and _down(shape, kept, reduced, spread, ins)
+    down = all(op == "sum" or (op in _COLUMNS and x.dtype.kind == "f") for op, x in terms) and _down(
+        shape, kept, reduced, spread, ins)
     order = reduced + kept if down else kept + reduced
     arrays = [Spec(tuple([shape[dim] for dim in order]), tuple([strides[dim] for dim in order]), each.dtype)
               for each, strides in zip(ins, spread, strict=True)]
     if down:
-        sums = rows.Rows(stages=(), column_sums=tuple([x for _, x in terms]))
+        sums = rows.Rows(stages=(), column_sums=tuple([x for _, x in terms]), column_ops=tuple(
+            [op for op, _ in terms]) if any(op != "sum" for op, _ in terms) else ())
         return rows.launches(sums, results, arrays, len(kept))
     return rows.launches(work, results, arrays, len(reduced))
 
 
 def _down(shape: tuple[int, ...], kept: list[int], reduced: list[int], strides: Sequence[Sequence[int]],
           ins: Sequence[Spec]) -> bool:
-    """Whether sums are those of columns: what is kept lies together in memory, and is long enough for vectors."""
+    """Whether reductions are those of columns: what is kept lies together in memory, and is long enough for vectors."""
     if not kept or not reduced or layout.elements(shape) == 0:
         return False
     along = layout.memory_order(shape, strides)[-1]
