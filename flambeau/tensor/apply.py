@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -201,10 +202,13 @@ def on_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np
     """
     limit = limit_of(op.name)[0]
     larger = False
+    shape: tuple[int, ...] | None = None
     for a in values:
         if a.__class__ is not ndarray:
             return None
         larger = larger or a.size > limit
+        shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
+    larger = larger or (shape is not None and prod(shape) > limit)
     kernels = kernels_of(REGISTRY) if larger else None
     if kernels is None:
         return None
@@ -287,6 +291,10 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
             if a is not None:
                 shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
     run_params = params if narrow is None or not op.promoting else rounded_params(op, params, narrow)
+    if large is not None and not large and narrow is None and len(values) > 1 and shape is not None and (
+            prod(shape) > LEAST[0]):  # the result alone is large
+        large = [a.dtype for a, name in zip(values, op.inputs, strict=False)
+                 if a.__class__ is ndarray and name not in op.unpromoted]
     if large:
         found = on_kernel(op, values, run_params, large[0], narrow)
         if found is None:
