@@ -19,6 +19,9 @@ from .terms import prepared, result_dtype
 
 #: elements of rows whose columns are summed, at least
 SIDE = 64
+#: where so many parts are reduced each by itself, going down all of them at once would need more memory than is near:
+#: a few columns at a time are quicker, unless many elements lie this far from each other
+GROUPS, PITCH = 16, 1024
 #: what is done with columns besides adding them up, as rows come by
 _COLUMNS = ("prod", "max", "min")
 #: plans that a kernel remembers
@@ -178,8 +181,14 @@ def _down(shape: tuple[int, ...], kept: list[int], reduced: list[int], strides: 
     """Whether reductions are those of columns: what is kept lies together in memory, and is long enough for vectors."""
     if not kept or not reduced or layout.elements(shape) == 0:
         return False
-    along = layout.memory_order(shape, strides)[-1]
+    order = layout.memory_order(shape, strides)
+    along = order[-1]
     if along not in kept or shape[along] < SIDE:
+        return False
+    first = min(map(order.index, reduced))
+    groups = layout.elements([shape[dim] for dim in order[:first]])
+    pitch = layout.elements([shape[dim] for dim in order[max(map(order.index, reduced)) + 1:]])
+    if groups >= GROUPS and (pitch < PITCH or layout.elements([shape[dim] for dim in reduced]) <= GROUPS):
         return False
     return all(each[along] in (0, x.dtype.itemsize) for each, x in zip(strides, ins, strict=True)) and any(
         each[along] for each in strides)

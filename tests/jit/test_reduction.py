@@ -148,6 +148,14 @@ def test_extrema_and_products_of_columns(dtype, shape):
         np.testing.assert_allclose(dtypes.widen(got), wide.prod(0), rtol=rtol, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(40, 6, 100), (40, 6, 1500), (40, 70, 1100), (5, 4, 6, 70), (20, 3, 4, 5, 64)])
+def test_parts_that_are_reduced_by_themselves(shape):
+    x = random(*shape)
+    for axes in ((1,), (1, 2), (0, 2)) if len(shape) > 3 else ((1,), (0, 1)):
+        near(reduction.kernel(X, "sum", F32, axes)(x), x.astype("float64").sum(axes))
+        np.testing.assert_array_equal(reduction.kernel(X, "max", F32, axes)(x), x.max(axes))
+
+
 def test_the_first_of_equals_is_found():
     x = np.random.default_rng(0).integers(0, 3, (400, 300)).astype("float32")
     for axis in (0, 1, None):
