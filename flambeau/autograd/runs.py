@@ -13,6 +13,7 @@ from typing import Any
 
 from numpy import empty, ndarray
 
+from ..ir.rules import with_programs
 from ..ops.declare import Op, Plan
 from .node import FREED, layer
 
@@ -24,6 +25,7 @@ def plan_of(op: Op, mask: int, inputs: int) -> Plan:
     """An operator's plan for the inputs in `mask`, with its short way if it has one."""
     plan = op.plan(mask, inputs)
     if plan.run is None:
+        with_programs(plan, layer.arrays)
         plan.run = _choose(op, plan) or _in_full
         plan.wide_run = _in_full if plan.run is _in_full else _unbroadcasting(plan.run)
     return plan

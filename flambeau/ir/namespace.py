@@ -304,6 +304,26 @@ class Namespace(Moves):
     def amin(self, x: Value, dim: Any = None, keepdim: bool = False) -> Value:
         return self._reduced("min", x, dim, keepdim)
 
+    def _share(self, x: Value, out: Value, dim: Any = None, keepdim: bool = False, nan: bool = False) -> Value:
+        """1 / (number of ties) where an element equals its extremum, 0 elsewhere."""
+        g = self.graph
+        if dim is not None and not keepdim and x.ndim:
+            out = g.reshape(out, tuple(1 if d in self._axes(x, dim) else n for d, n in enumerate(x.shape)))
+        tied = g.apply("eq", x, out)
+        if nan and x.dtype.kind == "f":
+            tied = g.apply("or", tied, g.apply("and", self.isnan(x), self.isnan(out)))
+        exact = x.size < 1 << 24  # ones of float32 add up exactly so far
+        count = self._reduced("sum", g.cast(tied, x.dtype if exact and x.dtype.kind == "f" else INT64), dim, True)
+        return g.cast(tied, x.dtype) / g.cast(count, x.dtype)
+
+    def check_probabilities(self, x: Value) -> None:
+        """Let everything depend on elements being in [0, 1]."""
+        g = self.graph
+        inside = g.apply("and", g.apply("ge", x, 0.0), g.apply("le", x, 1.0))
+        condition = (g.reduce("all", inside, range(x.ndim)) if x.ndim else inside, True)
+        if condition not in g.conditions:
+            g.conditions.append(condition)
+
     def _max_all(self, x: Value) -> Value:
         return self._reduced("max", x, None, False)
 

@@ -23,8 +23,14 @@ LEAST: dict[str, int] = dict.fromkeys((
     "_layer_norm_backward", "batch_norm", "_batch_norm_backward", "group_norm", "_group_norm_backward", "attend",
     "_attention_backward", "pick_classes", "logsumexp", "var", "std", "var_mean", "std_mean", "linalg_vector_norm",
     "_mse_loss_backward", "mask_later", "tril", "triu"), 4096)
+#: operators whose own lines, run over arrays, take many passes: the same, of them
+LINES: dict[str, int] = dict.fromkeys((
+    "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "soft_margin_loss", "glu"), 4096)
 #: programs that one primitive remembers
 PROGRAMS = 256
+#: stands for what no program gives
+NOTHING: Any = object()
 
 
 class _Made:
@@ -46,32 +52,67 @@ def with_programs(primitives: dict[str, Callable[..., Any]]) -> dict[str, Callab
     return primitives | {name: _wrapped(name, primitives[name], least) for name, least in LEAST.items()}
 
 
-def _wrapped(name: str, plain: Callable[..., Any], least: int) -> Callable[..., Any]:
-    programs: dict[Any, _Made | None] = {}
+def lines_with_programs(arrays: Any) -> dict[str, Callable[..., Any]]:
+    """The lines of the operators of `LINES` over a namespace of arrays, with programs for large ones."""
+    return {name: _wrapped(name, getattr(arrays, name), least, rows=True) for name, least in LINES.items()}
+
+
+def _wrapped(name: str, plain: Callable[..., Any], least: int, rows: bool = False) -> Callable[..., Any]:
+    """A primitive with programs for arrays of so many elements; only for those that lie row by row if `rows`."""
+    programs = Programs(f"operator {name}", lambda xp: getattr(xp, name))
 
     def run(*args: Any, **params: Any) -> Any:
         x = args[0]
         if (x.__class__ is np.ndarray and x.size >= least and x.size > SIZES[0] and x.dtype.kind == "f"
-                and jit.available()):
-            given = [*args, *params.values()]
-            key, arrays = _key(given, params)
-            if key is not None:
-                made = programs.get(key)
-                if made is None and key not in programs:
-                    if len(programs) >= PROGRAMS:
-                        programs.clear()
-                    made = programs[key] = _program(name, args, params)
-                if made is not None:
-                    found = made.program.run([arrays[i] for i in made.program.leaves])
-                    if found is not None:
-                        for i, places in made.kept:
-                            given[i][:] = [found[k] for k in places]
-                        result = _put_together(made.result, found)
-                        return laid_out_as(result, x) if name == "attend" else result
+                and jit.available() and not (rows and any(map(_lies_otherwise, args)))):
+            result = programs.run(args, params)
+            if result is not NOTHING:
+                return laid_out_as(result, x) if name == "attend" else result
         return plain(*args, **params)
 
     run.__name__ = run.__qualname__ = name
     return run
+
+
+def _lies_otherwise(x: Any) -> bool:
+    return x.__class__ is np.ndarray and not x.flags.c_contiguous
+
+
+class Programs:
+    """The programs of one line, by the shapes and parameters that it was given.
+
+    Args:
+        title: what reports call them.
+        line: the function for a namespace.
+    """
+
+    __slots__ = ("found", "line", "title")
+
+    def __init__(self, title: str, line: Callable[[Any], Callable[..., Any]]) -> None:
+        self.title, self.line = title, line
+        self.found: dict[Any, _Made | None] = {}
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """What the line gives, by its program; `NOTHING` where there is none."""
+        given = [*args, *params.values()]
+        key, arrays = _key(given, params)
+        if key is None:
+            return NOTHING
+        made = self.found.get(key)
+        if made is None:
+            if key in self.found:
+                return NOTHING
+            if len(self.found) >= PROGRAMS:
+                self.found.clear()
+            made = self.found[key] = _program(self.title, self.line, args, params)
+            if made is None:
+                return NOTHING
+        found = made.program.run([arrays[i] for i in made.program.leaves])
+        if found is None:
+            return NOTHING
+        for i, places in made.kept:
+            given[i][:] = [found[k] for k in places]
+        return _put_together(made.result, found)
 
 
 def _key(given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[np.ndarray]]:
@@ -100,7 +141,8 @@ def _key(given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[np.nda
     return tuple(parts), arrays
 
 
-def _program(name: str, args: Sequence[Any], params: dict[str, Any]) -> _Made | None:
+def _program(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequence[Any],
+             params: dict[str, Any]) -> _Made | None:
     from ..jit import compiled
     from .leaves import leaf_of, shown
     from .namespace import namespace_of
@@ -122,7 +164,7 @@ def _program(name: str, args: Sequence[Any], params: dict[str, Any]) -> _Made | 
         given = [value_of(x) for x in (*args, *params.values())]
         lists = [(i, list(x)) for i, x in enumerate(given) if x.__class__ is list]
         run = given[:len(args)], dict(zip(params, given[len(args):], strict=True))
-        found = getattr(namespace_of(graph), name)(*run[0], **run[1])
+        found = _written(line(namespace_of(graph)), *run)
         targets: list[Value] = []
 
         def place(value: Any) -> Any:
@@ -131,7 +173,7 @@ def _program(name: str, args: Sequence[Any], params: dict[str, Any]) -> _Made | 
             if isinstance(value, (tuple, list)):
                 return tuple(place(each) for each in value)
             if not isinstance(value, Value):
-                raise Unsupported(f"{name} gives a {type(value).__name__}")
+                raise Unsupported(f"{title} gives a {type(value).__name__}")
             targets.append(value if value.op != "view" else graph.copy(value))
             return len(targets) - 1
 
@@ -139,10 +181,18 @@ def _program(name: str, args: Sequence[Any], params: dict[str, Any]) -> _Made | 
         kept = [(i, [place(v) for v in given[i]]) for i, before in lists if given[i] != before]
         since = compiled.count()
         program = Program(graph, [Target(v) for v in targets], graph.conditions)
-        report(program, f"operator {name}", since)
+        report(program, title, since)
         return _Made(program, result, kept)
     except Unsupported:
         return None
+
+
+def _written(line: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
+    try:
+        return line(*args, **params)
+    except (AttributeError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        # the line asks of an array what a value has not, or refuses what it is given: it is to do so over arrays
+        raise Unsupported(str(error)) from error
 
 
 def laid_out_as(result: np.ndarray, like: np.ndarray) -> np.ndarray:

@@ -45,9 +45,9 @@ def rows_kernels(writer: Writer, outputs: list[Value]) -> list[Kernel]:
     def result(value: Value) -> Node:
         return variable(writer.terms[value], value.dtype) if value.op == "reduce" else writer.node(value)
 
-    groups = ([writer.node(v) for v in full], [result(v) for v in per_row], [argument(v) for v in columns],
-              [argument(v) for v in totals], [argument(v) for v in row_totals])
-    work = rows.Rows(made, *map(tuple, groups))
+    work = rows.Rows(made, tuple([writer.node(v) for v in full]), tuple([result(v) for v in per_row]),
+                     tuple([argument(v) for v in columns]), tuple([argument(v) for v in totals]),
+                     tuple([argument(v) for v in row_totals]))
     outer, inner = writer.space[:len(writer.space) - writer.inner], writer.space[len(writer.space) - writer.inner:]
     outs = [*(writer.output(v) for v in full), *(Spec.dense(outer, v.dtype) for v in per_row),
             *(Spec.dense(inner, v.dtype) for v in columns),

@@ -19,6 +19,11 @@ from .terms import prepared, result_dtype
 
 #: elements of rows whose columns are summed, at least
 SIDE = 64
+#: where so many parts are reduced each by itself, going down all of them at once would need more memory than is near:
+#: a few columns at a time are quicker, unless many elements lie this far from each other
+GROUPS, PITCH = 16, 1024
+#: what is done with columns besides adding them up, as rows come by
+_COLUMNS = ("prod", "max", "min")
 #: plans that a kernel remembers
 PLANS = 1024
 
@@ -159,23 +164,31 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
         else:
             raise ValueError(f"a result of shape {each.shape} for a reduction of {shape} over {reduced}")
     spread = [layout.stretched(each.shape, each.strides, shape) for each in ins]
-    down = all(op == "sum" for op, _ in terms) and _down(shape, kept, reduced, spread, ins)
+    down = all(op == "sum" or (op in _COLUMNS and x.dtype.kind == "f") for op, x in terms) and _down(
+        shape, kept, reduced, spread, ins)
     order = reduced + kept if down else kept + reduced
     arrays = [Spec(tuple([shape[dim] for dim in order]), tuple([strides[dim] for dim in order]), each.dtype)
               for each, strides in zip(ins, spread, strict=True)]
     if down:
-        sums = rows.Rows(stages=(), column_sums=tuple([x for _, x in terms]))
+        sums = rows.Rows(stages=(), column_sums=tuple([x for _, x in terms]), column_ops=tuple(
+            [op for op, _ in terms]) if any(op != "sum" for op, _ in terms) else ())
         return rows.launches(sums, results, arrays, len(kept))
     return rows.launches(work, results, arrays, len(reduced))
 
 
 def _down(shape: tuple[int, ...], kept: list[int], reduced: list[int], strides: Sequence[Sequence[int]],
           ins: Sequence[Spec]) -> bool:
-    """Whether sums are those of columns: what is kept lies together in memory, and is long enough for vectors."""
+    """Whether reductions are those of columns: what is kept lies together in memory, and is long enough for vectors."""
     if not kept or not reduced or layout.elements(shape) == 0:
         return False
-    along = layout.memory_order(shape, strides)[-1]
+    order = layout.memory_order(shape, strides)
+    along = order[-1]
     if along not in kept or shape[along] < SIDE:
+        return False
+    first = min(map(order.index, reduced))
+    groups = layout.elements([shape[dim] for dim in order[:first]])
+    pitch = layout.elements([shape[dim] for dim in order[max(map(order.index, reduced)) + 1:]])
+    if groups >= GROUPS and (pitch < PITCH or layout.elements([shape[dim] for dim in reduced]) <= GROUPS):
         return False
     return all(each[along] in (0, x.dtype.itemsize) for each, x in zip(strides, ins, strict=True)) and any(
         each[along] for each in strides)

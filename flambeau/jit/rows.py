@@ -60,7 +60,9 @@ class _Kernel:
         self.operands = Operands(len(rows.elementwise), len(rows.per_row), len(rows.column_sums),
                                  len(rows.totals) + len(rows.row_totals), len(inputs))
         sums = (*rows.column_sums, *rows.totals, *rows.row_totals)
-        self.outputs = (*(x.dtype for x in (*rows.elementwise, *rows.per_row)), *(result_dtype("sum", x) for x in sums))
+        self.outputs = (*(x.dtype for x in (*rows.elementwise, *rows.per_row)),
+                        *(result_dtype(rows.column_op(i), x) for i, x in enumerate(rows.column_sums)),
+                        *(result_dtype("sum", x) for x in (*rows.totals, *rows.row_totals)))
         self.dtypes = (*self.outputs, *inputs)
         self.terms = [pair for stage in rows.stages for pair in stage]
         expressions = [*(x for _, x in self.terms), *rows.elementwise, *rows.per_row, *sums]
@@ -77,8 +79,8 @@ class _Kernel:
         # about ten microseconds of one thread: bytes at 30 a nanosecond, additions at 20
         self.grain = max(512, int(10_000 / (moved / 30 + work / 20)))
         stages = "; ".join(" ".join(op for op, _ in stage) for stage in rows.stages)
-        self.recipe = f"{stages}\n{[len(each) for each in rows[1:]]}\n{text(expressions)}\nin " + " ".join(
-            map(str, inputs))
+        counts = f"{[len(each) for each in rows[1:-1]]}{' '.join(rows.column_ops)}"
+        self.recipe = f"{stages}\n{counts}\n{text(expressions)}\nin {' '.join(map(str, inputs))}"
         self.schedules: dict[tuple, Schedule] = {}
         self.codes: dict[str, _Code] = {}
         self.lists: dict[tuple, list[Launch]] = {}
@@ -145,7 +147,7 @@ class _Kernel:
         from . import rows_code
         from .rows_function import Kind
 
-        kind = Kind(made, self.rows.per_row, self.operands, self.dtypes, found)
+        kind = Kind(made, self.rows, self.operands, self.dtypes, found)
         names = rows_code.names(kind)
         library = compiled.load(f"rows {name}\n{self.recipe}", names, lambda: rows_code.module(kind), "few")
         ends = {each: compiled.Symbol(library, each) for each in names if each.startswith(("finish", "then"))}

@@ -12,6 +12,7 @@ from . import calling, target
 from .expression import Node
 from .loops import I8, I64, POINTER, Operand, at, first_lanes, i64, loop, smaller, turn, turn_back, untyped
 from .lowering import stored
+from .monoid import Monoid
 from .pairwise import States, pairs
 from .rows_function import Function, Kind
 from .rows_sweep import Sweep
@@ -286,6 +287,10 @@ class _Rows(Function):
         """Write the column sums from `start` to `stop` that have been added up in these places."""
         b, lanes = self.b, self.lanes
         none = b.icmp_signed("==", self.rows, i64(0))
+
+        def summed(value: Any, monoid: Monoid) -> Any:
+            return self.or_zero(value, none) if monoid.ops == ["sum"] else value
+
         for i, memory in sums.items():
             k = self.first_column + i
             monoid = self.kind.sum_into(k)
@@ -297,12 +302,12 @@ class _Rows(Function):
                     with loop(b, i64(0), length) as j:
                         value = operand.load(b, memory, None, self.place_of(b.add(place, j)), lanes)
                         [value] = States(b, monoid, lanes).horizontal([value])
-                        [value] = monoid.finish(b, [self.or_zero(value, none)], self.rows, 0)
+                        [value] = monoid.finish(b, [summed(value, monoid)], self.rows, 0)
                         self.scalar_store(k, value, at(b, here[k], b.mul(j, self.inner[k])))
                     return
                 with loop(b, i64(0), length, lanes) as j:
                     value = operand.load(b, memory, None, b.add(place, j), lanes)
-                    [value] = monoid.finish(b, [self.or_zero(value, none)], self.rows, lanes)
+                    [value] = monoid.finish(b, [summed(value, monoid)], self.rows, lanes)
                     self.operands[k].store(b, value, here[k], self.inner[k], j, lanes,
                                            first_lanes(b, b.sub(length, j), lanes))
 

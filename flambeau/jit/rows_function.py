@@ -34,7 +34,7 @@ from .rows_course import (
     N,
     Operands,
 )
-from .rows_schedule import Schedule
+from .rows_schedule import Rows, Schedule
 
 
 class Kind:
@@ -42,6 +42,7 @@ class Kind:
 
     Attributes:
         schedule: the loops.
+        rows: what is computed.
         passes: the numbers of the loops that have something to do.
         per_row: the rows' results.
         operands, dtypes: outputs and inputs.
@@ -50,9 +51,10 @@ class Kind:
         regions: parts of the scratch memory: what they hold, and their elements' dtype.
     """
 
-    def __init__(self, schedule: Schedule, per_row: Sequence[Node], operands: Operands, dtypes: Sequence[np.dtype],
+    def __init__(self, schedule: Schedule, rows: Rows, operands: Operands, dtypes: Sequence[np.dtype],
                  course: Course) -> None:
-        self.schedule, self.per_row, self.operands, self.dtypes = schedule, tuple(per_row), operands, tuple(dtypes)
+        self.schedule, self.rows, self.per_row = schedule, rows, rows.per_row
+        self.operands, self.dtypes = operands, tuple(dtypes)
         self.course, self.lanes = course, course.lanes
         self.passes = [k for k, each in enumerate(schedule.loops) if each.expressions]
         self.monoids = [Monoid(each.terms) for each in schedule.loops]
@@ -65,8 +67,10 @@ class Kind:
             self.regions += [("result", node.dtype) for each in schedule.loops for node in each.results]
 
     def sum_into(self, k: int) -> Monoid:
-        """The sums that operand k takes."""
-        return Monoid([("sum", variable(0, self.dtypes[k]))])
+        """The sums that operand k takes, or what else is done with columns."""
+        column = k - self.operands.elementwise - self.operands.per_row
+        op = self.rows.column_op(column) if column < self.operands.columns else "sum"
+        return Monoid([(op, variable(0, self.dtypes[k]))])
 
     def unroll(self, k: int) -> int:
         """Vectors that loop k takes at a time."""

@@ -34,6 +34,8 @@ class Rows(NamedTuple):
         column_sums: expressions that are summed over all rows, element by element of a row.
         totals: expressions that are summed over all elements of all rows.
         row_totals: expressions like those of `per_row`, which are summed over all rows.
+        column_ops: what is done with column sums instead of adding them up: one of sum, prod, max, min for each of
+            them; none: all are sums.
 
     >>> from flambeau.jit.expression import exp, variable
     >>> x, most, total = (variable(i, "float32") for i in range(3))
@@ -46,6 +48,11 @@ class Rows(NamedTuple):
     column_sums: tuple[Node, ...] = ()
     totals: tuple[Node, ...] = ()
     row_totals: tuple[Node, ...] = ()
+    column_ops: tuple[str, ...] = ()
+
+    def column_op(self, i: int) -> str:
+        """What is done with column sum i over the rows."""
+        return self.column_ops[i] if self.column_ops else "sum"
 
 
 def term_dtype(op: str, expression: Node) -> np.dtype:

@@ -45,4 +45,9 @@ def shared(rows: Rows, inputs: int) -> Rows:
         return known[root]
 
     stages = tuple(tuple((op, substituted(x)) for op, x in stage) for stage in rows.stages)
-    return Rows(stages, *(tuple(map(substituted, each)) for each in rows[1:]))
+    def all_substituted(each: tuple[Node, ...]) -> tuple[Node, ...]:
+        return tuple(map(substituted, each))
+
+    return Rows(stages, all_substituted(rows.elementwise), all_substituted(rows.per_row),
+                all_substituted(rows.column_sums), all_substituted(rows.totals), all_substituted(rows.row_totals),
+                rows.column_ops)

@@ -8,7 +8,7 @@ from typing import Any
 from . import target
 from .expression import Node
 from .loops import I64, Operand, at, first_lanes, i64, local, loop, number_range
-from .lowering import lower, splat
+from .lowering import intrinsic, lower, splat
 from .pairwise import BLOCK, States
 from .rows_function import Function
 from .rows_schedule import Loop
@@ -123,9 +123,9 @@ class Sweep:
                 values[node] = self._operand(k).load(b, *self._at(k, here, index), lanes, mask)
         for node, i in self.reads.items():
             values[node] = Operand(node.dtype, "c").load(b, self.buffers[i], None, kept, lanes)
-        found = lower(b, [*self.monoid.expressions, *(x for _, x in self.loop.outputs),
-                          *(prepared("sum", x) for _, x in self.loop.columns), *(x for _, x in self.loop.kept)],
-                      values, lanes)
+        columns = [prepared(rows.kind.rows.column_op(i), x) for i, x in self.loop.columns]
+        found = lower(b, [*self.monoid.expressions, *(x for _, x in self.loop.outputs), *columns,
+                          *(x for _, x in self.loop.kept)], values, lanes)
         terms, rest = found[:len(self.loop.terms)], found[len(self.loop.terms):]
         if terms:
             lifted = self.monoid.lift(b, terms, self._places(linear), lanes)
@@ -161,5 +161,8 @@ class Sweep:
         if mask is not None:
             value = b.select(mask, value, sums.identity(self.lanes)[0])
         operand = Operand(sums.dtypes[0], "c")
-        [merged] = sums.merge(b, [operand.load(b, self.columns[i], None, index, self.lanes)], [value])
+        so_far = operand.load(b, self.columns[i], None, index, self.lanes)
+        if sums.ops[0] in ("max", "min"):  # of "what is there or another" LLVM makes a masked store, which is slow
+            so_far = intrinsic(b, "arithmetic.fence", so_far.type, [so_far])
+        [merged] = sums.merge(b, [so_far], [value])
         operand.store(b, merged, self.columns[i], None, index, self.lanes)

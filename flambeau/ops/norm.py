@@ -17,17 +17,17 @@ def gradient(xp, g, input, out, ord, dim, keepdim):
     if ord == 1:
         return g * xp.sgn(input)
     if ord == 2:
-        return g * xp.where(norm == 0, 0, input / norm)
+        return g * xp.where(xp.eq(norm, 0), 0, input / norm)
     size = xp.abs(input)
     if ord in (float("inf"), -float("inf")):
         return xp.sgn(input) * (g * xp._share(size, out, dim=dim, keepdim=keepdim, nan=True))
     if ord < 1:
         # the power is infinite where the element is 0
-        return xp.where(input == 0, 0, xp.sgn(input) * xp.pow(size, ord - 1)) * (g * xp.pow(norm, 1 - ord))
-    scale = xp.where(norm == 0, 0, g / xp.pow(norm, ord - 1))
+        return xp.where(xp.eq(input, 0), 0, xp.sgn(input) * xp.pow(size, ord - 1)) * (g * xp.pow(norm, 1 - ord))
+    scale = xp.where(xp.eq(norm, 0), 0, g / xp.pow(norm, ord - 1))
     if ord < 2:
         return xp.sgn(input) * xp.pow(size, ord - 1) * scale
-    return input * xp.where(input == 0, 0, xp.pow(size, ord - 2)) * scale
+    return input * xp.where(xp.eq(input, 0), 0, xp.pow(size, ord - 2)) * scale
 
 
 def tangent(xp, t, input, out, ord, dim, keepdim):

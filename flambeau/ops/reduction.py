@@ -447,7 +447,7 @@ def _var_vjp(xp, g, input, dim, correction, keepdim):
     freedom = count_along(input.shape, dim) - (1 if correction is None else correction)
     off = input - xp.mean(input, dim, True)
     if freedom <= 0 and (dim is None or not input.shape):
-        return g * xp.where(off == 0, float("nan"), float("inf"))
+        return g * xp.where(xp.eq(off, 0), float("nan"), float("inf"))
     return kept(xp, g, dim, keepdim, input.shape) * (2 / freedom if freedom else float("inf")) * off
 
 
@@ -459,7 +459,7 @@ def _var_jvp(xp, t_input, input, dim, correction, keepdim):
 
 
 def _std_slope(xp, g, out):
-    return xp.where(out == 0, 0, g / (2 * out))  # a constant input has no slope
+    return xp.where(xp.eq(out, 0), 0, g / (2 * out))  # a constant input has no slope
 
 
 @op(node="VarBackward0", **_VAR)

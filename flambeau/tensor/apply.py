@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..backends.compiled.sizes import LEAST, MET, NARROW_CASTS, limit_of
 from ..backends.errstate import IGNORE, reset_state, run_quietly, set_state
 from ..backends.numpy import ArrayNamespace, primitives
 from ..backends.numpy.memory import address
-from ..ir.primitives import with_programs
+from ..ir.primitives import lines_with_programs, with_programs
 from ..modes import capturing, forward_levels, inferred, leveled, special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
@@ -36,6 +37,7 @@ from .tensor import INFERENCE, Tensor, wrap
 
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
+arrays.__dict__.update(lines_with_programs(arrays))
 NO_PARAMS: dict[str, Any] = {}
 #: set by the modules above this one, `batching` and `forward_mode`
 batched_class: Any = None
@@ -202,10 +204,13 @@ def on_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np
     if narrow is not None:  # NumPy would convert them first, and then the result
         limit = min(limit, NARROW_CASTS[0])
     larger = False
+    shape: tuple[int, ...] | None = None
     for a in values:
         if a.__class__ is not ndarray:
             return None
         larger = larger or a.size > limit
+        shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
+    larger = larger or (shape is not None and prod(shape) > limit)
     kernels = kernels_of(REGISTRY) if larger else None
     if kernels is None:
         return None
@@ -288,6 +293,10 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
             if a is not None:
                 shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
     run_params = params if narrow is None or not op.promoting else rounded_params(op, params, narrow)
+    if large is not None and not large and narrow is None and len(values) > 1 and shape is not None and (
+            prod(shape) > LEAST[0]):  # the result alone is large
+        large = [a.dtype for a, name in zip(values, op.inputs, strict=False)
+                 if a.__class__ is ndarray and name not in op.unpromoted]
     if large:
         found = on_kernel(op, values, run_params, large[0], narrow)
         if found is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator as python
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..backends.errstate import quietly
 from ..backends.numpy.elementwise import LIMITED
 from ..modes import inferred, special, transforming, transforms
 from ..ops.declare import ELEMENTWISE, REGISTRY, Op
+from ..shapes import broadcast_shapes
 from .apply import arrays, gradient_edge, kernel_of
 from .tensor import INFERENCE, Tensor
 
@@ -234,6 +236,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     runs = tuple([plan and (by_kernel if large is None and plan.run is not both else plan.run) for plan in plans])
     wide_runs = tuple([plan and (by_kernel if large is None else plan.wide_run) for plan in plans])
 
+    grows: list[bool] = []  # filled once small arrays have made a large one: shapes are looked at from then on
     save_left = tuple(code & 1 for code in codes)
     save_right = tuple(code & 2 for code in codes)
     saves = tuple(code > 0 for code in codes)
@@ -250,7 +253,8 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
             return fall_back(input, other)
         try:
-            if MET[0] and (a.size > limit[0] or b.size > limit[0]):
+            if MET[0] and (a.size > limit[0] or b.size > limit[0] or (
+                    grows and (1 in a.shape or 1 in b.shape) and prod(broadcast_shapes(a.shape, b.shape)) > limit[0])):
                 return large(input, other)
             if a.ndim or b.ndim:
                 r = quietly(kernel, a, b)
@@ -260,6 +264,8 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 r = asarray(quietly(scalar, a[()], b[()]))
         except (ValueError, RuntimeError):  # shapes that do not broadcast; or another thread is in there
             return fall_back(input, other)
+        if r.size > limit[0]:
+            grows[:] = [True]
         result = new(Tensor)
         result._array = r
         result._output_nr = 0

@@ -132,6 +132,30 @@ def test_nan_and_infinities(axis):
     assert reduction.kernel(X, "all", F32)(x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", BFLOAT16], ids=str)
+@pytest.mark.parametrize("shape", [(2, 64), (700, 67), (2000, 300), (3, 70_000), (5, 6, 90), (1, 128)])
+def test_extrema_and_products_of_columns(dtype, shape):
+    x = dtypes.cast(random(*shape), np.dtype(dtype))
+    x[shape[0] // 2, ..., 1] = dtypes.cast(np.float32([np.nan]), np.dtype(dtype))[0]
+    node, wide = e.variable(0, dtype), dtypes.widen(x)
+    got = reduction.several([("max", node), ("min", node), ("sum", node)], [dtype], 0)(x)
+    np.testing.assert_array_equal(dtypes.widen(got[0]), wide.max(0))
+    np.testing.assert_array_equal(dtypes.widen(got[1]), wide.min(0))
+    assert np.isnan(dtypes.widen(got[2])[..., 1]).all()
+    if shape[0] < 10:
+        got = reduction.kernel(node, "prod", [dtype], 0)(x)
+        rtol = 1e-2 if np.dtype(dtype).itemsize == 2 else 1e-5
+        np.testing.assert_allclose(dtypes.widen(got), wide.prod(0), rtol=rtol, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(40, 6, 100), (40, 6, 1500), (40, 70, 1100), (5, 4, 6, 70), (20, 3, 4, 5, 64)])
+def test_parts_that_are_reduced_by_themselves(shape):
+    x = random(*shape)
+    for axes in ((1,), (1, 2), (0, 2)) if len(shape) > 3 else ((1,), (0, 1)):
+        near(reduction.kernel(X, "sum", F32, axes)(x), x.astype("float64").sum(axes))
+        np.testing.assert_array_equal(reduction.kernel(X, "max", F32, axes)(x), x.max(axes))
+
+
 def test_the_first_of_equals_is_found():
     x = np.random.default_rng(0).integers(0, 3, (400, 300)).astype("float32")
     for axis in (0, 1, None):
