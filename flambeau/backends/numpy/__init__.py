@@ -20,6 +20,7 @@ from . import (
     moving,
     neural,
     ordering,
+    recurrent,
     reduction,
     scan,
     softmax,
@@ -28,7 +29,7 @@ from . import (
 )
 
 FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, moving, joining, indexing,
-            linalg, neural)
+            linalg, neural, recurrent)
 
 
 class ArrayNamespace:
