@@ -1,8 +1,8 @@
 """Composite primitives on large arrays: softmax, norms, losses, attention, each as a program of fused kernels.
 
-`with_programs` wraps NumPy's primitives. A wrapped one hands small arrays, and what values cannot say, to NumPy; for
-others it writes its own lines over values (`namespace`) once for arrays of these shapes and parameters, and runs the
-program from then on.
+`with_programs` wraps NumPy's primitives, `add_programs` operators that have none. A wrapped one hands small arrays, and
+what values cannot say, to NumPy; for others it writes its own lines over values (`namespace`) once for arrays of these
+shapes and parameters, and runs the program from then on.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ LEAST: dict[str, int] = dict.fromkeys((
     "_layer_norm_backward", "batch_norm", "_batch_norm_backward", "group_norm", "_group_norm_backward", "attend",
     "_attention_backward", "pick_classes", "logsumexp", "var", "std", "var_mean", "std_mean", "linalg_vector_norm",
     "_mse_loss_backward", "mask_later"), 4096)
+#: operators without a primitive, whose own lines NumPy runs in many passes
+DECLARED = dict.fromkeys(("glu", "_glu_backward", "binary_cross_entropy_with_logits", "_logits_by_input",
+                          "smooth_l1_loss", "huber_loss"), 1024)
 #: programs that one primitive remembers
 PROGRAMS = 256
 
@@ -46,16 +49,28 @@ def with_programs(primitives: dict[str, Callable[..., Any]]) -> dict[str, Callab
     return primitives | {name: _wrapped(name, primitives[name], least) for name, least in LEAST.items()}
 
 
-def _wrapped(name: str, plain: Callable[..., Any], least: int) -> Callable[..., Any]:
+def add_programs(arrays: Any) -> None:
+    """Give the namespace of arrays programs for the operators of `DECLARED`."""
+    for name, least in DECLARED.items():
+        setattr(arrays, name, _wrapped(name, getattr(arrays, name), least, dense=True))
+
+
+def _wrapped(name: str, plain: Callable[..., Any], least: int, dense: bool = False) -> Callable[..., Any]:
+    """A primitive with programs.
+
+    Args:
+        dense: only for arrays in row-major order; NumPy's results of others lie in memory as they do.
+    """
     programs: dict[Any, _Made | None] = {}
 
     def run(*args: Any, **params: Any) -> Any:
         x = args[0]
         if (x.__class__ is np.ndarray and x.size >= least and x.size > SIZES[0] and x.dtype.kind == "f"
                 and jit.available()):
+            args = tuple([np.asarray(v) if isinstance(v, np.generic) else v for v in args])
             given = [*args, *params.values()]
             key, arrays = _key(given, params)
-            if key is not None:
+            if key is not None and not (dense and [a for a in arrays if not a.flags.c_contiguous]):
                 made = programs.get(key)
                 if made is None and key not in programs:
                     if len(programs) >= PROGRAMS:

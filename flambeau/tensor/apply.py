@@ -24,7 +24,7 @@ from ..backends.compiled.sizes import LEAST, MET, limit_of
 from ..backends.errstate import IGNORE, reset_state, run_quietly, set_state
 from ..backends.numpy import ArrayNamespace, primitives
 from ..backends.numpy.memory import address
-from ..ir.primitives import with_programs
+from ..ir.primitives import add_programs, with_programs
 from ..modes import capturing, forward_levels, inferred, leveled, special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..shapes import broadcast_shapes
@@ -36,8 +36,10 @@ from .tensor import INFERENCE, Tensor, wrap
 
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
+add_programs(arrays)
 NO_PARAMS: dict[str, Any] = {}
-#: set by the modules above this one, `batching` and `forward_mode`
+#: set by the modules above this one, `along`, `batching` and `forward_mode`
+short_way_of: Any = None
 batched_class: Any = None
 apply_batched: Any = None
 push_forward: Any = None
@@ -248,7 +250,15 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
     """
     packed = found = None
     watched = False
-    if special[0]:
+    if not special[0]:
+        short = op.short_way
+        if short is None:
+            short = op.short_way = short_way_of(op) or False
+        if short:
+            found = short(inputs[0], params)
+            if found is not None:
+                return found
+    else:
         watched = special[0] != leveled[0]
         if watched and not timed and recording() is not None:
             from .timed import timed as in_a_span

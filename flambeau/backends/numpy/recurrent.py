@@ -137,7 +137,8 @@ def _gru_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh
 
 
 def _gru_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, output: Any, bias_ih: Any,
-                        bias_hh: Any, g0: Any, g1: Any, *, backwards: bool, kept: list[Any], needs: Any) -> tuple[Any, ...]:
+                        bias_hh: Any, g0: Any, g1: Any, *, backwards: bool, kept: list[Any],
+                        needs: Any) -> tuple[Any, ...]:
     gates, own = kept
     length, n, size = output.shape
     parts = gates.reshape(length, n, 3, size)
