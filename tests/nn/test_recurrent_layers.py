@@ -58,6 +58,23 @@ def test_as_by_steps(kind: str, dtype: Any, how: dict[str, Any], transposed: boo
 
 
 @pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("sizes", [(7, 3, 5, 16), (1, 1, 1, 90), (4, 9, 33, 31)], ids=str)
+def test_larger_ones(kind: str, bias: bool, sizes: tuple[int, ...], monkeypatch: Any) -> None:
+    """Steps large enough for a kernel, and with states that do not lie in row-major order."""
+    length, batch, inputs, hidden = sizes
+    torch.manual_seed(0)
+    layer = getattr(torch.nn, kind)(inputs, hidden, bias=bias)
+    x = torch.randn(length, batch, inputs).requires_grad_()
+    states = [torch.randn(1, hidden, batch).transpose(1, 2).requires_grad_() for _ in range(2)]
+    state = tuple(states) if kind == "LSTM" else states[0]
+    found = run(layer, x, state, monkeypatch, False)
+    expected = run(layer, x, state, monkeypatch, True)
+    for mine, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
 def test_gradients_against_differences(kind: str) -> None:
     layer, x, state = made(kind, torch.float64, {})
     states = state if isinstance(state, tuple) else (state,)

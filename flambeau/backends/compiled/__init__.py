@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .sizes import MOVES
+from .sizes import MOVES, STEPS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,6 +77,11 @@ def mover() -> Any:
     return _module("moving")
 
 
+def steps_of(elements: int) -> Any:
+    """What does the steps of recurrent layers (`recurrent`), with gates of so many elements; None: NumPy is to."""
+    return _module("recurrent") if elements > STEPS[0] else None
+
+
 def copy(to: np.ndarray, source: Any) -> None:
     """Write an array or a number over an array."""
     by = mover() if to.size > MOVES[0] else None
@@ -84,4 +89,4 @@ def copy(to: np.ndarray, source: Any) -> None:
         to[...] = source
 
 
-__all__ = ["copy", "kernels_of", "mover", "ready", "reduced", "update"]
+__all__ = ["copy", "kernels_of", "mover", "ready", "reduced", "steps_of", "update"]

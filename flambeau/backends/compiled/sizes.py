@@ -29,6 +29,8 @@ UPDATES = _LIMITS["updates"] = [2048]
 SINGLE_UPDATES = _LIMITS["updates of float32"] = [2048]
 #: copies and fills: NumPy's are as quick as the memory, for one thread
 MOVES = _LIMITS["moved"] = [131072]
+#: the gates of a step of a recurrent layer: NumPy takes some fifteen passes
+STEPS = _LIMITS["recurrent steps"] = [255]
 #: the least of all limits: below it nothing else need be asked
 LEAST = [_USUAL]
 #: [whether an array larger than that has been met]: until then the quickest ways need not ask for sizes. What they
@@ -89,5 +91,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["LEAST", "MET", "MOVES", "REDUCTIONS", "SINGLE_UPDATES", "SUMS", "UPDATES", "limit_of", "pause", "restore",
-           "resume", "set_all"]
+__all__ = ["LEAST", "MET", "MOVES", "REDUCTIONS", "SINGLE_UPDATES", "STEPS", "SUMS", "UPDATES", "limit_of", "pause",
+           "restore", "resume", "set_all"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import steps_of
 from ..compiled.products import mm
 
 _exp, _tanh, _add, _multiply = np.exp, np.tanh, np.add, np.multiply
@@ -44,36 +45,44 @@ def _before(states: Any, first: Any, backwards: bool) -> Any:
 
 def _of_maps(by_input: Any, by_state: Any, input: Any, before: Any, weight_ih: Any, needs: Any) -> tuple[Any, ...]:
     """The cotangents of the input, the weights and the biases, from those of what these give (L · N, gates)."""
+    by_bias: Any = _add.reduce(by_state, 0) if needs[3] or needs[4] else None
+    same = by_input is by_state
     return (mm(by_input, weight_ih).reshape(input.shape) if needs[0] else None,
             mm(by_input.T, input.reshape(-1, input.shape[2])) if needs[1] else None,
             mm(by_state.T, before.reshape(-1, before.shape[2])) if needs[2] else None,
-            _add.reduce(by_input, 0) if needs[3] else None,
-            _add.reduce(by_state, 0) if needs[4] else None)
+            (by_bias.copy() if same else _add.reduce(by_input, 0)) if needs[3] else None,
+            by_bias if needs[4] else None)
 
 
 # ----- LSTM -----------------------------------------------------------------------------
 
 
+def _lstm_step(gates: Any, product: Any, cell: Any, new: Any, state: Any) -> None:
+    """Gates, new cell and state, from the gates' share of the input and that of the state before."""
+    size = cell.shape[1]
+    middle = slice(2 * size, 3 * size)
+    _add(gates, product, gates)
+    squashed = _tanh(gates[:, middle])
+    _sigmoid(gates)
+    gates[:, middle] = squashed
+    _multiply(gates[:, size:2 * size], cell, new)
+    _multiply(squashed, gates[:, :size], squashed)
+    _add(new, squashed, new)
+    _tanh(new, state)
+    _multiply(state, gates[:, 3 * size:], state)
+
+
 def _lstm_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, cell: Any,
                 backwards: bool, kept: list[Any]) -> tuple[Any, ...]:
     gates = _mapped(input, weight_ih, bias_ih, bias_hh)
-    length, n, size = input.shape[0], input.shape[1], weight_hh.shape[1]
-    output = np.empty((length, n, size), gates.dtype)
+    output = np.empty((*input.shape[:2], weight_hh.shape[1]), gates.dtype)
     cells = np.empty_like(output)
-    turned = weight_hh.T
-    middle = slice(2 * size, 3 * size)
-    for t in _order(length, backwards):
-        step, new, state = gates[t], cells[t], output[t]
-        _add(step, mm(hidden, turned), step)
-        squashed = _tanh(step[:, middle])
-        _sigmoid(step)
-        step[:, middle] = squashed
-        _multiply(step[:, size:2 * size], cell, new)
-        _multiply(squashed, step[:, :size], squashed)
-        _add(new, squashed, new)
-        _tanh(new, state)
-        _multiply(state, step[:, 3 * size:], state)
-        hidden, cell = state, new
+    turned, cell = weight_hh.T, np.ascontiguousarray(cell)
+    by_kernel = steps_of(gates[0].size)
+    step = _lstm_step if by_kernel is None else by_kernel.lstm_step()
+    for t in _order(len(output), backwards):
+        step(gates[t], mm(hidden, turned), cell, cells[t], output[t])
+        hidden, cell = output[t], cells[t]
     kept[:] = gates, cells
     return output, hidden.copy(), cell.copy()
 
@@ -110,28 +119,35 @@ def _lstm_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any
 # ----- GRU ------------------------------------------------------------------------------
 
 
+def _gru_step(gates: Any, product: Any, bias: Any, own: Any, hidden: Any, state: Any) -> None:
+    """Gates, the new one's share of the state before, and the state."""
+    size = hidden.shape[1]
+    both, new = gates[:, :2 * size], gates[:, 2 * size:]
+    _add(both, product[:, :2 * size], both)
+    _sigmoid(both)
+    _add(product[:, 2 * size:], bias, own)
+    _add(new, both[:, :size] * own, new)
+    _tanh(new, new)
+    np.subtract(hidden, new, state)
+    _multiply(state, both[:, size:], state)
+    _add(state, new, state)
+
+
 def _gru_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, backwards: bool,
                kept: list[Any]) -> tuple[Any, ...]:
     gates = _mapped(input, weight_ih, bias_ih)
-    length, n, size = input.shape[0], input.shape[1], weight_hh.shape[1]
-    output = np.empty((length, n, size), gates.dtype)
-    own = np.empty((length, n, 3 * size), gates.dtype)
-    turned = weight_hh.T
-    for t in _order(length, backwards):
-        step, mapped, state = gates[t], own[t], output[t]
-        if bias_hh is None:
-            mapped[...] = mm(hidden, turned)
-        else:
-            _add(mm(hidden, turned), bias_hh, mapped)
-        both, new = step[:, :2 * size], step[:, 2 * size:]
-        _add(both, mapped[:, :2 * size], both)
-        _sigmoid(both)
-        _add(new, step[:, :size] * mapped[:, 2 * size:], new)
-        _tanh(new, new)
-        np.subtract(hidden, new, state)
-        _multiply(state, step[:, size:2 * size], state)
-        _add(state, new, state)
-        hidden = state
+    size = weight_hh.shape[1]
+    output = np.empty((*input.shape[:2], size), gates.dtype)
+    own = np.empty_like(output)
+    turned, hidden = weight_hh.T, np.ascontiguousarray(hidden)
+    bias = np.zeros(size, gates.dtype) if bias_hh is None else np.ascontiguousarray(bias_hh[2 * size:])
+    if bias_hh is not None:
+        gates[..., :2 * size] += bias_hh[:2 * size]
+    by_kernel = steps_of(gates[0].size)
+    step = _gru_step if by_kernel is None else by_kernel.gru_step()
+    for t in _order(len(output), backwards):
+        step(gates[t], mm(hidden, turned), bias, own[t], hidden, output[t])
+        hidden = output[t]
     kept[:] = gates, own
     return output, hidden.copy()
 
@@ -146,7 +162,7 @@ def _gru_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any,
     before = _before(output, hidden, backwards)
     slopes = np.empty_like(parts)  # of what the states are mapped to, by the new state
     by_new = (1 - u) * (1 - new * new)
-    slopes[:, :, 0] = by_new * own[:, :, 2 * size:] * (r - r * r)
+    slopes[:, :, 0] = by_new * own * (r - r * r)
     slopes[:, :, 1] = (before - new) * (u - u * u)
     slopes[:, :, 2] = by_new * r
     by_h = np.zeros_like(hidden) if g1 is None else g1
