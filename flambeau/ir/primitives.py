@@ -1,8 +1,8 @@
 """Composite primitives on large arrays: softmax, norms, losses, attention, each as a program of fused kernels.
 
-`with_programs` wraps NumPy's primitives. A wrapped one hands small arrays, and what values cannot say, to NumPy; for
-others it writes its own lines over values (`namespace`) once for arrays of these shapes and parameters, and runs the
-program from then on.
+`with_programs` wraps NumPy's primitives, `add_programs` operators that have none. A wrapped one hands small arrays, and
+what values cannot say, to NumPy; for others it writes its own lines over values (`namespace`) once for arrays of these
+shapes and parameters, and runs the program from then on.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LEAST: dict[str, int] = dict.fromkeys((
     "_attention_backward", "pick_classes", "logsumexp", "var", "std", "var_mean", "std_mean", "linalg_vector_norm",
     "_mse_loss_backward", "mask_later", "tril", "triu"), 4096)
 #: operators whose own lines, run over arrays, take many passes: the same, of them
-LINES: dict[str, int] = dict.fromkeys((
-    "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "soft_margin_loss", "glu"), 4096)
+LINES: dict[str, int] = dict.fromkeys(("mse_loss", "binary_cross_entropy", "soft_margin_loss"), 4096) | dict.fromkeys(
+    ("glu", "_glu_backward", "binary_cross_entropy_with_logits", "_logits_by_input", "smooth_l1_loss", "huber_loss"),
+    1024)
 #: programs that one primitive remembers
 PROGRAMS = 256
 #: stands for what no program gives

@@ -15,7 +15,8 @@ import numpy as np
 from .. import dtypes
 from . import ties
 
-SHORT = 256  # along shorter axes NumPy's stable sort is as fast
+SHORT = 24  # along shorter axes NumPy's stable sort is as fast for 32-bit keys
+SHORT_WIDE = 256  # and here for 64-bit keys
 
 
 def order_keys(x: np.ndarray, descending: bool = False) -> np.ndarray:
@@ -39,14 +40,17 @@ def order_keys(x: np.ndarray, descending: bool = False) -> np.ndarray:
 def stable_order(keys: np.ndarray) -> np.ndarray:
     """Indices (int64) that sort integer keys along the last axis, equal ones in their own order."""
     n = keys.shape[-1] if keys.ndim else 1
-    if n < SHORT or keys.dtype.itemsize <= 2 or n > 1 << 32:
+    if n < (SHORT if keys.dtype.itemsize == 4 else SHORT_WIDE) or keys.dtype.itemsize <= 2 or n > 1 << 31:
         return np.argsort(keys, -1, kind="stable").astype(np.int64, copy=False)
     if keys.dtype.itemsize == 4:
-        offset = np.int64(np.iinfo(keys.dtype).min)
-        packed = (keys.astype(np.int64) - offset).view(np.uint64) << np.uint64(32)
-        packed |= np.arange(n, dtype=np.uint64)
-        packed.sort(-1)
-        return (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        places = keys.astype(np.int64, "C")
+        if keys.dtype.kind == "u":
+            places -= 1 << 31
+        places <<= 32
+        places |= np.arange(n)
+        places.sort(-1)
+        places &= 0xFFFFFFFF
+        return places
     order = np.argsort(keys, -1).astype(np.int64, copy=False)
     ordered = np.take_along_axis(keys, order, -1)
     fresh = ordered[..., 1:] != ordered[..., :-1]
@@ -58,6 +62,17 @@ def stable_order(keys: np.ndarray) -> np.ndarray:
     packed |= order.view(np.uint64)
     packed.sort(-1)
     return (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def _picked(x: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """`np.take_along_axis` along the last axis, in fewer steps."""
+    if x.ndim == 1:
+        return x.take(index)
+    if not x.size:
+        return np.take_along_axis(x, index, -1)
+    flat = np.ascontiguousarray(x).reshape(-1)
+    rows = np.arange(0, flat.size, x.shape[-1]).reshape(*x.shape[:-1], 1)
+    return flat.take(index + rows)
 
 
 def argsort(x: np.ndarray, axis: int = -1, descending: bool = False, stable: bool = True) -> np.ndarray:
@@ -72,7 +87,7 @@ def argsort(x: np.ndarray, axis: int = -1, descending: bool = False, stable: boo
     keys = np.moveaxis(order_keys(x, descending), axis, -1)
     order = stable_order(keys)
     if not stable and keys.shape[-1] > ties.INSERTION:
-        ordered = np.take_along_axis(keys, order, -1)
+        ordered = _picked(keys, order)
         for slice_ in _slices((ordered[..., 1:] == ordered[..., :-1]).any(-1)):
             order[slice_] = ties.sorted_places(_signed(keys[slice_]))
     return np.moveaxis(order, -1, axis)
@@ -84,7 +99,8 @@ def sort(x: np.ndarray, axis: int = -1, descending: bool = False,
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     order = argsort(x, axis, descending, stable)
-    return np.take_along_axis(x, order, axis), order
+    values = _picked(np.moveaxis(x, axis, -1), np.moveaxis(order, axis, -1))
+    return np.moveaxis(values, -1, axis), order
 
 
 def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -99,14 +115,14 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
     n = keys.shape[-1]
     if k == 0 or not keys.size:
         order = np.zeros((*keys.shape[:-1], k), np.int64)
-    elif 4 * k < n and n > SHORT:
+    elif 4 * k < n and n > SHORT_WIDE:
         near = np.argpartition(keys, k - 1, -1)[..., :k]
-        within = np.argsort(np.take_along_axis(keys, near, -1), -1)
-        order = np.take_along_axis(near, within, -1)
+        within = np.argsort(_picked(keys, near), -1)
+        order = _picked(near, within)
     else:
         order = stable_order(keys)[..., :k]
     if order.size and n > 1:
-        chosen = np.take_along_axis(keys, order, -1)
+        chosen = _picked(keys, order)
         last = chosen[..., -1:]
         tied = (chosen[..., 1:] == chosen[..., :-1]).any(-1)
         tied |= (keys == last).sum(-1) > (chosen == last).sum(-1)
@@ -114,7 +130,7 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
             order = np.ascontiguousarray(order, np.int64)
             for slice_ in _slices(tied):
                 order[slice_] = ties.topk_places(_signed(keys[slice_]), k)
-    values = np.take_along_axis(moved, order, -1)
+    values = _picked(moved, order)
     return np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int64, copy=False), -1, axis)
 
 

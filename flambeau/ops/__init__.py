@@ -28,6 +28,7 @@ from . import (
     pooling,
     positions,
     random,
+    recurrent,
     reduction,
     rounding,
     scalars,
@@ -43,5 +44,5 @@ from . import aten as aten
 
 FAMILIES = (activation, arithmetic, attention, batched_indexing, comparison, complex, convolution, copying,
             decomposition, differences, distance, exponential, indexing, joining, linalg, logical, lookup, loss, margin,
-            norm, normalization, ordering, pooling, positions, random, reduction, rounding, scalars, scan,
+            norm, normalization, ordering, pooling, positions, random, recurrent, reduction, rounding, scalars, scan,
             selection, softmax, special, statistics, trigonometric, views)

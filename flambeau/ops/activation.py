@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from .declare import elementwise, lacks, op
+from .declare import composite, elementwise, lacks, op
 
 _LIKE_LEAKY = ("bool", "integer", "complex")
 _F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
@@ -412,10 +412,12 @@ def _halves(xp, x, dim):
     return xp.split_with_sizes(x, split_sizes=(size // 2, size // 2), dim=axis)
 
 
-def _glu_vjp(xp, g, input, dim):
+@composite(expose=())
+def _glu_backward(xp, input, g, *, dim):
+    """The cotangent of glu's input."""
     a, b = _halves(xp, input, dim)
     s = xp.sigmoid(b)
     return xp.cat([g * s, g * a * (s * (1 - s))], dim=dim)
 
 
-glu.vjp(input=_glu_vjp)
+glu.vjp(input=lambda xp, g, input, dim: xp._glu_backward(input, g, dim=dim))

@@ -244,6 +244,8 @@ class Op:
         self.plans: dict[tuple[int, int], Plan] = {}
         #: set by the tensor layer: the public function
         self.call: Callable[..., Any] | None = None
+        #: set by the tensor layer: what applies it to one plain tensor; False where nothing does
+        self.short_way: Any = None
         self.in_place: Callable[..., Any] | None = None
         #: what is recorded of the in-place form, beside a tensor and beside a number, where it is another node
         self.written: tuple[Op, Op] | None = None
@@ -287,7 +289,7 @@ class Op:
     def _alike(self, node: str, rules: dict[str, Callable[..., Any]]) -> Op:
         made: Op = object.__new__(Op)
         made.__dict__.update(self.__dict__)
-        made.node, made.differentiable, made.plans, made.written = node, True, {}, None
+        made.node, made.differentiable, made.plans, made.written, made.short_way = node, True, {}, None, None
         made.rules = dict(self.rules)
         for name, function in rules.items():
             made.rules[name] = made._rule(function, f"{self.name}_.vjp[{name}]")

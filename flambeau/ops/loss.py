@@ -215,7 +215,9 @@ def binary_cross_entropy_with_logits(xp, input, target, weight=None, pos_weight=
     return _reduced(xp, loss if weight is None else loss * weight, reduction)
 
 
-def _logits_by_input(xp, g, input, target, weight, pos_weight, reduction):
+@composite(expose=())
+def _logits_by_input(xp, input, target, g, weight=None, pos_weight=None, *, reduction):
+    """The cotangent of the logits."""
     if pos_weight is None:
         slope = xp.sigmoid(input) - target
     else:
@@ -233,8 +235,8 @@ def _logits_by_target(xp, g, input, target_shape, weight, pos_weight, reduction)
 
 
 binary_cross_entropy_with_logits.vjp(
-    input=lambda xp, g, input, target, weight, pos_weight, reduction: _logits_by_input(
-        xp, g, input, target, weight, pos_weight, reduction),
+    input=lambda xp, g, input, target, weight, pos_weight, reduction: xp._logits_by_input(
+        input, target, g, weight, pos_weight, reduction=reduction),
     target=lambda xp, g, input, target_shape, weight, pos_weight, reduction: _logits_by_target(
         xp, g, input, target_shape, weight, pos_weight, reduction))
 

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.kernel_runs import by_kernel
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of
+from ..backends.compiled import kernels_of
 from ..backends.compiled.sizes import MET, limit_of
 from ..backends.errstate import IGNORE, quietly, reset_state, set_state
 from ..modes import inferred, special, transforming, transforms
-from ..ops.declare import ELEMENTWISE, Op
+from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
+from . import apply as _applying
 from .apply import ROW_MAJOR, apply, gradient_edge, kernel_of, row_major
 from .fast import F32, F64, asarray, ndarray, new
 from .returns import named_result
@@ -52,10 +55,8 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
     kernel = kernel or kernel_of(op)
     if not op.differentiable:
         return _undifferentiated(op, kernel)
-    plan = plan_of(op, 1, 1)
-    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
-    constants = _constants(op, plan.consts)
-    compact = op.name in ROW_MAJOR
+    finish = _finishing(op)
+    run = plan_of(op, 1, 1).run
     elementwise, limit = op.kind == ELEMENTWISE, limit_of(op.name)
 
     def call(input: Any, *params: Any) -> Any:
@@ -70,6 +71,21 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             r = quietly(kernel, a, *params)
         except RuntimeError:  # another thread is in there; or the kernel refused, and will again
             return general(op, input, params)
+        return finish(input, a, r, params, run)
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _finishing(op: Op) -> Callable[..., Any]:
+    """What makes a tensor of what a kernel found for an input, and records it."""
+    plan = plan_of(op, 1, 1)
+    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
+    constants = _constants(op, plan.consts)
+    compact = op.name in ROW_MAJOR
+
+    def finish(input: Any, a: Any, r: Any, params: tuple[Any, ...], run: Any) -> Any:
+        dt = a.dtype
         if type(r) is not ndarray:
             r = asarray(r)
         elif compact and r.ndim > 1 and (1 in r.shape or not r.flags.c_contiguous):
@@ -101,7 +117,7 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
         node.n_edges = 1
         node.edge_outputs = (input._output_nr,) if input._output_nr else None
         node.plan = plan
-        node.run = plan.run if r.dtype is dt else None
+        node.run = run if r.dtype is dt else None
         node.fix = None if r.dtype is dt else (None, (dt,), False, False)
         node.consts = constants(a.shape, params)
         node.extra = node.outputs = node.versions = node.saved1 = None
@@ -126,8 +142,51 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
         result._node = node
         return result
 
-    call.__name__ = call.__qualname__ = op.name
+    return finish
+
+
+def by_name(op: Op) -> Callable[..., Any] | None:
+    """The function `(input, {name: parameter})` of an operator with one input and one output; it may give None.
+
+    None: there is none for this operator. What the function declines, by None, takes the long way.
+    """
+    if (op.kind in (VIEW, COMPOSITE) or op.n_outputs != 1 or op.variadic or len(op.inputs) != 1
+            or op.check is not None or op.refuses.keys() & {"float", "any"} or not op.differentiable):
+        return None
+    if any(what not in ("shape", "param") for what, _ in plan_of(op, 1, 1).consts):
+        return None
+    kernel, finish, run = kernel_of(op), _finishing(op), plan_of(op, 1, 1).run
+    elementwise, limit, promoting = op.kind == ELEMENTWISE, limit_of(op.name), op.promoting
+    names, defaults = op.params, op.defaults
+
+    def call(input: Any, params: dict[str, Any]) -> Any:
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return None
+        if dt is not F32 and dt is not F64:
+            return None
+        if promoting and any(params.get(name).__class__ is complex for name in promoting):
+            return None
+        large = elementwise and MET[0] and a.size > limit[0]
+        try:
+            if large:
+                kernels = kernels_of(REGISTRY)
+                r = None if kernels is None else quietly(kernels.run, op, (a,), params, None, None)
+            else:
+                r = quietly(kernel, a, **params)
+        except RuntimeError:  # another thread is in there; or the kernel refused, and will again
+            return None
+        if r is None or r.dtype is not dt:  # no kernel, or not what backward takes short ways for
+            return None
+        values = tuple([params[name] if name in params else defaults[name] for name in names])
+        return finish(input, a, r, values, by_kernel if large else run)
+
     return call
+
+
+_applying.short_way_of = by_name
 
 
 def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:

@@ -39,7 +39,8 @@ ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
 arrays.__dict__.update(lines_with_programs(arrays))
 NO_PARAMS: dict[str, Any] = {}
-#: set by the modules above this one, `batching` and `forward_mode`
+#: set by the modules above this one, `along`, `batching` and `forward_mode`
+short_way_of: Any = None
 batched_class: Any = None
 apply_batched: Any = None
 push_forward: Any = None
@@ -255,7 +256,15 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
     """
     packed = found = None
     watched = False
-    if special[0]:
+    if not special[0]:
+        short = op.short_way
+        if short is None:
+            short = op.short_way = short_way_of(op) or False
+        if short:
+            found = short(inputs[0], params)
+            if found is not None:
+                return found
+    else:
         watched = special[0] != leveled[0]
         if watched and not timed and recording() is not None:
             from .timed import timed as in_a_span

@@ -143,3 +143,15 @@ def test_wide_keys_are_repaired_stably() -> None:
     np.testing.assert_array_equal(sorting.stable_order(x), np.argsort(x, -1, kind="stable"))
     narrow = x.astype(np.uint32)
     np.testing.assert_array_equal(sorting.stable_order(narrow), np.argsort(x, -1, kind="stable"))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64, np.int16, np.uint8])
+@pytest.mark.parametrize("n", [1, 23, 24, 25, 255, 256, 300])
+def test_stable_orders_of_integers(dtype: type, n: int) -> None:
+    """Signed and unsigned keys over their whole range, with many equal ones, in rows and in columns."""
+    limits = np.iinfo(dtype)
+    rng = np.random.default_rng(n)
+    ends = np.array([limits.min, limits.min + 1, 0, limits.max - 1, limits.max], dtype)
+    for keys in (rng.choice(ends, (3, n)), rng.integers(limits.min, limits.max, (3, n), dtype, endpoint=True),
+                 rng.choice(ends, (n, 3)).T):
+        np.testing.assert_array_equal(sorting.stable_order(keys), np.argsort(keys, -1, kind="stable"))

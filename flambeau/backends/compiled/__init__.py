@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import dtypes
 from ..errstate import run_quietly
-from .sizes import MOVES, NARROW_CASTS, TURNS
+from .sizes import MOVES, NARROW_CASTS, STEPS, TURNS
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -105,6 +105,11 @@ def indexer() -> Any:
     return _module("indexing")
 
 
+def steps_of(elements: int) -> Any:
+    """What does the steps of recurrent layers (`recurrent`), with gates of so many elements; None: NumPy is to."""
+    return _module("recurrent") if elements > STEPS[0] else None
+
+
 def copy(to: np.ndarray, source: Any) -> None:
     """Write an array or a number over an array."""
     by = mover() if to.size > MOVES[0] or (to.size > TURNS[0] and turns(to, source)) else None
@@ -151,4 +156,4 @@ def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
 
 
 __all__ = ["best", "converted", "copied", "copied_like", "copy", "indexer", "kernels_of", "mover", "pieces_mover",
-           "ready", "reduced", "scanned", "update"]
+           "ready", "reduced", "scanned", "steps_of", "update"]

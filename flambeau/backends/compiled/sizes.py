@@ -42,6 +42,8 @@ TURNS = _LIMITS["turned"] = [16384]
 #: conversions to and from float16 and bfloat16, which NumPy does one by one, and others, which it does by vectors
 NARROW_CASTS = _LIMITS["narrow converted"] = [1024]
 CASTS = _LIMITS["converted"] = [65536]
+#: the gates of a step of a recurrent layer: NumPy takes some fifteen passes
+STEPS = _LIMITS["recurrent steps"] = [255]
 #: the least of all limits: below it nothing else need be asked
 LEAST = [_USUAL]
 #: [whether an array larger than that has been met]: until then the quickest ways need not ask for sizes. What they
@@ -103,4 +105,4 @@ if _asked:
     set_all(int(_asked))
 
 __all__ = ["CASTS", "INDEXED", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SCANS", "SELECTED",
-           "SINGLE_UPDATES", "SUMS", "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]
+           "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]

@@ -21,6 +21,7 @@ from . import (
     moving,
     neural,
     ordering,
+    recurrent,
     reduction,
     scan,
     softmax,
@@ -29,7 +30,7 @@ from . import (
 )
 
 FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, moving, borders, joining,
-            indexing, linalg, neural)
+            indexing, linalg, neural, recurrent)
 
 
 class ArrayNamespace:

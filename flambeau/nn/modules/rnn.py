@@ -9,6 +9,7 @@ from typing import Any
 
 from ...tensor import Parameter, Tensor
 from ...tensor import functions as fn
+from ...tensor.recurrent import recurrent_layer
 from .. import init
 from .module import Module
 from .rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase, gru_step, lstm_step, rnn_step
@@ -189,7 +190,7 @@ class RNNBase(Module):
                 i = layer * directions + direction
                 steps, final = self._run_layer(input, self._state_of(states, i), self.all_weights[i],
                                                backwards=direction == 1)
-                outputs.append(fn.stack(steps))
+                outputs.append(steps)
                 finals.append(final)
             input = outputs[0] if directions == 1 else fn.cat(outputs, 2)
             if self.dropout > 0 and self.training and layer < self.num_layers - 1:
@@ -197,7 +198,11 @@ class RNNBase(Module):
         return input, self._joined(finals)
 
     def _run_layer(self, input: Tensor, state: Any, weights: list[Parameter],
-                   backwards: bool) -> tuple[list[Tensor], Any]:
+                   backwards: bool) -> tuple[Tensor, Any]:
+        if self.mode in ("LSTM", "GRU") and self.proj_size == 0:
+            found = recurrent_layer(input, state, weights, self.bias, backwards)
+            if found is not None:
+                return found
         # the input's share of all steps at once; the state's share must wait for its step
         projected = fn.linear(input, weights[0], weights[2] if self.bias else None).unbind(0)
         outputs = []
@@ -206,7 +211,7 @@ class RNNBase(Module):
             outputs.append(self._output_of(state))
         if backwards:
             outputs.reverse()
-        return outputs, state
+        return fn.stack(outputs), state
 
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
         name = type(self).__name__ if type(self) in (RNN, LSTM, GRU) else self.mode.partition("_")[0]

@@ -1,0 +1,137 @@
+"""All steps of a recurrent layer in one node: as the steps one by one, forward and back, at any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.nn.modules import rnn
+
+LAYERS = ("LSTM", "GRU")
+HOW: list[dict[str, Any]] = [{}, {"bias": False}, {"bidirectional": True, "num_layers": 2}, {"batch_first": True}]
+
+
+def run(layer: Any, x: Any, state: Any, monkeypatch: Any, by_steps: bool) -> list[Any]:
+    """Outputs and gradients; by one node or by steps."""
+    with monkeypatch.context() as patch:
+        if by_steps:
+            patch.setattr(rnn, "recurrent_layer", lambda *_: None)
+        output, last = layer(x, state)
+    results = [output, *(last if isinstance(last, tuple) else (last,))]
+    weights = [torch.sin(torch.arange(r.numel(), dtype=r.dtype)).reshape(r.shape) for r in results]
+    leaves = [x, *(state if isinstance(state, tuple) else (state,)), *layer.parameters()]
+    loss = sum(((r * w).sum() for r, w in zip(results, weights, strict=True)), torch.zeros((), dtype=x.dtype))
+    first = torch.autograd.grad(loss, leaves, create_graph=True)
+    second = torch.autograd.grad(sum((g * g).sum() for g in first), leaves)
+    plain = torch.autograd.grad(layer(x, state)[0].sum(), leaves, allow_unused=True)
+    return [*results, *first, *second, *plain]
+
+
+def made(kind: str, dtype: Any, how: dict[str, Any], transposed: bool = False) -> tuple[Any, Any, Any]:
+    torch.manual_seed(3)
+    layer = getattr(torch.nn, kind)(3, 4, dtype=dtype, **how)
+    x = torch.randn(5, 2, 3, dtype=dtype)
+    if transposed:
+        x = torch.randn(3, 2, 5, dtype=dtype).transpose(0, 2)
+    batch = 5 if how.get("batch_first") else 2
+    rows = (2 if how.get("bidirectional") else 1) * how.get("num_layers", 1)
+    states = [torch.randn(rows, batch, 4, dtype=dtype).requires_grad_() for _ in range(2)]
+    return layer, x.requires_grad_(), tuple(states) if kind == "LSTM" else states[0]
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("how", HOW, ids=str)
+def test_as_by_steps(kind: str, dtype: Any, how: dict[str, Any], transposed: bool, monkeypatch: Any) -> None:
+    layer, x, state = made(kind, dtype, how, transposed)
+    found = run(layer, x, state, monkeypatch, False)
+    expected = run(layer, x, state, monkeypatch, True)
+    close = 1e-12 if dtype is torch.float64 else 2e-5
+    assert found[0].stride() == expected[0].stride()
+    for mine, other in zip(found, expected, strict=True):
+        assert mine.shape == other.shape
+        np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("sizes", [(7, 3, 5, 16), (1, 1, 1, 90), (4, 9, 33, 31)], ids=str)
+def test_larger_ones(kind: str, bias: bool, sizes: tuple[int, ...], monkeypatch: Any) -> None:
+    """Steps large enough for a kernel, and with states that do not lie in row-major order."""
+    length, batch, inputs, hidden = sizes
+    torch.manual_seed(0)
+    layer = getattr(torch.nn, kind)(inputs, hidden, bias=bias)
+    x = torch.randn(length, batch, inputs).requires_grad_()
+    states = [torch.randn(1, hidden, batch).transpose(1, 2).requires_grad_() for _ in range(2)]
+    state = tuple(states) if kind == "LSTM" else states[0]
+    found = run(layer, x, state, monkeypatch, False)
+    expected = run(layer, x, state, monkeypatch, True)
+    for mine, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_gradients_against_differences(kind: str) -> None:
+    layer, x, state = made(kind, torch.float64, {})
+    states = state if isinstance(state, tuple) else (state,)
+    names = [name for name, _ in layer.named_parameters()]
+
+    def call(x: Any, *rest: Any) -> Any:
+        given = rest[:len(states)]
+        replaced = dict(zip(names, rest[len(states):], strict=True))
+        for name, value in replaced.items():
+            object.__setattr__(layer, name, value)
+        output, last = layer(x, given if kind == "LSTM" else given[0])
+        return (output, *last) if kind == "LSTM" else (output, last)
+
+    values = [p.detach().clone().requires_grad_() for p in layer.parameters()]
+    for name in names:
+        delattr(layer, name)
+    assert torch.autograd.gradcheck(call, (x, *states, *values))
+
+
+def test_nodes_are_named_as_in_pytorch() -> None:
+    for kind, dtype, name in (("LSTM", torch.float32, "MkldnnRnnLayerBackward0"),
+                              ("LSTM", torch.float64, "StackBackward0"), ("GRU", torch.float32, "StackBackward0")):
+        layer, x, state = made(kind, dtype, {})
+        output, last = layer(x, state)
+        assert output.grad_fn.name() == name
+        for each in last if isinstance(last, tuple) else (last,):
+            assert each.grad_fn.name() == "StackBackward0"
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_an_overwritten_output_is_refused(kind: str) -> None:
+    layer, x, state = made(kind, torch.float32, {})
+    output, _ = layer(x, state)
+    output.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        output.sum().backward()
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_the_last_state_is_no_view_of_the_output(kind: str) -> None:
+    layer, x, state = made(kind, torch.float32, {})
+    with torch.no_grad():
+        output, last = layer(x, state)
+        hidden = last[0] if kind == "LSTM" else last
+        before = hidden.clone()
+        output.zero_()
+        assert torch.equal(hidden, before)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_only_some_gradients(kind: str) -> None:
+    layer, x, state = made(kind, torch.float32, {})
+    for p in layer.parameters():
+        p.requires_grad_(False)
+    with torch.no_grad():
+        frozen, _ = layer(x, state)
+    assert frozen.grad_fn is None
+    layer(x, None)[0].sum().backward()
+    assert x.grad is not None
+    assert all(p.grad is None for p in layer.parameters())
