@@ -35,6 +35,12 @@ def _spread(xp, input, *, size, dim, keepdim):
     return xp.broadcast_to(kept(xp, input, dim, keepdim, size), size)
 
 
+@composite(name="_spread_share", expose=())
+def _spread_share(xp, input, *, size, dim, keepdim, count):
+    """The cotangent of a mean: repeated, and shared among `count` elements."""
+    return xp._spread(input, size=size, dim=dim, keepdim=keepdim) / count
+
+
 # ----- sums ----------------------------------------------------------------------------------
 
 
@@ -100,7 +106,7 @@ def mean(xp, input, *, dim=None, keepdim=False, dtype=None):
 
 def _mean_vjp(xp, g, input_shape, dim, keepdim):
     count = count_along(input_shape, dim)
-    return xp._spread(g, size=input_shape, dim=dim, keepdim=keepdim) / (count or float("nan"))
+    return xp._spread_share(g, size=input_shape, dim=dim, keepdim=keepdim, count=count or float("nan"))
 
 
 mean.node = "MeanBackward1"

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dims
-from ..compiled import reduced
+from ..compiled import copy, reduced
 from ..compiled.sizes import REDUCTIONS, SUMS
 
 ndarray = np.ndarray
@@ -24,6 +24,7 @@ _INT64 = np.dtype(np.int64)
 
 BLOCK = 128  # this many terms are added one after the other
 LINE = 1024  # this many by one dot product
+WRITTEN = 4096  # so many quotients are computed once each, and written where they go
 _ONES = {np.dtype(d): np.ones(LINE, d) for d in (np.float32, np.float64)}
 
 
@@ -181,6 +182,17 @@ def _spread(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     return np.broadcast_to(g, size)
 
 
+def _spread_share(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool, count: Any) -> Any:
+    """A mean's cotangent repeated over the dimensions it lost, and divided by `count`: before, where that is less."""
+    spread = _spread(g, size, dim, keepdim)
+    if spread.size < WRITTEN or (g.__class__ is ndarray and not g.flags.c_contiguous):
+        return spread / count
+    share = np.asarray(g / count)
+    out = np.empty(spread.shape, share.dtype)
+    copy(out, _spread(share, size, dim, keepdim))
+    return out
+
+
 def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
     """The shape with size 1 in the reduced dimensions."""
     if dim.__class__ is int and shape:
@@ -191,4 +203,4 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 PRIMITIVES = {"sum": _sum, "_sum_all": _sum, "mean": _mean, "_mean_all": _mean, "nansum": _nansum,
-              "sum_to_size": _sum_to_size, "_spread": _spread}
+              "sum_to_size": _sum_to_size, "_spread": _spread, "_spread_share": _spread_share}

@@ -152,3 +152,26 @@ def test_keys_are_operators():
     from flambeau.ops.declare import REGISTRY
 
     assert all(key in REGISTRY for key in (*rules.OPERATORS, *primitives.LINES))
+
+
+@pytest.mark.parametrize("shape", [(50, 100), (20, 30, 40), (400, 700), (3, 4), (0, 5), (4, 5000)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64], ids=str)
+def test_means(shape, dtype):
+    """A mean's gradient is its share everywhere, an array of its own."""
+    x = torch.zeros(shape, dtype=dtype, requires_grad=True)
+    for dim in (None, 0, -1, (0, 1)):
+        for keepdim in (False, True) if dim is not None else (False,):
+            out = x.mean() if dim is None else x.mean(dim, keepdim)
+            g = array(tuple(out.shape)).to(dtype)
+            seen = []
+            y = x * 1
+            y.register_hook(seen.append)
+            (y.mean() if dim is None else y.mean(dim, keepdim)).backward(g)
+            count = x.numel() // max(1, out.numel())
+            axes = tuple(range(len(shape))) if dim is None else (dim,) if isinstance(dim, int) else dim
+            kept = g.numpy().reshape([1 if i in {a % len(shape) for a in axes} else n for i, n in enumerate(shape)])
+            wide = kept.astype(np.float32) if dtype == torch.float16 else kept
+            expected = np.broadcast_to(wide / count if count else wide, shape).astype(kept.dtype)
+            assert seen[0].is_contiguous()
+            assert seen[0].dtype == dtype
+            np.testing.assert_array_equal(seen[0].numpy(), expected)
