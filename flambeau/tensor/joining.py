@@ -75,7 +75,9 @@ def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
     size = -(-length // chunks)
     if not size and not length:
         return functions_of(REGISTRY[sizes])(input, split_sizes=(0,) * chunks, dim=dim)
-    return functions_of(REGISTRY[one])(input, split_size=size, dim=dim)
+    if dim.__class__ is not int:
+        return functions_of(REGISTRY[one])(input, split_size=size, dim=dim)
+    return tuple(apply(REGISTRY[one], [input], {"split_size": size, "dim": dim}))
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:

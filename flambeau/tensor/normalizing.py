@@ -257,7 +257,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     if eps is None:
         eps = dtypes.finfo(x.dtype.to_real()).eps
     dims = tuple(range(-len(normalized), 0))
-    mean = fn.mean(fn.pow(x, 2), dims, True)
+    mean = fn.mean(x ** 2, dims, True)
     out = x * fn.rsqrt(apply(REGISTRY["_add_number"], [mean], {"other": eps}))
     if weight is not None:
         out = out * weight

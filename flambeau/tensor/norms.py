@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..autograd.modes import no_grad
 from ..autograd.node import layer
+from ..modes import special
 from ..ops.declare import REGISTRY
 from ..shapes import broadcast_shapes, wrap_dim
 from .along import along
 from .apply import result_type
 from .binding import write_out
 from .dims import dims
+from .fast import F32, F64
 from .tensor import Tensor
 
 __all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm",
@@ -220,6 +224,10 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
     """max(‖x‖, eps), whose gradient is the norm's even where it is clamped."""
     found = _vector_norm(x, 2, dim, True, None).clone()
+    a = found._array
+    if not special[0] and a.dtype in (F32, F64):  # nobody has seen it yet, so that nobody need be told
+        np.maximum(a, a.dtype.type(eps), out=a)
+        return found
     with no_grad():
         found.clamp_min_(eps)
     return found

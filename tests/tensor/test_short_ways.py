@@ -81,3 +81,25 @@ def test_errors_are_the_long_way_s() -> None:
         F.glu(torch.ones(3))
     with torch.inference_mode():
         assert F.leaky_relu(torch.ones(3)).is_inference()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.0, float("nan")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+def test_norms_of_cosines_are_clamped(scale: float, dtype: Any) -> None:
+    x = (torch.arange(12.).reshape(3, 4) * scale).to(dtype).requires_grad_()
+    y = torch.ones(3, 4, dtype=dtype)
+    found = F.cosine_similarity(x, y, eps=0.5)
+    norms = [t.detach().double().numpy() for t in (x, y)]
+    lengths = [np.maximum(np.sqrt((n * n).sum(1)), 0.5) for n in norms]
+    expected = (norms[0] * norms[1]).sum(1) / lengths[0] / lengths[1]
+    np.testing.assert_allclose(found.detach().double().numpy(), expected, rtol=1e-2 if dtype is torch.float16 else 1e-6)
+    found.sum().backward()
+    assert x.grad is not None
+
+
+def test_chunks_take_numbers_of_any_kind() -> None:
+    x = torch.arange(12.).reshape(3, 4)
+    for dim in (1, -1, np.int64(1)):
+        pieces = x.chunk(2, dim)
+        assert isinstance(pieces, tuple)
+        assert [tuple(piece.shape) for piece in pieces] == [(3, 2), (3, 2)]
