@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
-from ..backends.compiled.sizes import MOVES
+from ..backends.compiled.sizes import JOINS
 from ..backends.numpy.joining import joined, stacked
 from ..devices import contiguous_format
 from ..modes import special
@@ -182,7 +182,7 @@ def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor
             arrays.append(a)
             size += a.size
         small, large = quick
-        return wrap(row_major((large if size > MOVES[0] else small)(arrays, dim)))
+        return wrap(row_major((large if size > JOINS[0] else small)(arrays, dim)))
     except (AttributeError, ValueError):
         return None  # said in PyTorch's words by the general way
 

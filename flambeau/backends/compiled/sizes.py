@@ -29,6 +29,8 @@ UPDATES = _LIMITS["updates"] = [2048]
 SINGLE_UPDATES = _LIMITS["updates of float32"] = [2048]
 #: copies and fills: NumPy's are as quick as the memory, for one thread
 MOVES = _LIMITS["moved"] = [131072]
+#: results put together of pieces: threads win where the memory is much
+JOINS = _LIMITS["joined"] = [1 << 21]
 #: copies whose elements lie in another order than they did
 TURNS = _LIMITS["turned"] = [16384]
 #: slices added by an index: so many elements of them
@@ -96,5 +98,5 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["CASTS", "INDEXED", "LEAST", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SINGLE_UPDATES", "SUMS",
+__all__ = ["CASTS", "INDEXED", "JOINS", "LEAST", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SINGLE_UPDATES", "SUMS",
            "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]
