@@ -99,7 +99,7 @@ OF_NUMPY = {d.numpy: d for d in ALL} | {np.dtype(np.longlong): int64, np.dtype(n
 #: Python scalar type -> category, for promotion
 PYTHON_CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
 
-BFLOAT16 = bfloat16.numpy
+BFLOAT16, HALF = bfloat16.numpy, float16.numpy
 NARROW = frozenset((np.dtype(np.float16), BFLOAT16))
 
 #: C's names of the dtypes, in some of PyTorch's messages
@@ -266,7 +266,7 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
         found = _converter[0](array, to)
         if found is not None:
             return found
-    if to == np.float16 or (source.kind in "fcV" and (
+    if to == HALF or (source.kind in "fcV" and (
             to.itemsize < source.itemsize or to.kind in "iu" or source.kind == "V")):
         with np.errstate(all="ignore"):  # what does not fit becomes inf, or wraps, without a word
             return _converted(array, to)
@@ -283,7 +283,7 @@ def _converted(array: np.ndarray, to: np.dtype) -> np.ndarray:
     if array.dtype.kind == "f" and to.kind in "iu" and to.itemsize < 4:
         # as PyTorch does, by the processor's conversion to int32, whose low bits remain
         array = array.astype(np.int32)
-    if array.dtype == np.float64 and to == np.float16:
+    if to == HALF and array.dtype.itemsize == 8 and array.dtype.kind == "f":
         array = array.astype(np.float32)  # rounded twice, as PyTorch does
     return array.astype(to, order=_order(array))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
+from ..backends.compiled.sizes import JOINS
 from ..backends.numpy.joining import joined, stacked
 from ..devices import contiguous_format
 from ..modes import special
@@ -173,7 +174,7 @@ def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor
     recording = grad_mode.get()
     if inference.get():
         return None
-    arrays = []
+    arrays, size = [], 0
     try:
         first = tensors[0]._array
         for x in tensors:
@@ -181,14 +182,16 @@ def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor
             if a.dtype is not first.dtype or a.ndim != first.ndim or (recording and x._requires_grad):
                 return None
             arrays.append(a)
-        return wrap(row_major(quick(arrays, dim)))
+            size += a.size
+        small, large = quick
+        return wrap(row_major((large if size > JOINS[0] else small)(arrays, dim)))
     except (AttributeError, ValueError):
         return None  # said in PyTorch's words by the general way
 
 
 def _cat_like(name: str) -> Any:
     plain = functions_of(REGISTRY[name])
-    quick = {"cat": joined, "stack": stacked}.get(name)
+    quick = {"cat": (np.concatenate, joined), "stack": (np.stack, stacked)}.get(name)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
         if quick is not None and out is None and args and not special[0]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import dtypes
 from ..errstate import run_quietly
-from .sizes import MOVES, NARROW_CASTS, STEPS, TURNS
+from .sizes import JOINS, MOVES, NARROW_CASTS, STEPS, TURNS
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -127,7 +127,7 @@ def turns(to: np.ndarray, source: Any) -> bool:
 
 def pieces_mover(size: int, pieces: int) -> Any:
     """`mover` for a result that is put together of several pieces, large enough on an average; None: NumPy is."""
-    return mover() if size > MOVES[0] and size > TURNS[0] * pieces else None
+    return mover() if size > JOINS[0] and size > TURNS[0] * pieces else None
 
 
 def copied_like(x: np.ndarray, like: np.ndarray) -> np.ndarray:

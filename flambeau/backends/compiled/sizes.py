@@ -37,6 +37,8 @@ UPDATES = _LIMITS["updates"] = [2048]
 SINGLE_UPDATES = _LIMITS["updates of float32"] = [2048]
 #: copies and fills: NumPy's are as quick as the memory, for one thread
 MOVES = _LIMITS["moved"] = [131072]
+#: results put together of pieces: threads win where the memory is much
+JOINS = _LIMITS["joined"] = [1 << 21]
 #: copies whose elements lie in another order than they did
 TURNS = _LIMITS["turned"] = [16384]
 #: conversions to and from float16 and bfloat16, which NumPy does one by one, and others, which it does by vectors
@@ -104,5 +106,6 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["CASTS", "INDEXED", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SCANS", "SELECTED",
-           "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume", "set_all"]
+__all__ = ["CASTS", "INDEXED", "JOINS", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SCANS",
+           "SELECTED", "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume",
+           "set_all"]

@@ -10,11 +10,13 @@ import numpy as np
 
 from ...shapes import wrap_dim
 from ..compiled import pieces_mover
+from ..compiled.sizes import JOINS
 
 
 def joined(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
     """Arrays one after another, as `np.concatenate` does it: by threads where that is a large one."""
-    by = pieces_mover(sum([a.size for a in arrays]), len(arrays))
+    size = sum([a.size for a in arrays])
+    by = pieces_mover(size, len(arrays)) if size > JOINS[0] else None
     if by is None or not _fit(arrays, axis):
         return np.concatenate(arrays, axis)
     first = arrays[0]

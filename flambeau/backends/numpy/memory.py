@@ -130,7 +130,7 @@ def is_contiguous(x: Any, memory_format: Any = None) -> bool:
 def copy_as(x: Any, memory_format: Any = None) -> Any:
     """A copy whose elements lie as the format says; None and `preserve_format` keep the order of dimensions."""
     if memory_format is None and x.flags.c_contiguous:
-        return copied(x)
+        return copied(x) if x.size > MOVES[0] else x.copy()
     name = "preserve_format" if memory_format is None else memory_format.name
     if name in CHANNELS_LAST:
         ndim, order, back = CHANNELS_LAST[name]

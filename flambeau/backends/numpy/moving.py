@@ -11,7 +11,7 @@ import numpy as np
 
 from ...shapes import wrap_dim, wrap_dims
 from ..compiled import copied, copy, mover
-from ..compiled.sizes import MOVES
+from ..compiled.sizes import JOINS, MOVES
 from .memory import filled
 
 
@@ -22,7 +22,7 @@ def _flip(x: Any, dims: tuple[int, ...]) -> Any:
 
 def _shifted(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Any:
     """`np.roll`; of a large array row by row, its pieces copied by threads."""
-    by = mover() if x.size and x.size > MOVES[0] else None
+    by = mover() if x.size and x.size > JOINS[0] else None
     if by is None:
         return np.roll(x, shifts, axes)
     if axes is None:
@@ -93,7 +93,7 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     if any(r < 0 for r in repeats):
         sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}")
-    if not repeats or prod(repeats) * x.size <= MOVES[0] or (by := mover()) is None:
+    if not repeats or prod(repeats) * x.size <= JOINS[0] or (by := mover()) is None:
         return np.tile(x, repeats) if repeats else np.array(x, copy=True)
     full = (1,) * (len(repeats) - x.ndim) + x.shape
     out = by.room([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)

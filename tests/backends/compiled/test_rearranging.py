@@ -118,7 +118,7 @@ def test_large_arrays_go_by_kernels(monkeypatch):
     seen = []
     original = moving.copy
     monkeypatch.setattr(moving, "copy", lambda *args: seen.append(1) or original(*args))
-    x = torch.zeros(600, 500)
+    x = torch.zeros(2000, 1100)
     for f in (lambda: x.t().contiguous(), lambda: x.flip(1), lambda: torch.cat([x, x], 1), lambda: x.roll(3, 1),
               lambda: x.repeat(2, 1), lambda: F.pad(x, (1, 1)), lambda: torch.stack([x, x])):
         seen.clear()
