@@ -77,6 +77,12 @@ def best(rows: Any, count: int, largest: bool) -> Any:
     return None if found is None else found.best(rows, count, largest)
 
 
+def ordered(rows: Any, back: bool) -> Any:
+    """Large arrays' rows in order (`selecting.ordered`); None: NumPy is to sort them."""
+    found = _module("selecting")
+    return None if found is None else found.ordered(rows, back)
+
+
 def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],
            row_major: bool) -> bool:
     """Run an optimizer's rule on large arrays by its kernel (`updates.update`); whether there is one."""
@@ -101,4 +107,4 @@ def copy(to: np.ndarray, source: Any) -> None:
         to[...] = source
 
 
-__all__ = ["best", "copy", "indexer", "kernels_of", "mover", "ready", "reduced", "scanned", "update"]
+__all__ = ["best", "copy", "indexer", "kernels_of", "mover", "ordered", "ready", "reduced", "scanned", "update"]
