@@ -30,8 +30,9 @@ from .launch import Launch, Spec
 
 #: bytes that one thread copies in some ten microseconds, and indices that it follows
 COPIED, FOLLOWED = 1 << 17, 1 << 13
-#: bytes of a row, at least, that are one chunk's where rows are added to
-SHARE = 256
+#: bytes of a row, at least, that are one chunk's where rows are added to: where each element has an index of its own,
+#: and where whole rows have one, whose pieces lie far apart
+SHARE, RUN = 256, 2048
 #: chunks that a destination is cut into, at most: each reads all of the index
 RANGES = 4
 #: what a flag looks like
@@ -165,7 +166,8 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     lines //= n
     steps = "".join("c" if stride == itemsize else "s" for stride in (inner[0], inner[1], found.stride))
     # chunks: parts of the lines, and of a line; where that is little, parts of the destination
-    across, block = layout.blocks(n, max(1, SHARE // itemsize), 1) if n * itemsize >= 2 * SHARE else (1, n)
+    share = RUN if run else SHARE
+    across, block = layout.blocks(n, max(1, share // itemsize), 1) if n * itemsize >= 2 * share else (1, n)
     work = max(count, found.size) * n
     down, tall = layout.blocks(lines, max(1, FOLLOWED // max(1, work)), 1)
     ranges, reach = 1, found.size

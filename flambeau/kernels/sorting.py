@@ -134,6 +134,13 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
     return np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int64, copy=False), -1, axis)
 
 
+def sorted_of(rows: np.ndarray, order: np.ndarray, repeated: np.ndarray, descending: bool) -> None:
+    """Put the order that PyTorch's unstable sort leaves into those rows of an order that have equal elements."""
+    if rows.shape[-1] > ties.INSERTION and repeated.any():
+        for slice_ in _slices(repeated):
+            order[slice_] = ties.sorted_places(_signed(order_keys(rows[slice_], descending)))
+
+
 def topk_of(rows: np.ndarray, order: np.ndarray, doubtful: np.ndarray, largest: bool) -> None:
     """Put PyTorch's places among equals where others may be: in the doubtful ones of rows whose best are known.
 

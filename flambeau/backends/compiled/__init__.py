@@ -79,6 +79,12 @@ def best(rows: Any, count: int, largest: bool) -> Any:
     return None if found is None else found.best(rows, count, largest)
 
 
+def ordered(rows: Any, back: bool) -> Any:
+    """Large arrays' rows in order (`selecting.ordered`); None: NumPy is to sort them."""
+    found = _module("selecting")
+    return None if found is None else found.ordered(rows, back)
+
+
 def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],
            row_major: bool) -> bool:
     """Run an optimizer's rule on large arrays by its kernel (`updates.update`); whether there is one."""
@@ -155,5 +161,5 @@ def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     return np.array(x, order=order, copy=True)
 
 
-__all__ = ["best", "converted", "copied", "copied_like", "copy", "indexer", "kernels_of", "mover", "pieces_mover",
-           "ready", "reduced", "scanned", "steps_of", "update"]
+__all__ = ["best", "converted", "copied", "copied_like", "copy", "indexer", "kernels_of", "mover", "ordered",
+           "pieces_mover", "ready", "reduced", "scanned", "steps_of", "update"]

@@ -1,14 +1,17 @@
-"""The best elements of long rows of large arrays, by a kernel."""
+"""The best elements of rows of large arrays, and the order of long rows, by kernels."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...jit import selecting
+from ...jit import selecting, sorting
 from ...jit.launch import Spec
+from .indexing import taken
 from .running import Plan, Plans
 
 ndarray = np.ndarray
+#: elements of rows from which on counting digits is worth it
+LONG = 128
 _plans = Plans()
 
 
@@ -35,4 +38,30 @@ def best(rows: ndarray, count: int, largest: bool) -> tuple[ndarray, ndarray] | 
     return places.reshape(*rows.shape[:-1], count), doubtful.view(np.bool_).reshape(rows.shape[:-1])
 
 
-__all__ = ["best"]
+def ordered(rows: ndarray, back: bool) -> tuple[ndarray, ndarray, ndarray] | None:
+    """The elements of every row in their order, equal ones in their own; None: NumPy is to sort them.
+
+    Args:
+        rows: (..., n).
+        back: whether the largest come first.
+
+    Returns:
+        The elements, dense; their places; and which rows have equal elements.
+    """
+    n = rows.shape[-1]
+    if rows.dtype.char != "f" or not rows.dtype.isnative or not LONG <= n < 1 << 31:
+        return None
+    dense = np.ascontiguousarray(rows).reshape(-1, n)
+    places, repeated = np.empty(dense.shape, np.int64), np.empty(len(dense), np.uint8)
+    key = (dense.shape, back)
+    plan = _plans.found.get(key)
+    if plan is None:
+        plan = _plans.keep(key, Plan((), sorting.order(Spec.of(places), Spec.of(repeated), Spec.of(dense), back)))
+    plan.run((places, repeated, dense))
+    values = taken(dense, places, 1, dense.shape)
+    if values is None:
+        return None
+    return values.reshape(rows.shape), places.reshape(rows.shape), repeated.view(np.bool_).reshape(rows.shape[:-1])
+
+
+__all__ = ["best", "ordered"]

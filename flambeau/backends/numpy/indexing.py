@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim
 from ..compiled import indexer, mover
-from ..compiled.sizes import INDEXED, MASKED
+from ..compiled.sizes import INDEXED, MASKED, MOVES
 from .memory import filled, refuse_number
 
 
@@ -26,9 +26,14 @@ def _in_range(index: Any, size: int, dim: int) -> None:
         raise RuntimeError(f"index {index[wrong].flat[0]} is out of bounds for dimension {dim} with size {size}")
 
 
-def _by_kernel(size: int, index: Any) -> Any:
+def _by_kernel(size: int, index: Any, limit: list[int] = INDEXED) -> Any:
     """What indexes this many elements by kernels; None: NumPy does, or lays the result out as the index lies."""
-    return indexer() if size > INDEXED[0] and index.flags.c_contiguous else None
+    return indexer() if size > limit[0] and index.flags.c_contiguous else None
+
+
+def _taking(axis: int) -> list[int]:
+    """From how many elements on kernels take slices of an axis: NumPy is as quick with those of the first one."""
+    return INDEXED if axis else MOVES
 
 
 def _reaching(x: Any, shape: tuple[int, ...], axis: int) -> Any:
@@ -152,7 +157,7 @@ def _index_select(x: Any, index: Any, dim: int) -> Any:
         _in_self(index, 1)
         return np.array(x, copy=True)
     places = index.reshape(-1)
-    by = _by_kernel(places.size * x.size // max(1, x.shape[axis]), places)
+    by = _by_kernel(places.size * x.size // max(1, x.shape[axis]), places, _taking(axis))
     if by is not None:
         shape = (*x.shape[:axis], places.size, *x.shape[axis + 1:])
         found = by.taken(x, by.along(places, axis, x.ndim), axis, shape)
@@ -286,7 +291,7 @@ def _index(x: Any, *indices: Any) -> Any:
     if only is not None:
         index, axis = only
         size = index.size * (x.size // x.shape[axis])
-        by = _by_kernel(size, index)
+        by = _by_kernel(size, index, _taking(axis))
         if by is not None:
             lead, rest = x.shape[:axis], x.shape[axis + 1:]
             found = by.taken(x, by.along(index, axis, x.ndim), axis, (*lead, index.size, *rest), True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import indexer
-from ..compiled.sizes import INDEXED
+from ..compiled.sizes import INDEXED, MOVES
 
 # ----- elements -------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ def _take_rows(weight: Any, indices: Any) -> Any:
         IndexError: there is no such row (PyTorch's text).
     """
     width = weight.shape[1:]
-    by = indexer() if indices.size * prod(width) > INDEXED[0] and weight.ndim > 1 else None
+    by = indexer() if indices.size * prod(width) > MOVES[0] and weight.ndim > 1 else None
     if by is not None:
         flat = indices.reshape(-1)
         found = by.taken(weight, by.along(flat, 0, weight.ndim), 0, (flat.size, *width))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
-from ..compiled import best
+from ..compiled import best, ordered
 from ..compiled.sizes import SELECTED
 from .memory import laid_out
 from .reduction import picked
@@ -28,12 +28,29 @@ def _short_order(x: Any, axis: int, descending: bool) -> Any:
     return (~x).argsort(axis, kind="stable") if kind in "biu" else None
 
 
+def _sorted_rows(rows: Any, descending: bool, stable: bool) -> tuple[Any, Any] | None:
+    """Rows in order by a kernel, and where their elements were; None: there is no kernel for them."""
+    from ...kernels.sorting import sorted_of
+
+    found = ordered(rows, bool(descending))
+    if found is None:
+        return None
+    values, order, repeated = found
+    if not stable and repeated.any():
+        sorted_of(rows, order, repeated, bool(descending))
+        values = np.take_along_axis(rows, order, -1)
+    return values, order
+
+
 def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     axis = wrap_dim(dim, x.ndim)
     if x.ndim and x.shape[axis] <= SHORT and x.dtype.kind != "V":
         order = _short_order(x, axis, descending)
         if order is not None:
             return laid_out(picked(x, order, axis), x), laid_out(order, x)
+    found = _sorted_rows(np.moveaxis(x, axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
+    if found is not None:
+        return tuple(laid_out(np.moveaxis(each, -1, axis), x) for each in found)
     from ...kernels.sorting import sort
 
     values, order = sort(x, axis, bool(descending), stable)
@@ -50,6 +67,9 @@ def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
         order = _short_order(x, axis, descending)
         if order is not None:
             return order
+    found = _sorted_rows(np.moveaxis(x, axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
+    if found is not None:
+        return np.moveaxis(found[1], -1, axis)
     from ...kernels.sorting import argsort
 
     return argsort(x, axis, bool(descending), stable)

@@ -64,3 +64,43 @@ def test_nan_infinities_and_zeros(ways, dtype):
 
 def test_many_rows_by_threads(ways):
     check(ways, torch.tensor(np.random.default_rng(3).standard_normal((700, 300))).float(), (5,))
+
+
+def check_order(ways, x):
+    for dim in range(x.ndim):
+        for descending in (False, True):
+            for stable in (False, True):
+                same(ways.both(lambda d=dim, b=descending, s=stable: tuple(torch.sort(x, dim=d, descending=b,
+                                                                                      stable=s))))
+                same(ways.both(lambda d=dim, b=descending, s=stable: (torch.argsort(x, dim=d, descending=b,
+                                                                                    stable=s),)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
+@pytest.mark.parametrize("shape", [(1,), (5000,), (5, 170), (170, 5), (3, 40, 133), (0, 5), (200, 129)], ids=str)
+def test_the_order(ways, dtype, shape):
+    x = torch.tensor(np.random.default_rng(0).standard_normal(shape) * 1000).to(dtype)
+    check_order(ways, x)
+    if len(shape) > 1:
+        check_order(ways, x.transpose(0, -1))
+        check_order(ways, x[..., ::2])
+    if shape[0] < 100:
+        check_order(ways, x[:1].expand(x.shape))
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 40, 300])
+def test_the_order_of_equals(ways, kinds):
+    check_order(ways, torch.tensor(np.random.default_rng(1).integers(0, kinds, (4, 300))).float())
+
+
+def test_the_order_of_nan_infinities_and_zeros(ways):
+    x = torch.tensor(np.random.default_rng(2).standard_normal((8, 150))).float()
+    x[0, 3] = math.nan
+    x[1, 3:9] = math.nan
+    x[2] = math.nan
+    x[3, 7], x[3, 8] = math.inf, -math.inf
+    x[4, ::2], x[4, 1::2] = 0.0, -0.0
+    x[5, 7:20] = -math.inf
+    x[6] = torch.arange(150)
+    check_order(ways, x)
+    check_order(ways, -x)
