@@ -19,6 +19,7 @@ from ..shapes import infer_size, wrap_dim, wrap_dims
 from . import pools
 from .gathering import added, taken
 from .moves import Moves
+from .scans import Scans
 from .strides import dense
 from .value import BOOL, FLOAT32, INT64, Graph, Unsupported, Value
 
@@ -33,7 +34,7 @@ _ROUNDING = ("ceil", "floor", "round", "trunc")
 _ON_FLOATS = ("fmod", "remainder", "pow")
 
 
-class Namespace(Moves):
+class Namespace(Moves, Scans):
     """`xp` over the values of one graph."""
 
     def __init__(self, graph: Graph) -> None:

@@ -1,4 +1,4 @@
-"""Operators that move elements, or pick them by index, are compiled, and give what they give eagerly."""
+"""Operators that move elements, pick them by index, or scan them, are compiled, and give what they give eagerly."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ MOVES = {
     "amax": lambda x: x.amax((0, 2)), "largest": lambda x: x.max(), "infinity norm": lambda x: x.norm(float("inf")),
     "bilinear": lambda x: fn.interpolate(x[None], scale_factor=2, mode="bilinear"),
     "nearest": lambda x: fn.interpolate(x, scale_factor=2),
+    "cumsum": lambda x: x.cumsum(1), "cumsum of the last": lambda x: x.cumsum(-1), "cumprod": lambda x: x.cumprod(0),
+    "cummax": lambda x: x.cummax(1)[0], "cummin places": lambda x: x.cummin(0)[1],
+    "logcumsumexp": lambda x: x.logcumsumexp(1), "prod": lambda x: x.prod(1), "prod of all": lambda x: x[0].prod(),
 }
 
 

@@ -72,7 +72,8 @@ _plans = Plans()
 
 
 @cache
-def _scan(name: str, dtype: np.dtype) -> Scan:
+def scan_of(name: str, dtype: np.dtype) -> Scan:
+    """The scan of this name (`scanned`) of elements of a dtype."""
     return _SCANS[name](dtype)
 
 
@@ -95,7 +96,7 @@ def scanned(name: str, arrays: Sequence[ndarray], dim: int, back: bool) -> tuple
     key = (name, dtype, dim, back, x.shape, *[each.strides for each in arrays])
     plan = _plans.found.get(key)
     if plan is None:
-        scan = _scan(name, dtype)
+        scan = scan_of(name, dtype)
         outs = [Spec.dense(x.shape, each) for each in scan.outputs]
         launches = scan.launches(outs, [Spec.of(each) for each in arrays], dim, back)
         plan = _plans.keep(key, Plan([(x.shape, each, None) for each in scan.outputs], launches))
@@ -104,4 +105,4 @@ def scanned(name: str, arrays: Sequence[ndarray], dim: int, back: bool) -> tuple
     return results
 
 
-__all__ = ["scanned"]
+__all__ = ["scan_of", "scanned"]
