@@ -6,6 +6,7 @@ Small operators on like arrays take the shorter ways of `fast`, which do the sam
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Sequence
 from math import prod
@@ -76,11 +77,19 @@ def gradient_edge(x: Tensor) -> Node:
             node = x.grad_fn
             if node is not None or not x._own:
                 return node  # type: ignore[return-value]
-        node = AccumulateGrad(x)
-        x._accumulator = weakref.ref(node)
-        if x._hooks:
-            node.register_tensor_hook(0, x._hooks)
+        with _accumulating:
+            reference = x._accumulator
+            node = None if reference is None else reference()
+            if node is None:
+                node = AccumulateGrad(x)
+                x._accumulator = weakref.ref(node)
+                if x._hooks:
+                    node.register_tensor_hook(0, x._hooks)
     return node
+
+
+#: a leaf has one accumulator, whichever threads ask for it at the same time; the collector may ask in between
+_accumulating = threading.RLock()
 
 
 def result_type(operands: Sequence[Any]) -> dtypes.dtype:

@@ -512,15 +512,18 @@ _making = threading.Lock()
 def allocator() -> Allocator | None:
     """The allocator, once it is in use; None where this system has no such memory.
 
-    From its first call on, operators that run quietly (`backends.errstate`) take large arrays' memory from it.
+    From its first call on, operators that run quietly (`backends.errstate`) take large arrays' memory from it. Who calls
+    while another thread makes it does without: that thread may wait for the caller to be done with running quietly.
     """
     global _allocator
-    if _allocator is None and sys.platform != "win32":
-        with _making:
+    if _allocator is None and sys.platform != "win32" and _making.acquire(blocking=False):
+        try:
             if _allocator is None:
                 made = Allocator()
                 in_quiet(made.use)
                 _allocator = made
+        finally:
+            _making.release()
     return _allocator
 
 

@@ -176,3 +176,12 @@ def test_arrays_may_outlive_the_interpreter(memory):
     """What is freed when all modules are gone goes through compiled code that must still be there."""
     code = "import sys, flambeau; sys.kept = [flambeau.randn(1024, 1024).exp() for _ in range(4)]"
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
+
+
+def test_who_asks_while_another_thread_makes_it_does_not_wait(monkeypatch):
+    """That thread may wait for the asking one to leave the context that operators run quietly in."""
+    from flambeau.backends.compiled import allocator as module
+
+    monkeypatch.setattr(module, "_allocator", None)
+    with module._making:
+        assert module.allocator() is None
