@@ -59,13 +59,13 @@ def _is_sequence(x: Any) -> bool:
 
 
 def _keys(actual: Mapping[Any, Any], expected: Mapping[Any, Any], where: Where) -> list[Any]:
-    """The keys that both have, in their order if they have one."""
+    """The keys that both have, in their order if they have one, else in that of a set, as in PyTorch."""
     have, want = set(actual), set(expected)
     if have != want:
         raise Mismatch("The keys of the mappings do not match:\n"
                        f"Missing keys in the actual mapping: {sorted(want - have)}\n"
                        f"Additional keys in the actual mapping: {sorted(have - want)}", where)
-    keys = list(actual)
+    keys = list(have)
     with contextlib.suppress(Exception):
         keys.sort()
     return keys

@@ -512,8 +512,8 @@ _making = threading.Lock()
 def allocator() -> Allocator | None:
     """The allocator, once it is in use; None where this system has no such memory.
 
-    From its first call on, operators that run quietly (`backends.errstate`) take large arrays' memory from it. Who calls
-    while another thread makes it does without: that thread may wait for the caller to be done with running quietly.
+    From its first call on, operators that run quietly (`backends.errstate`) take large arrays' memory from it. Who
+    calls while another thread makes it does without: that thread may wait for the caller to be done running quietly.
     """
     global _allocator
     if _allocator is None and sys.platform != "win32" and _making.acquire(blocking=False):
