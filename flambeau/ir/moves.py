@@ -233,19 +233,6 @@ class Moves:
         return tuple(self.graph.reshape(self.graph.reduce(each, x, (axis,)), shape)  # type: ignore[return-value]
                      for each in (name, f"arg{name}"))
 
-    def _share(self, x: Value, out: Value, dim: Any = None, keepdim: bool = False, nan: bool = False) -> Value:
-        g = self.graph
-        if x.dtype.kind != "f" or dim == () or dim == []:
-            raise Unsupported(f"ties of {x.dtype}")
-        axes = tuple(range(x.ndim)) if dim is None else wrap_dims(dim, x.ndim) if x.ndim else ()
-        kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
-        out = g.expand(g.reshape(out, kept), x.shape)
-        tied = g.apply("eq", x, out)
-        if nan:
-            tied = g.apply("or", tied, g.apply("and", g.apply("ne", x, x), g.apply("ne", out, out)))
-        tied = g.cast(tied, x.dtype)
-        return tied / g.expand(g.reshape(g.reduce("sum", tied, axes), kept), x.shape)
-
 
 def _borders(shape: tuple[int, ...], pad: Any, mode: str) -> list[tuple[int, np.ndarray]]:
     """For each dimension that changes, which of its places the new ones show."""

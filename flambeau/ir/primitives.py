@@ -1,8 +1,8 @@
 """Composite primitives on large arrays: softmax, norms, losses, attention, each as a program of fused kernels.
 
-`with_programs` wraps NumPy's primitives, `add_programs` operators that have none. A wrapped one hands small arrays, and
-what values cannot say, to NumPy; for others it writes its own lines over values (`namespace`) once for arrays of these
-shapes and parameters, and runs the program from then on.
+`with_programs` wraps NumPy's primitives, `lines_with_programs` operators that have none. A wrapped one hands small
+arrays, and what values cannot say, to NumPy; for others it writes its own lines over values (`namespace`) once for
+arrays of these shapes and parameters, and runs the program from then on.
 """
 
 from __future__ import annotations

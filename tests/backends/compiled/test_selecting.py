@@ -25,15 +25,18 @@ def check(ways, x, ks=(1, 2, 5, 64)):
                 same(ways.both(lambda k=k, d=dim, g=largest: tuple(torch.topk(x, k, d, g))))
 
 
+def lying(shape, dtype):
+    """Numbers that lie row by row; if there are several dimensions also turned, and with gaps."""
+    x = torch.tensor(np.random.default_rng(0).standard_normal(shape) * 1000).to(dtype)
+    return (x, x.transpose(0, -1), x[..., ::2]) if len(shape) > 1 else (x,)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("shape", [(1,), (300,), (5, 70), (70, 5), (3, 40, 33), (0, 5), (64, 129)], ids=str)
 def test_the_best(ways, dtype, shape):
-    x = torch.tensor(np.random.default_rng(0).standard_normal(shape) * 1000).to(dtype)
-    check(ways, x)
-    if len(shape) > 1:
-        check(ways, x.transpose(0, -1))
-        check(ways, x[..., ::2])
-    check(ways, x[:1].expand(x.shape))
+    x, *others = lying(shape, dtype)
+    for each in (x, *others, x[:1].expand(x.shape)):
+        check(ways, each)
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 5, 40, 300])
@@ -79,11 +82,9 @@ def check_order(ways, x):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
 @pytest.mark.parametrize("shape", [(1,), (5000,), (5, 170), (170, 5), (3, 40, 133), (0, 5), (200, 129)], ids=str)
 def test_the_order(ways, dtype, shape):
-    x = torch.tensor(np.random.default_rng(0).standard_normal(shape) * 1000).to(dtype)
-    check_order(ways, x)
-    if len(shape) > 1:
-        check_order(ways, x.transpose(0, -1))
-        check_order(ways, x[..., ::2])
+    x, *others = lying(shape, dtype)
+    for each in (x, *others):
+        check_order(ways, each)
     if shape[0] < 100:
         check_order(ways, x[:1].expand(x.shape))
 
