@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from . import limits, markdown
+from . import limits, markdown, timing
 from .fresh import found_by
 from .peers import COMPILED, EAGER, library
 
@@ -134,6 +134,7 @@ def both_of(torch: Any, operator: Operator, x: Any) -> Callable[[], Any]:
 def turn(run: Callable[[], Any]) -> float:
     """Seconds of a call: the lower quartile of those that a turn has time for."""
     times = []
+    time.sleep(timing.SETTLE)
     ending = time.perf_counter() + TURN
     while not times or time.perf_counter() < ending:
         started = time.perf_counter()
@@ -164,6 +165,8 @@ def times_of(operator: Operator, shape: Sequence[int], way: str) -> dict[str, fl
 
 def measured(names: Sequence[str]) -> list[tuple[str, str, str, dict[str, float]]]:
     """(operator, size, way, seconds by peer) of each."""
+    library("torch"), library("flambeau")
+    timing.put_garbage_aside()
     return [(name, "{} x {}".format(*shape), way, times_of(operator, shape, way))
             for name, operator in OPERATORS.items() if not names or any(part in name for part in names)
             for shape in SIZES for way in (FORWARD, BOTH)]

@@ -1,4 +1,4 @@
-"""The table of workloads: every peer beside flambeau, each row in a process of its own."""
+"""The table of workloads: every peer beside flambeau."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Collection
 from typing import Any
 
 from . import markdown
-from .fresh import found_by, say
+from .fresh import say
 from .peers import COMPILED, EAGER, PEERS
+from .row import measure
 from .workloads import ROWS
 from .workloads.workload import Workload
 
@@ -17,11 +18,11 @@ BASE = "PyTorch eager"
 HEADS = ["workload (float32)", *PEERS, "eager vs PyTorch eager", "compiled vs best peer"]
 
 EXPLANATION = """\
-One step, or one pass forward and backward, in all libraries by turns in one process, two threads each: medians over
-{rounds} rounds. The ratios are the peer's time over flambeau's, the medians of the rounds' ratios, with the floor that
-they are to reach in brackets; **bold**: below it. "PyTorch tuned" has the quicker of its fused and foreach optimizers.
-The best peer is the quickest of the four. Every result (outputs, gradients, updated parameters) was compared with one
-in float64 before it was timed; a peer that computed something else has no time."""
+One step, or one pass forward and backward, in all columns by turns, each in a process of its own, two threads each:
+medians over {rounds} rounds. The ratios are the peer's time over flambeau's, the medians of the rounds' ratios, with
+the floor that they are to reach in brackets; **bold**: below it. "PyTorch tuned" has the quicker of its fused and
+foreach optimizers. The best peer is the quickest of the four. Every result (outputs, gradients, updated parameters)
+was compared with one in float64 before it was timed; a peer that computed something else has no time."""
 
 
 def ratio(times: dict[str, list[float]], peer: str, ours: str) -> float:
@@ -59,13 +60,9 @@ def section(rows: Collection[str], groups: Collection[str], rounds: int) -> str:
     for number, name in enumerate(rows, 1):
         workload = ROWS[name]
         say(f"[{number}/{len(rows)}] {workload.title}")
-        found = found_by("row", name, "--rounds", str(rounds), "--peers", *groups)
-        if found is None:
-            lines.append([workload.title, *["-"] * (len(HEADS) - 1)])
-            notes.append(f"- {workload.title}: the process crashed.")
-        else:
-            lines.append(cells(workload, found["times"]))
-            notes += remarks(workload, found)
+        found = measure(name, groups, rounds)
+        lines.append(cells(workload, found["times"]))
+        notes += remarks(workload, found)
     parts = ["## Beside PyTorch and jax", EXPLANATION.format(rounds=rounds), markdown.table(HEADS, lines)]
     if notes:
         parts.append("Which way was the quickest where there are several, and what failed:\n\n" + "\n".join(notes))

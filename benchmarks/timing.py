@@ -1,11 +1,11 @@
-"""How runs are timed: peers take turns within each round, and each turn is a median."""
+"""How runs are timed: all take turns within each round, and each turn is a median."""
 
 from __future__ import annotations
 
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 #: idle threads of the library that had its turn before may look for work for so many seconds yet
@@ -43,24 +43,31 @@ def turn(run: Callable[[], Any], calls: int) -> float:
     return statistics.median(batches)
 
 
-def rounds(runs: dict[str, Callable[[], Any]], number: int, before: Callable[[str], Any]) -> dict[str, list[float]]:
-    """The turns' seconds by name: in each round everyone has one, and the order changes from round to round.
+def order(names: Sequence[str], number: int) -> Iterator[str]:
+    """Whose turn it is, one after the other: in each round everyone's once, and rounds differ in their order."""
+    for each in range(number if names else 0):
+        shift = each // 2 % len(names)
+        turned = [*names[shift:], *names[:shift]]
+        yield from turned if each % 2 == 0 else turned[::-1]
 
-    Garbage is collected as usual, but what was there before is not looked through on anyone's time.
+
+def put_garbage_aside() -> None:
+    """Garbage is collected as usual from here on, but what was there before is not looked through on anyone's time."""
+    gc.collect()
+    gc.freeze()
+
+
+def rounds(runs: dict[str, Callable[[], Any]], number: int, before: Callable[[str], Any]) -> dict[str, list[float]]:
+    """The turns' seconds by name, of runs in this process.
 
     Args:
         before: called with the name before each turn.
     """
     calls = {name: calls_in_a_batch(run) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
-    gc.collect()
-    gc.freeze()
-    names = list(runs)
-    for each in range(number if names else 0):
-        shift = each // 2 % len(names)
-        order = names[shift:] + names[:shift]
-        for name in order if each % 2 == 0 else order[::-1]:
-            before(name)
-            times[name].append(turn(runs[name], calls[name]))
+    put_garbage_aside()
+    for name in order(list(runs), number):
+        before(name)
+        times[name].append(turn(runs[name], calls[name]))
     gc.unfreeze()
     return times

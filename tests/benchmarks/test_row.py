@@ -1,0 +1,53 @@
+"""A row of the table: columns in processes of their own, that take turns."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import flambeau
+from benchmarks import row
+from benchmarks.peers import COMPILED, EAGER, available
+from benchmarks.reference import Reference
+from benchmarks.turns import Player
+from benchmarks.workloads import ROWS
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """Of the workload that is the quickest to start."""
+    file = tmp_path_factory.mktemp("row") / "reference"
+    file.write_bytes(pickle.dumps(Reference(flambeau, ROWS["formula"], "", ROWS["formula"].sizes)))
+    return file
+
+
+def test_each_column_has_its_turn_in_each_round():
+    found = row.measure("formula", [], 2)
+    expected = [peer for peer in (EAGER, COMPILED) if available(peer)]
+    assert list(found["times"]) == list(found["ways"]) == expected
+    assert all(len(times) == 2 and min(times) > 0 for times in found["times"].values())
+    assert found["notes"] == []
+
+
+def test_who_computes_something_else_is_named_and_not_timed(reference, tmp_path):
+    wrong = pickle.loads(reference.read_bytes())
+    wrong.expected["output"] = wrong.expected["output"] + 1
+    file = tmp_path / "wrong"
+    file.write_bytes(pickle.dumps(wrong))
+    with Player("formula", EAGER, file) as player:
+        assert not player.runs
+        [note] = player.notes
+        assert note.startswith("flambeau eager wrong: output: error 1 of")
+
+
+def test_a_process_that_crashes_is_named(reference, tmp_path):
+    with Player("formula", EAGER, tmp_path / "no such file") as player:
+        assert not player.runs
+        assert player.notes == ["flambeau eager's process crashed"]
+    with Player("formula", EAGER, reference) as player:
+        assert player.runs
+        assert player.turn() > 0
+        player._process.kill()
+        with pytest.raises(RuntimeError, match="flambeau eager has ended"):
+            player.turn()
