@@ -145,7 +145,7 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
         lines.add(2, f"o{k} = empty({shape}, {lines.name(kind_of_out, 'dtype_')})")
         lines.add(2, f"record[{program.first_out + k}] = id(o{k})")
         owners.append(f"o{k}")
-    record[launch.FIRST + program.plan.arena_entry] = program.arena[1]
+    record[launch.FIRST + program.course.arena_entry] = program.arena[1]
     if program.single is not None:
         names["call"] = program.single.call
         lines.add(2, "record[0] = pool()")

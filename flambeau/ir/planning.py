@@ -39,9 +39,9 @@ class Plan:
     Args:
         targets: what a run is to leave behind.
         conditions: truths on which all depends, and what they should be: where one is not, nothing is left behind.
+        captured: how many values the graph had before anything was planned; as many as it has now, if None.
 
     Attributes:
-        captured: how many values the graph had before.
         rewritten: values that stand for others of the graph, and these.
         kernels: to be run one after the other.
         early: how many of them come before the conditions are looked at.
@@ -55,8 +55,8 @@ class Plan:
     """
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
-                 conditions: Sequence[tuple[Value, bool]] = ()) -> None:
-        self.graph, self.captured = graph, len(graph.values)
+                 conditions: Sequence[tuple[Value, bool]] = (), captured: int | None = None) -> None:
+        self.graph, self.captured = graph, len(graph.values) if captured is None else captured
         targets = self._distinct(targets)
         self.targets = targets
         self.conditions = [(v if v.op == "leaf" else graph.copy(v), outcome) for v, outcome in conditions

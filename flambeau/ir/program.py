@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..jit import compiled, launch
-from .emission import in_parts
+from . import keeping
+from .course import Call, Course, Step, course
 from .planning import Plan, Target
 from .value import Graph, Value
-from .whole import Foreign, Native
+from .whole import Native
 
 #: told of each kernel of a run: its number in the plan, when it began, and when it ended, in nanoseconds. Copies to
 #: where leaves lie, after all kernels, count as one more.
@@ -40,15 +41,6 @@ class _Piece:
         self.program, self.kernels = program, kernels
 
 
-class _Call:
-    """A function of arrays that the interpreter calls, or what it checks after a kernel."""
-
-    __slots__ = ("inputs", "kernel", "outputs", "whole")
-
-    def __init__(self, whole: Any, inputs: list[Any], outputs: list[Any], kernel: int) -> None:
-        self.whole, self.inputs, self.outputs, self.kernel = whole, inputs, outputs, kernel
-
-
 class Program:
     """What computes certain values of a graph.
 
@@ -58,89 +50,52 @@ class Program:
         conditions: truths on which all depends, and what they should be.
 
     Attributes:
-        plan: kernels and memory.
         leaves: the numbers of the leaves it reads or writes, in the order in which `run` takes their arrays.
+        fresh: shapes and dtypes of the arrays that it makes.
     """
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
                  conditions: Sequence[tuple[Value, bool]] = ()) -> None:
-        with compiled.ahead():
-            plan = self.plan = Plan(graph, targets, conditions)
-        self.leaves = [leaf.attrs for leaf in plan.leaves]
-        self.fresh = plan.fresh
-        self._objects = len(plan.leaves) + len(plan.fresh)
-        self.template = (ctypes.c_void_p * (launch.FIRST + plan.entries))()
-        for i, array in enumerate(plan.constants):
-            self.template[launch.FIRST + plan.arena_entry + 1 + i] = array.ctypes.data
+        self._asked, self._captured = (graph, targets, conditions), len(graph.values)
+        course = self.course = self._course()
+        self.leaves, self.fresh = course.leaves, course.fresh
+        self._objects = len(course.leaves) + len(course.fresh)
+        self.template = (ctypes.c_void_p * (launch.FIRST + course.entries))()
+        for i, array in enumerate(course.constants):
+            self.template[launch.FIRST + course.arena_entry + 1 + i] = array.ctypes.data
         self.lock = threading.Lock()
         self.pieces = self._cut()
-        self.first_out = launch.FIRST + len(plan.leaves)
+        self.first_out = launch.FIRST + len(course.leaves)
         only = self.pieces[0] if len(self.pieces) == 1 else None
         self.single = only.program if isinstance(only, _Piece) else None
         if self.single is not None:
             self.single.enter(self.template)
 
-    def _cut(self) -> list[_Piece | _Call]:
-        plan = self.plan
-        places = plan.places
-        pieces: list[_Piece | _Call] = []
-        steps: list[tuple[launch.Launch | launch.Condition, list[tuple[int, int]]]] = []
-        owners: list[int | None] = []  # of the steps
+    def _course(self) -> Course:
+        """What there is to run: as it is kept on disk, else planned."""
+        name = keeping.name(*self._asked)
+        found = keeping.read(name, self._asked[0])
+        if found is None:
+            with compiled.ahead():
+                found = course(self.plan)
+            keeping.write(name, found, self._asked[0])
+        return found
 
-        def flush() -> None:
-            if steps:
-                pieces.append(_Piece(launch.Program(steps, self._objects, plan.entries), [*owners]))
-                steps.clear()
-                owners.clear()
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """Its kernels, as formulas, and the memory of its arrays."""
+        return Plan(*self._asked, self._captured)
 
-        def conditions() -> None:
-            for value, outcome in plan.conditions:
-                steps.append((launch.Condition(outcome), [places[value]]))
-                owners.append(None)
-
-        for number, kernel in enumerate(plan.kernels):
-            if number == plan.early:
-                conditions()
-            pointers = [places[v] for v in kernel.outputs]
-            if kernel.shifts:
-                pointers = [(entry, at + shift) for (entry, at), shift in zip(pointers, kernel.shifts, strict=True)]
-            pointers += [(places[v][0], places[v][1] + offset) for v, offset in kernel.inputs]
-            whole = kernel.outputs[0].args[0].attrs if kernel.outputs and kernel.outputs[0].op == "part" else None
-            if isinstance(whole, Foreign):
-                flush()
-                node = kernel.outputs[0].args[0]
-                given = [self._view(x) for x in node.args]
-                pieces.append(_Call(whole, given, [self._view(v) for v in kernel.outputs], number))
+    def _cut(self) -> list[_Piece | Call]:
+        pieces: list[_Piece | Call] = []
+        for calls, group in groupby(self.course.steps, lambda step: isinstance(step, Call)):
+            if calls:
+                pieces += group  # type: ignore[arg-type]
                 continue
-            if any(each.scratch for each in kernel.launches):
-                pointers.append((plan.arena_entry, plan.scratch))
-            steps += [(each, pointers) for each in kernel.launches]
-            owners += [number] * len(kernel.launches)
-            if isinstance(whole, Native) and whole.check is not None:
-                flush()
-                checked = [self._view(v) for v in kernel.outputs if v.attrs in whole.checked]
-                pieces.append(_Call(whole, [], checked, number))
-        if plan.early >= len(plan.kernels):
-            conditions()
-        if plan.late:
-            from ..jit import elementwise
-            from ..jit.expression import variable
-
-            for leaf, value in plan.late:
-                shape, strides = plan.parts.get(leaf, ((value.size,), (1,)))
-                steps_of = tuple(s * value.dtype.itemsize for s in strides)
-                flat = in_parts(launch.Spec(shape, steps_of, value.dtype))
-                for each in elementwise.launches([variable(0, flat.dtype)], [flat], [flat]):
-                    steps.append((each, [places[leaf], places[value]]))
-                    owners.append(len(plan.kernels))
-        flush()
+            steps: list[Step] = list(group)  # type: ignore[arg-type]
+            made = launch.Program([(each.launch, each.pointers) for each in steps], self._objects, self.course.entries)
+            pieces.append(_Piece(made, [each.kernel for each in steps]))
         return pieces
-
-    def _view(self, value: Value) -> tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype]:
-        """Where the interpreter finds a value: entry, offset, shape, strides in bytes, dtype."""
-        entry, offset = self.plan.places[value.base]
-        size = value.dtype.itemsize
-        return entry, offset + value.offset * size, value.shape, tuple(s * size for s in value.strides), value.dtype
 
     def run(self, leaves: Sequence[np.ndarray], fresh: Sequence[np.ndarray] | None = None,
             watch: Watch | None = None) -> list[np.ndarray] | None:
@@ -162,8 +117,8 @@ class Program:
             i += 1
         mine = self.lock.acquire(blocking=False)
         try:
-            arena = self.arena if mine else launch.aligned(self.plan.arena)
-            table[launch.FIRST + self.plan.arena_entry] = arena[1]
+            arena = self.arena if mine else launch.aligned(self.course.arena)
+            table[launch.FIRST + self.course.arena_entry] = arena[1]
             if self.single is not None and watch is None:
                 holds = not self.single(table)
             else:
@@ -176,12 +131,12 @@ class Program:
     @functools.cached_property
     def arena(self) -> tuple[np.ndarray, int]:
         """The memory of what is computed on the way, and its aligned address; the lock's holder may use it."""
-        return launch.aligned(self.plan.arena)
+        return launch.aligned(self.course.arena)
 
     def rest(self, arena: tuple[np.ndarray, int]) -> list[np.ndarray]:
         """The arrays of a table behind leaves and results: what is computed on the way, and constants."""
         memory, address = arena
-        return [memory[address - memory.ctypes.data:], *self.plan.constants]
+        return [memory[address - memory.ctypes.data:], *self.course.constants]
 
     def run_pieces(self, table: Any, owners: list[np.ndarray], watch: Watch | None = None) -> bool:
         """Run it piece by piece over a filled table; False where a condition does not hold.

@@ -41,7 +41,7 @@ class Library:
         asm: the machine's instructions.
     """
 
-    def __init__(self, recipe: str, names: tuple[str, ...], generate: Callable[[], str],
+    def __init__(self, recipe: str, names: tuple[str, ...], generate: Callable[[], str] | None,
                  passes: bool | str = True) -> None:
         self.recipe, self.names = recipe, names
         self.number = len(_loaded)
@@ -67,6 +67,25 @@ class Library:
             tracker = builder.link(_linker(), f"flambeau.{next(_numbers)}")
             tracker._owned = True  # code lives as long as the process
             return {name: int(tracker[name]) for name in self.names}
+
+    def is_on_disk(self) -> bool:
+        """Whether the code is kept on disk; then it is linked."""
+        code = self._found()
+        if code is None:
+            return False
+        start = perf_counter()
+        try:
+            self._addresses = self._link(code)
+        except RuntimeError:  # whole, but not what this machine links
+            disk.discard(self._entry)
+            return False
+        self.seconds += perf_counter() - start
+        return True
+
+    def know(self, generate: Callable[[], str], passes: bool | str) -> None:
+        """Learn what writes the code, if that was not known: what is found on disk by its recipe runs without."""
+        if self._generate is None:
+            self._generate, self._passes = generate, passes
 
     def prepare(self) -> bytes:
         """Find or compile the object code, unless it is there already; what is linked later."""
@@ -106,7 +125,7 @@ class Library:
 
     def _translated(self) -> bytes:
         self.origin = "compiled"
-        source = self._generate()
+        source = self.ir
         if debugging.wanted("llvm", "asm"):
             title = f"; {self.recipe}".replace("\n", "\n; ")
             tm = target.machine()
@@ -123,12 +142,18 @@ class Library:
         """Where a function lies in memory."""
         return self.addresses()[name]
 
+    def symbol(self, name: str) -> Symbol:
+        """A function by its name, of which nobody needs to know yet where it lies."""
+        return Symbol(self, name)
+
     def function(self, name: str, result: Any, *arguments: Any) -> Any:
         """A function to call; the interpreter's lock is released meanwhile."""
         return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
 
     @property
     def ir(self) -> str:
+        if self._generate is None:
+            raise RuntimeError(f"nobody knows how the code of {self.recipe!r} was written, which was found on disk")
         return self._generate()
 
     @property
@@ -147,6 +172,10 @@ class Symbol(NamedTuple):
     def address(self) -> int:
         """Where it lies in memory, once it does."""
         return self.library.address(self.name)
+
+
+#: a number, or a function whose address stands for it once there is one
+Word = int | Symbol
 
 
 @cache
@@ -174,6 +203,18 @@ def count() -> int:
     return len(_loaded)
 
 
+def kept(recipe: str, names: tuple[str, ...]) -> Library | None:
+    """The library of this recipe, if this process has it or its code is on disk."""
+    library = _loaded.get(recipe)
+    if library is None:
+        found = Library(recipe, names, None)
+        if not found.is_on_disk():
+            return None
+        with _lock:
+            library = _loaded.setdefault(recipe, found)
+    return library
+
+
 def load(recipe: str, names: tuple[str, ...], generate: Callable[[], str], passes: bool | str = True) -> Library:
     """The library of this recipe, whose functions are `names`; `generate` writes its code where none is kept.
 
@@ -189,6 +230,7 @@ def load(recipe: str, names: tuple[str, ...], generate: Callable[[], str], passe
         with _lock:  # another thread's block, whose pool this may be, must not end meanwhile
             if _ahead:
                 _ahead[-1].submit(library.prepare)
+    library.know(generate, passes)
     return library
 
 

@@ -243,7 +243,7 @@ class Correlating:
         before: list[Launch] = [convolution_slots.opening(scratch, slots)] if slots else []
         packing: tuple[int, ...] = ()
         if cut_.deep:
-            values["pack"], packing = weights.library("pack").address("panel"), weights.words()
+            values["pack"], packing = weights.library("pack").symbol("panel"), weights.words()
             if self.copied:
                 sizes = [region(*each) for each in zip(self.counts, problem.source_step, self.span, strict=True)]
                 before.append(convolution_source.copying(self._fill(), source, scratch, shared_at, problem.least, sizes,
@@ -252,28 +252,28 @@ class Correlating:
         else:
             before.append(weights.launch("pack", source + 1, scratch, shared_at))
             if self.copied:
-                values["fill"] = self._fill().address("fill")
+                values["fill"] = self._fill().symbol("fill")
         body = convolution_body.library()
         operands = [word for each in self.operands for word in (*each.outer, each.c)]
         plan = CORRELATION.plan(values, *phases, *offsets, *operands, *about, *packing)
-        return [*before, Launch(body, body.address("body"), chunks, plan, 0, slots_at + slots * slot)]
+        return [*before, Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot)]
 
-    def _words(self, weights: Weights, slots: int, slots_at: int, slot: int) -> dict[str, int]:
+    def _words(self, weights: Weights, slots: int, slots_at: int, slot: int) -> dict[str, compiled.Word]:
         problem, cut_, tile = self.problem, self.cut, self.tile
         panels = -(-weights.vectors // tile.vectors)
         ending = self.ending()
         last = tile._replace(vectors=cut_.tile.last)
         masked = self.direct and problem.width % self.lanes != 0
         within = ending if self.direct else None
-        values = {
+        values: dict[str, compiled.Word] = {
             "batch": problem.batch, "jobs": problem.groups * panels, "splits": cut_.splits,
             "share": -(-problem.groups * panels // cut_.splits), "panels": panels,
             "panel.bytes": tile.bytes * len(weights.taps) * weights.depth,
             "group.bytes": weights.bytes // problem.groups, "panel.channels": tile.vectors * self.lanes,
             "width": problem.width, "least.part": cut_.least, "slots": slots, "slots.at": slots_at, "slot.bytes": slot,
-            "flush": 0, "ahead": convolution_store.ahead().address("ahead"),
-            "sweep": convolution_sweep.library(tile, False, within).address("sweep") if panels > 1 else 0,
-            "sweep.last": convolution_sweep.library(last, masked, within).address("sweep"),
+            "flush": 0, "ahead": convolution_store.ahead().symbol("ahead"),
+            "sweep": convolution_sweep.library(tile, False, within).symbol("sweep") if panels > 1 else 0,
+            "sweep.last": convolution_sweep.library(last, masked, within).symbol("sweep"),
             "from.group": 0 if self.apart else problem.depth * self.size,
             "from.panel": tile.bytes if self.apart else 0,
             "from.first": sum(a * b for a, b in zip(problem.least, self.pitches[1:], strict=True)),
@@ -283,7 +283,7 @@ class Correlating:
         if not self.direct:
             assert ending is not None
             library = convolution_store.library(ending, self.dtype, self.lanes)
-            values["flush"] = library.address("flush")
+            values["flush"] = library.symbol("flush")
         steps, spread = (1, *problem.source_step), (1, *problem.target_step)
         for i, axis in enumerate("ndhw"):
             values[f"block.{axis}"], values[f"part.{axis}"] = cut_.block[i], cut_.part[i]

@@ -154,7 +154,7 @@ class Gradient:
         about, about_factor = self.x.about, self.gy.about
         offsets_at = GRADIENT.end
         dilation = problem.phases[0].offsets[1][2] - problem.phases[0].offsets[0][2] if problem.kernel[2] > 1 else 0
-        values = {
+        values: dict[str, compiled.Word] = {
             "batch": problem.batch, "blocks": prod(self.blocks), "piece": self.piece, "jobs": self.jobs,
             "share": -(-self.jobs // self.splits), "splits": self.splits, "panels": self.panels,
             "runs.jobs": self.run_jobs, "columns.jobs": self.column_jobs, "runs": self.runs, "length": self.length,
@@ -162,8 +162,8 @@ class Gradient:
             "source": 1, "factor": 2, "scratch": 3, "slots": slots, "slots.at": slots_at, "slot.bytes": slot,
             "pieces.at": pieces_at, "piece.bytes": piece_bytes, "factor.at": self.x.bytes,
             "fill": 0, "fill.factor": 0,
-            "sweep": convolution_gradient_code.library(tile).address("sum"),
-            "sweep.last": convolution_gradient_code.library(tile._replace(vectors=self.last)).address("sum"),
+            "sweep": convolution_gradient_code.library(tile).symbol("sum"),
+            "sweep.last": convolution_gradient_code.library(tile._replace(vectors=self.last)).symbol("sum"),
             "from.group": problem.depth * size, "from.panel": tile.bytes if self.apart else 0,
             "from.first": sum(a * b for a, b in zip(problem.least, self.x.pitches[1:], strict=True)),
             "from.column": dilation * self.x.pitches[3], "factor.group": problem.width * size,
@@ -191,8 +191,8 @@ class Gradient:
                 values[f"{name}.first"] = place
                 place += array.bytes
             else:
-                values[fill] = array.fill.address("fill")
+                values[fill] = array.fill.symbol("fill")
         body = convolution_gradient_code.body()
-        main = Launch(body, body.address("body"), self.pieces * self.splits,
+        main = Launch(body, body.symbol("body"), self.pieces * self.splits,
                       GRADIENT.plan(values, *offsets, *about, *about_factor), 0, slots_at + slots * slot)
         return [*before, main, weights.launch("combine", 0, 3, pieces_at, self.pieces)]

@@ -90,7 +90,7 @@ class Weights:
         """The kernel that packs or combines all panels."""
         words, library = self.words(weights, scratch, before, pieces), self.library(name)
         share = words[PLAN.index("share")]
-        return Launch(library, library.address("body"), -(-self.groups * self.panels // share), words)
+        return Launch(library, library.symbol("body"), -(-self.groups * self.panels // share), words)
 
 
 class _Writer:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from llvmlite import ir
 
+from .compiled import Word
 from .loops import POINTER, i64, word
 
 
@@ -25,7 +27,7 @@ class Words:
         """Where lists begin, which stand behind the words."""
         return len(self.names)
 
-    def plan(self, values: dict[str, int], *lists: int) -> tuple[int, ...]:
+    def plan(self, values: Mapping[str, Word], *lists: int) -> tuple[Word, ...]:
         """The plan: values of all names, then the lists."""
         return tuple([values[name] for name in self.names]) + lists
 

@@ -32,7 +32,7 @@ def count(chunks: int) -> int:
 def opening(scratch: int, slots: int) -> Launch:
     """The launch that declares all slots free, for scratch memory that is pointer number `scratch`."""
     library = compiled.load("convolution slots", ("body",), _generate, "few")
-    return Launch(library, library.address("body"), 1, ((1 << slots) - 1, scratch))
+    return Launch(library, library.symbol("body"), 1, ((1 << slots) - 1, scratch))
 
 
 def _generate() -> str:

@@ -57,8 +57,8 @@ def copying(fill: compiled.Library, source: int, scratch: int, before: int, firs
     """The launch that copies all images, one a chunk, with the table that `about` makes."""
     found = compiled.load("convolution copy", ("body",), _generate_copying, "few")
     places = [each for pair in zip(first, counts, strict=True) for each in pair]
-    return Launch(found, found.address("body"), images,
-                  (source, scratch, before, fill.address("fill"), *places, *table))
+    return Launch(found, found.symbol("body"), images,
+                  (source, scratch, before, fill.symbol("fill"), *places, *table))
 
 
 def _generate_copying() -> str:

@@ -293,7 +293,7 @@ class Kernel:
         found = self._bodies.get(name)
         if found is None:
             library = self._library(steps, rows, known)
-            found = self._bodies[name] = library, compiled.Symbol(library, "body")
+            found = self._bodies[name] = library, library.symbol("body")
         return found
 
     def _library(self, steps: str, rows: bool, known: Ending = ANY) -> compiled.Library:

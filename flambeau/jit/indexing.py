@@ -207,5 +207,5 @@ def _lanes(itemsize: int) -> int:
 def _launches(recipe: str, generate: Callable[[], str], chunks: int, words: Sequence[int]) -> list[Launch]:
     library = compiled.load(recipe, ("body", "report"), generate, "few")
     words = (chunks, *words)
-    body, report = (compiled.Symbol(library, name) for name in ("body", "report"))
+    body, report = (library.symbol(name) for name in ("body", "report"))
     return [Launch(library, body, chunks, words, report, 16 * chunks)]

@@ -80,10 +80,10 @@ class Launch(NamedTuple):
     """
 
     library: compiled.Library
-    body: int | compiled.Symbol
+    body: compiled.Word
     chunks: int
-    words: tuple[int | compiled.Symbol, ...]
-    then: int | compiled.Symbol = 0
+    words: tuple[compiled.Word, ...]
+    then: compiled.Word = 0
     scratch: int = 0
 
 
@@ -210,7 +210,7 @@ def library() -> compiled.Library:
     return compiled.load(f"launch {POINTERS} {WIDTH} {FIRST}", ("run",), _generate, "few")
 
 
-def address(place: int | compiled.Symbol) -> int:
+def address(place: compiled.Word) -> int:
     """An address or a number as it is; where a symbol lies, when it is compiled."""
     return place.address if isinstance(place, compiled.Symbol) else place
 

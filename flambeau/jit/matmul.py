@@ -174,7 +174,7 @@ def _planned(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spec, ...
     if stored and not dot and slices == 1:
         return _blocked(problem, 0, problem.k)
     library = matmul_epilogue.library(dtype, nodes, dtypes, steps, shape.lanes)
-    finish = compiled.Symbol(library, "finish")
+    finish = library.symbol("finish")
     if dot:
         return [_dotted(problem, finish)]
     if slices > 1 or problem.k > matmul_plan.SLAB:  # an epilogue sees whole sums only
@@ -240,7 +240,7 @@ def _blocked(problem: Problem, finish: Address, part: int) -> list[Launch]:
         left = place, scratch, each
         scratch += shared.chunks * each
     words = matmul_plan.words(problem, shared, part, finish, shape.lanes, slab, how, left)
-    launches.append(Launch(code, compiled.Symbol(code, "body"), shared.chunks, words))
+    launches.append(Launch(code, code.symbol("body"), shared.chunks, words))
     return [each._replace(scratch=scratch) for each in launches]
 
 
@@ -253,7 +253,7 @@ def _packed(problem: Problem, shared: matmul_plan.Regions, how: Way, place: int)
     code = compiled.load(f"matmul packing {problem.dtype} {shape}", ("body",),
                          lambda: packing.generate(problem.dtype), passes=False)
     words = matmul_plan.packing(problem, shared, how, shape.lanes, shape.vectors, place)
-    return Launch(code, compiled.Symbol(code, "body"), -(-words[1] // words[0]), words)
+    return Launch(code, code.symbol("body"), -(-words[1] // words[0]), words)
 
 
 def _dotted(problem: Problem, finish: Address) -> Launch:
@@ -266,7 +266,7 @@ def _dotted(problem: Problem, finish: Address) -> Launch:
                          lambda: matmul_dot.generate(problem.dtype), passes=False)
     shared = matmul_plan.regions(problem, -(-problem.n // lanes), problem.m, matmul_plan.Tile(lanes, 4, 1), False)
     words = matmul_plan.words(problem, shared, problem.k, finish, lanes, problem.k, Way.COLUMNS)
-    return Launch(code, compiled.Symbol(code, "body"), shared.chunks, words)
+    return Launch(code, code.symbol("body"), shared.chunks, words)
 
 
 def _combined(problem: Problem, finish: Address, slices: int, lanes: int) -> list[Launch]:
@@ -286,5 +286,5 @@ def _combined(problem: Problem, finish: Address, slices: int, lanes: int) -> lis
     rows = max(8, -(-problem.m // 8 // 8) * 8)
     shared = matmul_plan.Regions(rows, -(-problem.n // lanes), 1, prod(problem.batch) * -(-problem.m // rows))
     words = matmul_plan.words(total, shared, 1, finish, lanes, 1, Way.IN_PLACE)
-    second = Launch(first.library, compiled.Symbol(first.library, "combine"), shared.chunks, words)
+    second = Launch(first.library, first.library.symbol("combine"), shared.chunks, words)
     return [each._replace(scratch=begin[-1]) for each in (first, second)]

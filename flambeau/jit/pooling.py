@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from . import convolution_slots, convolution_source, pooling_code, pooling_scatter
+from . import compiled, convolution_slots, convolution_source, pooling_code, pooling_scatter
 from .convolution_blocks import even
 from .convolution_correlation import Images, aligned
 from .convolution_geometry import triple
@@ -211,7 +211,7 @@ class _Pooling:
         last = self.channels - (self.groups - 1) * self.block_channels
         tables = [self._about(min(self.block_channels, self.channels)), self._about(last)]
         lists: list[int] = []
-        values: dict[str, int] = {}
+        values: dict[str, compiled.Word] = {}
         for axis, windows in zip("dhw", self.windows, strict=True):
             for name, entries in (("starts", windows.starts), ("counts", windows.counts), ("lows", windows.lows),
                                   ("ends", windows.ends), ("divisors", windows.divisors)):
@@ -237,12 +237,12 @@ class _Pooling:
                        f"size.{axis}": self.extents[i], f"step.{axis}": self.windows[i].step}
         if self.copied:
             kind = convolution_source.kind(self.channels, self.source.c, self.source.w, self.size)
-            values["fill"] = convolution_source.library(self.dtype, kind).address("fill")
+            values["fill"] = convolution_source.library(self.dtype, kind).symbol("fill")
         if not self.direct:
-            values["flush"] = pooling_code.flush(self.dtype, placed).address("flush")
+            values["flush"] = pooling_code.flush(self.dtype, placed).symbol("flush")
         library = pooling_code.body(self.what, self.dtype, self.direct)
         opening = [convolution_slots.opening(count + 1, slots)] if slots else []
-        return [*opening, Launch(library, library.address("body"), chunks,
+        return [*opening, Launch(library, library.symbol("body"), chunks,
                                  POOLING.plan(values, *lists, *tables[0], *tables[1]), 0,
                                  convolution_slots.HEADER + slots * slot)]
 

@@ -62,7 +62,7 @@ def launches(gx: Spec, gy: Spec, indices: Spec) -> tuple[Launch, ...]:
     for extent, axis in zip(triple(gy.shape[2:], 1), "dhw", strict=True):
         values[f"grid.{axis}"] = extent
     library = compiled.load(f"pooling scatter {gx.dtype} {last}", ("body",), lambda: _generate(gx.dtype, last), "few")
-    return (Launch(library, library.address("body"), batch * blocks, SCATTER.plan(values)),)
+    return (Launch(library, library.symbol("body"), batch * blocks, SCATTER.plan(values)),)
 
 
 def _step(gx: Spec, to: Images) -> int:

@@ -107,10 +107,10 @@ class _Kernel:
         plan = courses.plan(found, self.operands, code.regions, self.grain)
         library, words = code.library, tuple(plan.words)
         if not found.whole:
-            return [Launch(library, compiled.Symbol(library, f"pass{k}"), plan.chunks, words,
+            return [Launch(library, library.symbol(f"pass{k}"), plan.chunks, words,
                            code.ends.get(f"then{k}", 0), plan.scratch) for k in code.passes]
         finish = code.ends.get("finish", 0)
-        body = compiled.Symbol(library, "body")
+        body = library.symbol("body")
         if plan.finishing == 1:
             return [Launch(library, body, plan.chunks, words, finish, plan.scratch)]
         return [Launch(library, body, plan.chunks, words, 0, plan.scratch),
@@ -150,7 +150,7 @@ class _Kernel:
         kind = Kind(made, self.rows, self.operands, self.dtypes, found)
         names = rows_code.names(kind)
         library = compiled.load(f"rows {name}\n{self.recipe}", names, lambda: rows_code.module(kind), "few")
-        ends = {each: compiled.Symbol(library, each) for each in names if each.startswith(("finish", "then"))}
+        ends = {each: library.symbol(each) for each in names if each.startswith(("finish", "then"))}
         return _Code(library, ends, [(holds, dtype.itemsize) for holds, dtype in kind.regions], kind.passes)
 
 

@@ -89,7 +89,7 @@ class Scan:
                  *along, *dims.extents[1:], *(s for each in dims.strides for s in each[1:])]
         library = self._library([each.dtype for each in ins], "turned" if turned else "beside", steps, lanes, back,
                                 WIDE)
-        return [Launch(library, compiled.Symbol(library, "body"), across * down, tuple(words))]
+        return [Launch(library, library.symbol("body"), across * down, tuple(words))]
 
     def _library(self, inputs: Sequence[np.dtype], *how: Any) -> compiled.Library:
         recipe = " ".join(map(str, ["scan", *how, *self.outputs, *inputs]))

@@ -50,7 +50,7 @@ def best(places: Spec, doubtful: Spec, x: Spec, largest: bool) -> list[Launch]:
         return selecting_code.Writer(x.dtype, lanes, largest, MOST).module()
 
     library = compiled.load(f"best {x.dtype} {lanes} {largest} {MOST}", ("body",), generate, "few")
-    return [Launch(library, compiled.Symbol(library, "body"), chunks, (n, rows, tall, count))]
+    return [Launch(library, library.symbol("body"), chunks, (n, rows, tall, count))]
 
 
 __all__ = ["MOST", "best"]

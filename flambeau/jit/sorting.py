@@ -47,7 +47,7 @@ def order(places: Spec, repeated: Spec, x: Spec, back: bool) -> list[Launch]:
         return sorting_code.Writer(back).module()
 
     library = compiled.load(f"order {x.dtype} {back}", ("body",), generate, "few")
-    return [Launch(library, compiled.Symbol(library, "body"), chunks, (n, rows, tall), 0, chunks * each)]
+    return [Launch(library, library.symbol("body"), chunks, (n, rows, tall), 0, chunks * each)]
 
 
 __all__ = ["order"]

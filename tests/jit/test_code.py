@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -192,3 +193,21 @@ def test_what_is_compiled_ahead_is_handed_over_while_no_block_can_end(monkeypatc
     monkeypatch.setattr(compiled, "_ahead", [Pool()])
     compiled.load("nothing", (), str)
     assert held == [True]
+
+
+def test_code_on_disk_runs_by_its_recipe_alone(tmp_path, monkeypatch):
+    def generate():
+        return "define i64 @answer() {\n  ret i64 42\n}"
+
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiled, "_loaded", {})
+    assert compiled.kept("the answer", ("answer",)) is None
+    compiled.load("the answer", ("answer",), generate).addresses()
+    monkeypatch.setattr(compiled, "_loaded", {})
+    library = compiled.kept("the answer", ("answer",))
+    assert library.function("answer", ctypes.c_int64)() == 42
+    assert (library.origin, compiled.kept("the answer", ("answer",))) == ("disk", library)
+    with pytest.raises(RuntimeError, match="nobody knows how the code of 'the answer' was written"):
+        library.ir
+    assert compiled.load("the answer", ("answer",), generate) is library
+    assert library.ir == generate()

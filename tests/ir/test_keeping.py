@@ -1,0 +1,169 @@
+"""Plans kept on disk: read back they are what was written, and what is not whole is planned anew."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flambeau
+from flambeau import jit
+from flambeau.ir import keeping
+from flambeau.ir.course import Call
+from flambeau.ir.planning import Target
+from flambeau.ir.program import Program
+from flambeau.ir.value import FLOAT32, Graph
+from flambeau.jit import cache, compiled
+from flambeau.kernels import threads
+from tests.ir.random_graphs import Random
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder for what is kept, and a process that knows no code."""
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiled, "_loaded", {})
+    return tmp_path / "jit"
+
+
+def programs_of(seed):
+    made = Random(seed)
+    return made, Program(made.graph, made.targets, made.conditions)
+
+
+def results(made, program):
+    arrays = [np.ascontiguousarray(made.leaves[number]).copy() for number in program.leaves]
+    return [*(program.run(arrays) or []), *arrays]
+
+
+def plain(course):
+    """A course without its libraries and functions, which are others in another process."""
+    def step(each):
+        if isinstance(each, Call):
+            return repr(each.whole), each.inputs, each.outputs, each.kernel
+        what = each.launch
+        if not hasattr(what, "library"):
+            return what, [*map(tuple, each.pointers)], each.kernel
+        words = [w if isinstance(w, int) else (w.library.recipe, w.name) for w in (what.body, *what.words, what.then)]
+        return what.library.recipe, words, what.chunks, what.scratch, [*map(tuple, each.pointers)], each.kernel
+
+    return course._replace(constants=[(a.dtype, a.shape, a.tobytes()) for a in course.constants],
+                           fresh=[*map(tuple, course.fresh)], steps=[*map(step, course.steps)])
+
+
+def test_what_is_read_is_what_was_written(folder, monkeypatch):
+    for seed in range(20):
+        made, program = programs_of(seed)
+        expected = results(made, program)
+        monkeypatch.setattr(compiled, "_loaded", {})
+        again = Random(seed)
+        found = keeping.read(keeping.name(again.graph, again.targets, again.conditions), again.graph)
+        assert plain(found) == plain(program.course), f"graph of seed {seed}"
+        of_disk = Program(again.graph, again.targets, again.conditions)
+        assert len(again.graph.values) == of_disk._captured, "a plan that is kept is not made again"
+        for a, b in zip(results(again, of_disk), expected, strict=True):
+            assert a.tobytes() == b.tobytes(), f"graph of seed {seed}"
+
+
+def sum_of(function):
+    """Of the function's values. Code that a family of kernels has in memory is not written again: tests take others."""
+    graph = Graph()
+    x = graph.leaf(0, (40, 50), FLOAT32)
+    return graph, [Target(graph.reduce("sum", graph.apply(function, x), (1,)))], []
+
+
+def test_names_tell_programs_threads_and_settings_apart(monkeypatch):
+    graph, targets, conditions = sum_of("exp")
+    name = keeping.name(graph, targets, conditions)
+    assert keeping.name(*sum_of("exp")) == name
+    other = Graph()
+    x = other.leaf(0, (40, 51), FLOAT32)
+    assert keeping.name(other, [Target(other.reduce("sum", other.apply("exp", x), (1,)))], []) != name
+    assert keeping.name(graph, [Target(graph.values[1])], conditions) != name
+    monkeypatch.setenv("FLAMBEAU_DEBUG", "")
+    assert keeping.name(graph, targets, conditions) == name
+    monkeypatch.setenv("FLAMBEAU_SOMETHING", "1")
+    assert keeping.name(graph, targets, conditions) != name
+    monkeypatch.delenv("FLAMBEAU_SOMETHING")
+    monkeypatch.setattr(threads, "_asked", threads.count() + 1)
+    assert keeping.name(graph, targets, conditions) != name
+
+
+@pytest.mark.parametrize(("harm", "function"), [("plan damaged", "sin"), ("code damaged", "cos"), ("code gone", "tanh"),
+                                                ("plan gone", "erf")])
+def test_what_is_not_whole_is_planned_anew(folder, monkeypatch, harm, function):
+    asked = sum_of(function)
+    x = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
+    [expected] = Program(*asked).run([x])
+    name = keeping.name(*sum_of(function))
+    entries = [file for file in folder.iterdir() if (file.name == name) == harm.startswith("plan")]
+    assert entries
+    for file in entries:
+        if harm.endswith("gone"):
+            file.unlink()
+        else:
+            content = bytearray(file.read_bytes())
+            content[-3] ^= 1
+            file.write_bytes(content)
+    monkeypatch.setattr(compiled, "_loaded", {})
+    again = sum_of(function)
+    assert keeping.read(name, again[0]) is None
+    assert Program(*again).run([x])[0].tobytes() == expected.tobytes()
+    if harm.startswith("plan"):  # code is in this process's memory, and not written again
+        assert keeping.read(name, again[0]) is not None
+
+
+def test_an_entry_that_is_whole_but_no_plan_is_planned_anew(folder):
+    asked = sum_of("sinh")
+    name = keeping.name(*asked)
+    for payload in (b"this is no plan", marshal.dumps(None), marshal.dumps((1, 2)), marshal.dumps((1,) * 8)):
+        cache.write(name, payload)
+        assert keeping.read(name, asked[0]) is None
+        assert cache.read(name) is None
+
+
+PROGRAM = """
+import flambeau as torch
+from flambeau.ir import keeping
+read = keeping.read
+found = []
+keeping.read = lambda *args: found.append(read(*args)) or found[-1]
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Dropout(0.5),
+                            torch.nn.Flatten(), torch.nn.Linear(36, 5))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+x, y = torch.randn(8, 2, 8, 8), torch.randint(0, 5, (8,))
+
+@torch.compile(fullgraph=True)
+def step(x, y):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+print([step(x, y).item().hex() for _ in range(6)])
+print("planned" if found[0] is None else "kept")
+print("kernels" in str(torch.compile.explain(step)(x, y)))
+"""
+
+
+def test_another_process_runs_the_plan_of_the_first(tmp_path):
+    def run():
+        environment = {**os.environ, "FLAMBEAU_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True,
+                              cwd=Path(flambeau.__file__).parent.parent, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    first, how, explained = run()
+    assert (how, explained) == ("planned", "True")
+    assert run() == [first, "kept", "True"]
+    assert any(cache._MAGIC in file.read_bytes() for file in (tmp_path / "jit").iterdir())
