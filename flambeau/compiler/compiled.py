@@ -26,9 +26,10 @@ from ..tensor import Tensor
 from ..tensor.parameter import Parameter
 from ..tensor.tensor import INFERENCE, wrap
 from ..trees import is_container, tree_flatten, tree_unflatten
-from . import profiling
+from . import experience, profiling
 from .capture import Capture
 from .environment import Flags, entries_of, optimizer_comparison
+from .experience import Known
 from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
 from .origins import Lined
@@ -116,8 +117,10 @@ class Replay:
     """A program, and what surrounds it: where its arrays come from and what becomes of its results.
 
     Args:
+        seen: what it saw, and a later call must see, too.
         before: a run that did the same.
-        arguments: of the call, tensors and others; what functions among them see matters, too.
+        entry: the name of such runs on disk.
+        known: what there is to be known of them.
 
     Attributes:
         trace: the run that it repeats.
@@ -130,11 +133,13 @@ class Replay:
         source: the Python lines of the short way in, once there is one.
     """
 
-    def __init__(self, trace: Trace, name: str, seen: list[Seen], before: Trace) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, name: str, seen: list[Seen], before: Trace, entry: str, known: Known) -> None:
+        self.trace, self.entry, self.known = trace, entry, known
         trace.surroundings = None
         self.pins: list[tuple[Any, Any, int] | None] = []
         self._pin(before, trace)
+        if known.free:
+            self.pins = [None if is_free else pin for pin, is_free in zip(self.pins, known.free, strict=True)]
         self.name, self.since = name, code.count()
         self.backward = None if trace.joint is None else Backward(trace.joint, f"{name} backward")
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
@@ -170,7 +175,12 @@ class Replay:
             return False
         self._pin(self.trace, trace)
         self._short = None
+        self.remember()
         return True
+
+    def remember(self) -> None:
+        """Let other processes know that runs like this one agree."""
+        experience.write(self.entry, self.known._replace(free=tuple(pin is None for pin in self.pins)))
 
     def is_configured(self) -> bool:
         """Whether all modules are as they were."""
@@ -359,9 +369,10 @@ class _Kind:
         objects: arguments that are told apart by identity, weakly: others may take their places in memory.
         changes: how many captures changed what they saw.
         is_strange: whether they are objects that may be others each time, and there is no program yet.
+        trusting: whether a run that another process knows needs no other to agree with; once, lest each is the last.
     """
 
-    __slots__ = ("changes", "is_strange", "objects", "pending", "refused", "replays", "tries", "why")
+    __slots__ = ("changes", "is_strange", "objects", "pending", "refused", "replays", "tries", "trusting", "why")
 
     def __init__(self, arguments: Sequence[Any]) -> None:
         self.objects = [(i, weakly(x)) for i, x in enumerate(arguments) if described(x)[0] == "object"]
@@ -372,7 +383,7 @@ class _Kind:
         self.why: str | None = None
         self.changes = 0
         self.is_strange = False
-
+        self.trusting = True
 
     def is_of(self, arguments: Sequence[Any]) -> bool:
         """Whether arguments that look alike are the same objects, too."""
@@ -482,6 +493,39 @@ class Compiled:
             return self.function(*args, **kwargs)
         return self._captured(kind, tensors, args, kwargs)
 
+    def _entry(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> str:
+        return experience.name(trace, self._key(*tree_flatten((args, kwargs))))
+
+    def _agreed(self, trace: Trace, other: Trace, entry: str) -> Replay:
+        """The program of a trace that agrees with another, which later processes know of."""
+        mine, theirs = trace.surroundings, other.surroundings
+        assert mine is not None
+        assert theirs is not None
+        known = experience.learned(mine, theirs)
+        replay = Replay(trace, self._name(), mine.agreed(theirs), other, entry, known)
+        replay.remember()
+        return replay
+
+    def _recognized(self, trace: Trace, entry: str) -> Replay | None:
+        """The program of a trace like those on which an earlier process agreed."""
+        surroundings = trace.surroundings
+        if surroundings is None:
+            return None
+        for known in experience.read(entry):
+            seen = known.among(surroundings) if len(known.free) == len(trace.shared) else None
+            if seen is not None:
+                return Replay(trace, self._name(), seen, trace, entry, known)
+        return None
+
+    def _keep(self, kind: _Kind, replay: Replay) -> None:
+        """Let calls of a kind be replayed."""
+        kind.replays.insert(0, replay)
+        self._strange -= kind.is_strange
+        kind.is_strange = False
+        report(replay)
+        kind.tries = 0
+        trim()  # what the eager runs took, the program does not need
+
     def _captured(self, kind: _Kind, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         known = len(kind.replays)
         with self._lock, spanned(f"capture of {self._title}"):
@@ -513,18 +557,16 @@ class Compiled:
                     why = other.difference(trace)
                     if why is None:
                         kind.pending.remove(other)
-                        assert trace.surroundings is not None
-                        assert other.surroundings is not None
-                        seen = trace.surroundings.agreed(other.surroundings)
-                        kind.replays.insert(0, Replay(trace, self._name(), seen, other))
-                        self._strange -= kind.is_strange
-                        kind.is_strange = False
-                        report(kind.replays[0])
-                        kind.tries = 0
-                        trim()  # what the eager runs took, the program does not need
+                        self._keep(kind, self._agreed(trace, other, self._entry(trace, args, kwargs)))
                         return result
                     if other is kind.pending[-1]:
                         kind.why = why
+                if kind.trusting and not told:  # who wants to see everything sees what two runs name
+                    replay = self._recognized(trace, self._entry(trace, args, kwargs))
+                    if replay is not None:
+                        kind.trusting = False
+                        self._keep(kind, replay)
+                        return result
                 if last is not None and moved is not None and trace.surroundings is not None:
                     changed = last.changed(trace.surroundings, moved)
                     if changed is not None:

@@ -2,8 +2,8 @@
 
 Two runs must agree before calls are replayed, since one does not show what changes from call to call. A run that did
 what runs of an earlier process did, which agreed, after the same code saw the same numbers and names, is the second of
-two already: so from the second process on one run is enough. What is kept is the name of such a run, and which of its
-arguments are known to be free; its plan and its code have entries of their own.
+two already: so from the second process on one run is enough. Kept is what such runs saw alike, what each saw for itself
+(objects that it made), and which arguments are free; the plan and the code have entries of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import sys
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,13 +24,15 @@ from ..jit import cache as disk
 from ..tensor import Tensor
 from ..version import __version__
 from .seen import Made
-from .surroundings import ARRAY, ITERATOR, PLAIN, SET, STREAM, Seen
+from .surroundings import ARRAY, MODULE, PLAIN, SET, STREAM, Seen, Surroundings
 from .watching import is_users
 
 if TYPE_CHECKING:
     from .trace import Trace
 
 _FORMAT = "run 1"
+#: runs of one name, which saw other numbers, that are kept
+MOST = 8
 
 
 def name(trace: Trace, call: Sequence[Any]) -> str:
@@ -43,26 +45,64 @@ def name(trace: Trace, call: Sequence[Any]) -> str:
     assert surroundings is not None
     program = keeping.name(trace.graph, trace.targets, [(g.value, g.outcome) for g in trace.guards])
     codes = sorted(_code(code) for code in surroundings.codes if is_users(code))
-    seen = sorted(_seen(each) for each in surroundings.seen.values() if each.kind not in (STREAM, ITERATOR))
-    return disk.key(_FORMAT, __version__, sys.version, program, *_run(trace), *map(_argument, call), *codes, *seen)
+    return disk.key(_FORMAT, __version__, sys.version, program, *_run(trace), *map(_argument, call), *codes)
 
 
-def read(entry: str) -> list[bool] | None:
-    """Which arguments of such a run are free; None if nobody has met it."""
+class Known(NamedTuple):
+    """What is known of runs of a name.
+
+    Attributes:
+        lasting: hashes of what all of them saw, values included.
+        passing: hashes of what each saw for itself, without values.
+        free: which arguments may be any.
+    """
+
+    lasting: frozenset[str]
+    passing: frozenset[str]
+    free: tuple[bool, ...] = ()
+
+    def among(self, surroundings: Surroundings) -> list[Seen] | None:
+        """What of a run's surroundings all runs saw, modules last; None where this run saw something else."""
+        found, met = [], set()
+        for each in surroundings.seen.values():
+            said = _seen(each)
+            if said in self.lasting:
+                met.add(said)
+                if each.kind != STREAM:
+                    found.append(each)
+            elif _place(each) not in self.passing:
+                return None
+        if met != self.lasting:
+            return None
+        return sorted(found, key=lambda each: each.kind == MODULE)
+
+
+def learned(mine: Surroundings, other: Surroundings) -> Known:
+    """What two runs that agree show."""
+    lasting = {_seen(each) for key, each in mine.seen.items() if key in other.seen}
+    passing = {_place(each) for run, beside in ((mine, other), (other, mine))
+               for key, each in run.seen.items() if key not in beside.seen}
+    return Known(frozenset(lasting), frozenset(passing))
+
+
+def read(entry: str) -> list[Known]:
+    """What is known of runs of this name, the latest last: some saw other numbers."""
     payload = disk.read(entry)
     if payload is None:
-        return None
+        return []
     try:
-        found = json.loads(payload)
-    except ValueError:
+        return [Known(frozenset(lasting), frozenset(passing), tuple(map(bool, free)))
+                for lasting, passing, free in json.loads(payload)]
+    except (ValueError, TypeError):
         disk.discard(entry)
-        return None
-    return found if isinstance(found, list) and all(isinstance(x, bool) for x in found) else None
+        return []
 
 
-def write(entry: str, free: Sequence[bool]) -> None:
-    """Keep that runs of this name agree, and which arguments are free."""
-    disk.write(entry, json.dumps([*free]).encode())
+def write(entry: str, known: Known) -> None:
+    """Keep what is known of runs of this name."""
+    others = [each for each in read(entry) if each.lasting != known.lasting]
+    disk.write(entry, json.dumps([(sorted(each.lasting), sorted(each.passing), each.free)
+                                  for each in (*others[1 - MOST:], known)]).encode())
 
 
 # ----- what a run did -----------------------------------------------------------------------
@@ -94,16 +134,28 @@ def _argument(x: Any) -> str:
 # ----- what it saw --------------------------------------------------------------------------
 
 
+def _place(each: Seen) -> str:
+    """How a thing is reached, by a hash."""
+    key = sorted(each.key) if isinstance(each.key, frozenset) else each.key if isinstance(each.key, str) else None
+    return _hash(f"{each.kind} {each.path} {key}")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def _seen(each: Seen) -> str:
+    """How a thing is reached and what was there, by a hash."""
     value = each.value
-    if each.kind == ARRAY:
+    if each.kind == STREAM:  # which stands somewhere else in each process
+        said = ""
+    elif each.kind == ARRAY:
         said = f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     elif each.kind == SET:
         said = repr(sorted(map(_said, value)))
     else:
         said = _said(value)
-    key = sorted(each.key) if isinstance(each.key, frozenset) else each.key if isinstance(each.key, str) else None
-    return f"{each.kind} {each.path} {key} {said}"
+    return _hash(f"{_place(each)} {said}")
 
 
 def _said(x: Any) -> str:
@@ -137,4 +189,4 @@ def _code(code: types.CodeType) -> str:
     return disk.key(*parts)
 
 
-__all__ = ["name", "read", "write"]
+__all__ = ["Known", "learned", "name", "read", "write"]

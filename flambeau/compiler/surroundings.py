@@ -38,9 +38,9 @@ from .watching import Watch, is_of_library, is_users
 is_ = operator.is_
 
 _PACKAGE = __name__.partition(".")[0]
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
 #: what is not followed any further
-_CLOSED = (*_PLAIN, types.BuiltinFunctionType, types.CodeType, np.generic, np.dtype, range, slice, frozenset)
+_CLOSED = (*PLAIN, types.BuiltinFunctionType, types.CodeType, np.generic, np.dtype, range, slice, frozenset)
 #: packages whose own attributes do not change
 _STEADY = frozenset({_PACKAGE, "numpy", "llvmlite", *sys.stdlib_module_names})
 #: more entries of containers and other things than this are not looked at in every call
@@ -149,7 +149,7 @@ def _state_of(stream: Any) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and isinstance(a, _PLAIN) and a == b)
+    return a is b or (type(a) is type(b) and isinstance(a, PLAIN) and a == b)
 
 
 def alike(kind: int, a: Any, b: Any) -> bool:
@@ -161,7 +161,7 @@ def alike(kind: int, a: Any, b: Any) -> bool:
     if kind == STREAM:
         return bool(a == b)
     if kind == ASKED:
-        return a is b or (isinstance(a, (*_PLAIN, tuple)) and type(a) is type(b) and bool(a == b))
+        return a is b or (isinstance(a, (*PLAIN, tuple)) and type(a) is type(b) and bool(a == b))
     if kind == ITERATOR:  # what it gives next, nobody knows
         return False
     return _equal(a, b)
@@ -376,7 +376,7 @@ class Surroundings:
             if not _is_steady(each.__module__):
                 own = each.__dict__
                 for name in self.names.intersection(own) if not self._anything else [*own]:
-                    if not (name.startswith("__") and name.endswith("__") and isinstance(own[name], (*_PLAIN, dict))):
+                    if not (name.startswith("__") and name.endswith("__") and isinstance(own[name], (*PLAIN, dict))):
                         self._see(ITEM, own, name, own[name], f"{each.__name__}.{name}", each)
                         self._pending.append((own[name], f"{each.__name__}.{name}"))
                         for nearer in cls.__mro__[:cls.__mro__.index(each)]:
@@ -456,6 +456,11 @@ class Surroundings:
             self._pending += [(f, f.__name__) for f in gc.get_referrers(*wanted)
                               if isinstance(f, types.FunctionType) and id(f.__code__) in ids]
             self._follow()
+
+    @property
+    def codes(self) -> list[types.CodeType]:
+        """The code that ran, the user's and what that called of the standard library."""
+        return [*self._codes.values()]
 
     # ----- comparison -----
 
@@ -591,7 +596,7 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
             continue
         value = each.value
         if each.kind in (ITEM, CELL, ATTRIBUTE) and not isinstance(
-                value, (*_PLAIN, Tensor, types.FunctionType, types.MethodType, Module)):
+                value, (*PLAIN, Tensor, types.FunctionType, types.MethodType, Module)):
             continue
         if each.kind == ABSENT and ("." in each.path or hasattr(builtins, each.key)):
             continue
@@ -600,5 +605,5 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
         yield each.path
 
 
-__all__ = ["CHANGING", "ITEM", "MODULE", "Seen", "Surroundings", "expression", "is_", "is_followed", "paths",
-           "snapshot"]
+__all__ = ["ARRAY", "CHANGING", "ITEM", "MODULE", "PLAIN", "SET", "STREAM", "Seen", "Surroundings", "expression", "is_",
+           "is_followed", "paths", "snapshot"]
