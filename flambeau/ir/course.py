@@ -84,8 +84,8 @@ def _steps(plan: Plan) -> list[Step | Call]:
             found.append(Call(whole, [_view(plan, x) for x in node.args], [_view(plan, v) for v in kernel.outputs],
                               number))
             continue
-        if any(each.scratch for each in kernel.launches):
-            pointers.append((plan.arena_entry, plan.scratch))
+        if number in plan.scratch:
+            pointers.append((plan.arena_entry, plan.scratch[number]))
         found += [Step(each, pointers, number) for each in kernel.launches]
         if isinstance(whole, Native) and whole.check is not None:
             found.append(Call(whole, [], [_view(plan, v) for v in kernel.outputs if v.attrs in whole.checked], number))
