@@ -33,6 +33,7 @@ from .experience import Known
 from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
 from .origins import Lined
+from .renewal import again, renewed
 from .reporting import report
 from .seen import Made, Shown, advance, become_view
 from .storages import address, by_memory, extent, owner, place, stretch
@@ -130,6 +131,7 @@ class Replay:
         since: how many libraries of code there were before it.
         environment: what the function saw without being handed it, and must see again.
         remembered: what optimizers remember.
+        renewed: new arrays by number, and whose old gradients they may take the memory of.
         source: the Python lines of the short way in, once there is one.
     """
 
@@ -146,6 +148,7 @@ class Replay:
         self._results_count = sum(t.leaf is None for t in trace.targets)
         self.program = Program(trace.graph, [*trace.targets, *handed_over],
                                [(g.value, g.outcome) for g in trace.guards])
+        self.renewed = renewed(trace, self.program)
         self.numbers: dict[int, np.ndarray] = {
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
         self.written = [source for source in (trace.sources[number] for number in trace.written)
@@ -273,7 +276,7 @@ class Replay:
         if not self.holds(arguments):
             return MISSED
         arrays = self.arrays(self.program.leaves, arguments)
-        new = None if arrays is None else self.program.run(arrays, watch=watch)
+        new = None if arrays is None else self.program.run(arrays, self._fresh(arguments), watch)
         if new is None:
             return MISSED
         for at, times in trace.bumps:
@@ -286,6 +289,13 @@ class Replay:
             if held.kind != "result":
                 held.of(arguments)._grad = None if shown is None else wrap(self.array(shown, new, arguments))
         return self.results(new, arguments)
+
+    def _fresh(self, arguments: Sequence[Any]) -> list[np.ndarray] | None:
+        """The arrays for what is new; None where all of them may be any."""
+        if not self.renewed:
+            return None
+        return [again(self.renewed[k].of(arguments), shape, dtype) if k in self.renewed else np.empty(shape, dtype)
+                for k, (shape, dtype) in enumerate(self.program.fresh)]
 
     def made(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> list[Any]:
         """The results, of the arrays that the program made, and bases that some of them need."""

@@ -21,6 +21,7 @@ from ..modes import configured, inferred, special
 from ..tensor import Tensor
 from ..tensor.tensor import wrap
 from ..trees import tree_unflatten
+from .renewal import again
 from .seen import Held, Made, advance
 from .storages import address, owner
 from .surroundings import expression, is_
@@ -43,8 +44,8 @@ class _Lines:
             "special": special, "grad_mode": grad_mode.get, "inference": inference.get,
             "default_dtype": dtypes.get_default_dtype, "configured": configured, "MISSED": MISSED, "Tensor": Tensor,
             "owner": owner, "address": address, "advance": advance, "inferred": inferred,
-            "pool": threads.pool, "empty": np.empty, "wrap": wrap, "unflatten": tree_unflatten, "is_": is_,
-            "hooked": LeafHooks.found}
+            "pool": threads.pool, "empty": np.empty, "again": again, "wrap": wrap,
+            "unflatten": tree_unflatten, "is_": is_, "hooked": LeafHooks.found}
         self._known: dict[int, str] = {}
 
     def name(self, thing: Any, prefix: str) -> str:
@@ -142,7 +143,9 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
             record[place] = id(source[2])
             owners.append(lines.name(source[2], "array"))
     for k, (shape, kind_of_out) in enumerate(program.fresh):
-        lines.add(2, f"o{k} = empty({shape}, {lines.name(kind_of_out, 'dtype_')})")
+        held = replay.renewed.get(k)
+        made = "empty(" if held is None else f"again({_held(lines, held, tensors)}, "
+        lines.add(2, f"o{k} = {made}{shape}, {lines.name(kind_of_out, 'dtype_')})")
         lines.add(2, f"record[{program.first_out + k}] = id(o{k})")
         owners.append(f"o{k}")
     record[launch.FIRST + program.course.arena_entry] = program.arena[1]

@@ -60,6 +60,14 @@ class Course(NamedTuple):
     entries: int
     steps: list[Step | Call]
 
+    def is_held_back(self, fresh: int) -> bool:
+        """Whether nothing is written to one of the arrays that it makes before the last condition is looked at."""
+        last = max((i for i, step in enumerate(self.steps) if isinstance(step, Step)
+                    and isinstance(step.launch, launch.Condition)), default=0)
+        entry = len(self.leaves) + fresh
+        return all(isinstance(step, Step) and all(entry != each for each, _ in step.pointers)
+                   for step in self.steps[:last])
+
 
 def course(plan: Plan) -> Course:
     """What a plan comes to."""
@@ -84,8 +92,8 @@ def _steps(plan: Plan) -> list[Step | Call]:
             found.append(Call(whole, [_view(plan, x) for x in node.args], [_view(plan, v) for v in kernel.outputs],
                               number))
             continue
-        if any(each.scratch for each in kernel.launches):
-            pointers.append((plan.arena_entry, plan.scratch))
+        if number in plan.scratch:
+            pointers.append((plan.arena_entry, plan.scratch[number]))
         found += [Step(each, pointers, number) for each in kernel.launches]
         if isinstance(whole, Native) and whole.check is not None:
             found.append(Call(whole, [], [_view(plan, v) for v in kernel.outputs if v.attrs in whole.checked], number))

@@ -6,13 +6,13 @@ or in the arena, where values whose lifetimes do not meet share bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ..jit.launch import ALIGNMENT
 from . import strides as algebra
+from .arena import Stay, placed
 from .clusters import Clustering, is_whole
 from .emission import kernels
 from .rewriting import merge_products
@@ -51,7 +51,7 @@ class Plan:
             computed once and copied.
         constants: arrays, whose entries follow the arena's.
         arena: its bytes. Its entry follows those of the returned arrays.
-        scratch: the offset of the kernels' scratch memory in the arena.
+        scratch: where in the arena the scratch memory of those kernels is that ask for any, by their numbers.
     """
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
@@ -81,6 +81,7 @@ class Plan:
         self.late: list[tuple[Value, Value]] = []  # leaves that are overwritten when all is done, and by what
         self.parts = {t.leaf: t.part for t in targets if t.leaf is not None and t.part is not None}
         self.places: dict[Value, tuple[int, int]] = {}
+        self.scratch: dict[int, int] = {}
         self._inside = self._built_in_place()
         self._place(clustering)
 
@@ -199,26 +200,34 @@ class Plan:
                     self.late.append((target.leaf, target.value))
                     last[target.value] = len(self.kernels)
         self.entries = entry
-        free = _Free()
-        ending: dict[int, list[Value]] = {}
+        self.arena_entry = arena
+        self._place_in_arena(last)
+
+    def _place_in_arena(self, last: Mapping[Value, int]) -> None:
+        """Places for what has none yet, and for kernels' scratch memory.
+
+        Args:
+            last: which kernel is the last to need a value.
+        """
+        places = self.places
+        stays: dict[Value | int, Stay] = {}
         for step, kernel in enumerate(self.kernels):
             for value in kernel.outputs:
-                root, offset = self._root(value)
-                if root not in places:
-                    places[root] = (arena, free.take(max(1, root.size * root.dtype.itemsize)))
-                    ending.setdefault(last[root], []).append(root)
-                if root is not value:
-                    entry_of_root, start = places[root]
-                    places[value] = (entry_of_root, start + offset)
-            for value in ending.pop(step, ()):
-                free.give(places[value][1], max(1, value.size * value.dtype.itemsize))
-        for value in self._inside:  # what is assembled of parts of another array is written by nobody
+                root, _ = self._root(value)
+                if root not in places and root not in stays:
+                    stays[root] = Stay(step, last[root], root.size * root.dtype.itemsize)
+            scratch = max((each.scratch for each in kernel.launches), default=0)
+            if scratch:
+                stays[step] = Stay(step, step, scratch)
+        starts, self.arena = placed(list(stays.values()))
+        for each, start in zip(stays, starts, strict=True):
+            if isinstance(each, Value):
+                places[each] = (self.arena_entry, start)
+            else:
+                self.scratch[each] = start
+        for value in self._inside:
             root, offset = self._root(value)
-            places.setdefault(value, (places[root][0], places[root][1] + offset))
-        self.scratch = free.top
-        wanted = max((each.scratch for kernel in self.kernels for each in kernel.launches), default=0)
-        self.arena = self.scratch + wanted
-        self.arena_entry = arena
+            places[value] = (places[root][0], places[root][1] + offset)
 
     def _can_replace(self, value: Value, leaf: Value, step: int, read: int) -> bool:
         """Whether a value may be written where a leaf lies: nobody reads that later, or elsewhere than he writes.
@@ -243,44 +252,6 @@ def _copied(graph: Graph, value: Value, number: int | None) -> Value:
     if value.dtype.kind != "c":
         return graph.make("copy", (value,), number, value.shape, value.dtype)
     return graph.assemble(value.shape, None, [value], [(algebra.dense(value.shape), 0)])  # a copy of the last copy
-
-
-class _Free:
-    """Places in the arena: the smallest gap that is large enough is taken."""
-
-    def __init__(self) -> None:
-        self.gaps: list[tuple[int, int]] = []  # start, size
-        self.top = 0
-
-    def take(self, size: int) -> int:
-        size = -(-size // ALIGNMENT) * ALIGNMENT
-        best = None
-        for i, (_, length) in enumerate(self.gaps):
-            if length >= size and (best is None or length < self.gaps[best][1]):
-                best = i
-        if best is None:
-            if self.gaps and sum(self.gaps[-1]) == self.top:  # the last gap grows
-                start, _ = self.gaps.pop()
-                self.top = start + size
-                return start
-            start = self.top
-            self.top += size
-            return start
-        start, length = self.gaps.pop(best)
-        if length > size:
-            self.gaps.append((start + size, length - size))
-            self.gaps.sort()
-        return start
-
-    def give(self, start: int, size: int) -> None:
-        size = -(-size // ALIGNMENT) * ALIGNMENT
-        gaps = sorted([*self.gaps, (start, size)])
-        self.gaps = [gaps[0]]
-        for each in gaps[1:]:
-            if sum(self.gaps[-1]) == each[0]:
-                self.gaps[-1] = (self.gaps[-1][0], self.gaps[-1][1] + each[1])
-            else:
-                self.gaps.append(each)
 
 
 __all__ = ["Plan", "Target"]

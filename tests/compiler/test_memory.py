@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import weakref
 
+import numpy as np
+import pytest
+
 import flambeau as torch
-from flambeau import nn
+from flambeau import jit, nn
 from flambeau.compiler.capture import Capture
 
 
@@ -85,3 +88,125 @@ def test_a_program_leaves_no_idle_memory_of_its_captures():
     for _ in range(2):
         step(x)
     assert allocator().memory().idle == 0
+
+
+def training(inputs, outputs):
+    """A layer, and a compiled step that trains it, twice captured."""
+    layer = nn.Linear(inputs, outputs)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+
+    @torch.compile
+    def step(x):
+        optimizer.zero_grad()
+        loss = layer(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = torch.randn(8, inputs)
+    for _ in range(4):
+        step(x)
+    return layer, step, x
+
+
+@pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+def test_a_gradient_takes_the_memory_of_the_one_it_replaces():
+    layer, step, x = training(256, 128)
+    before = weakref.ref(layer.weight.grad._array)
+    old = weakref.ref(layer.weight.grad)
+    step(x)
+    assert before() is layer.weight.grad._array
+    assert old() is None
+
+
+@pytest.mark.parametrize("hold", [lambda g: g, lambda g: g.detach(), lambda g: g[3:], lambda g: g.numpy(),
+                                  lambda g: g.numpy()[2:], lambda g: memoryview(g.numpy()), lambda g: g._array],
+                         ids=["tensor", "detached", "view", "array", "part", "buffer", "own"])
+def test_a_gradient_that_somebody_holds_stays_as_it_is(hold):
+    layer, step, x = training(256, 128)
+    held = hold(layer.weight.grad)
+    before = np.array(held)
+    step(x)
+    assert np.array_equal(np.array(held), before)
+    assert not np.array_equal(layer.weight.grad[-1].numpy(), before[-1])
+
+
+def test_a_gradient_is_still_there_where_a_condition_does_not_hold():
+    layer = nn.Linear(256, 128)
+    found = []
+
+    @torch.compile
+    def step(x):
+        if x.sum() > 0:
+            layer.zero_grad()
+            layer(x).square().mean().backward()
+            return None
+        return layer.weight.grad.clone()
+
+    x = torch.rand(8, 256) + 1
+    for i in range(5):
+        step(x + i)
+        found.append(layer.weight.grad.clone())
+    assert torch.equal(step(-x), found[-1])
+    assert torch.equal(layer.weight.grad, found[-1])
+
+
+def test_what_is_known_before_the_condition_is_written_elsewhere():
+    w = torch.zeros(128, 256, requires_grad=True)
+
+    @torch.compile
+    def step(x):
+        y = x.exp()
+        if y.sum() < 1e5:
+            w.grad = None
+            (w * y).sum().backward()
+            w.grad = y
+            return None
+        return w.grad.clone()
+
+    x = torch.rand(128, 256)
+    for _ in range(5):
+        step(x)
+        x = x - 0.01
+    found = w.grad.clone()
+    assert torch.equal(step(x + 5), found)
+    assert torch.equal(w.grad, found)
+
+
+def test_a_gradient_that_is_read_is_not_written_over():
+    layer = nn.Linear(256, 128)
+
+    @torch.compile
+    def step(x):
+        old = layer.weight.grad
+        layer.weight.grad = None
+        layer(x).square().mean().backward()
+        return None if old is None else (layer.weight.grad - old).abs().sum()
+
+    x = torch.rand(8, 256)
+    for i in range(6):
+        before = layer.weight.grad
+        found = step(x + i)
+        if before is not None:
+            torch.testing.assert_close(found, (layer.weight.grad - before).abs().sum())
+            del before
+
+
+@pytest.mark.parametrize("given", [lambda step, x: step([x]), lambda step, x: step(x=x)], ids=["list", "keyword"])
+def test_calls_without_a_short_way_use_gradients_again_too(given):
+    layer = nn.Linear(256, 128)
+
+    @torch.compile
+    def step(x):
+        layer.zero_grad()
+        loss = layer(x[0] if isinstance(x, list) else x).square().mean()
+        loss.backward()
+        return loss
+
+    x = torch.randn(8, 256)
+    for _ in range(4):
+        given(step, x)
+    expected = layer.weight.grad.clone()
+    given(step, 2 * x)
+    given(step, x)
+    torch.testing.assert_close(layer.weight.grad, expected)

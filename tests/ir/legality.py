@@ -238,9 +238,18 @@ def check_plan(plan: Plan) -> None:
                 if _meet(span, read):
                     assert number in kernel.alike, f"{said}: writes over {value}, which it reads"
                     assert span == read, f"{said}: writes over {value} at another place"
+        if step in plan.scratch:
+            wanted = max(each.scratch for each in kernel.launches)
+            scratch = (plan.arena_entry, plan.scratch[step], plan.scratch[step] + wanted)
+            assert scratch[2] <= plan.arena, f"{said}: scratch memory behind the arena"
+            for value in (*kernel.outputs, *(value for value, _ in kernel.inputs)):
+                assert not _meet(scratch, memory.span(value)), f"{said}: {value} lies in the scratch memory"
+            memory.room(scratch[0], scratch[2])[scratch[1]:scratch[2]] = 0
+        else:
+            assert not any(each.scratch for each in kernel.launches), f"{said}: no scratch memory"
         for value, (entry, _, end) in zip(kernel.outputs, spans, strict=True):
             if entry == plan.arena_entry:
-                assert end <= plan.scratch, f"{said}: {value} lies in the scratch memory"
+                assert end <= plan.arena, f"{said}: {value} lies behind the arena"
             assert not written[value], f"{said}: {value} is written twice"
             written[value] += 1
             memory.write(value)

@@ -528,9 +528,12 @@ def allocator() -> Allocator | None:
 
 
 def trim() -> None:
-    """Give idle memory back to the system, if any is kept."""
+    """Give idle memory back to the system: what is kept here, and what the C library keeps, where it can be told to."""
     if _allocator is not None:
         _allocator.trim()
+    theirs = None if sys.platform == "win32" else getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if theirs is not None:
+        theirs(ctypes.c_size_t(0))
 
 
 __all__ = ["FLOOR", "LEAST", "MOST", "Allocator", "Memory", "allocator", "trim"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import threading
@@ -185,3 +186,23 @@ def test_who_asks_while_another_thread_makes_it_does_not_wait(monkeypatch):
     monkeypatch.setattr(module, "_allocator", None)
     with module._making:
         assert module.allocator() is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or not hasattr(ctypes.CDLL(None), "malloc_trim"),
+                    reason="no such function there")
+def test_trimming_gives_back_what_the_c_library_keeps():
+    code = """if True:
+        from flambeau.backends.compiled.allocator import trim
+
+        def resident():
+            with open("/proc/self/statm", encoding="ascii") as file:
+                return int(file.read().split()[1]) * 4096
+
+        blocks = [bytearray(b"x" * 10_000) for _ in range(4_000)]
+        kept = blocks[::100]
+        del blocks
+        before = resident()
+        trim()
+        assert before - resident() > 20_000_000, before - resident()
+    """
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
