@@ -11,7 +11,6 @@ Modules of `nn` have a counter of changes (`modes.configured`) and are looked at
 
 from __future__ import annotations
 
-import argparse
 import builtins
 import contextvars
 import functools
@@ -51,10 +50,9 @@ _MISSING: Any = object()
 #: the flag of classes that are written in Python
 _HEAP = 1 << 9
 #: classes of the standard library that hold what the user hangs on them
-_OPEN = (types.SimpleNamespace, argparse.Namespace)
+_OPEN = frozenset({("types", "SimpleNamespace"), ("argparse", "Namespace")})
 _MEMORY = frozenset({"array", "ctypes", "_ctypes", "mmap"})
 _CACHE = type(functools.lru_cache(int))
-_STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 #: what of a module is no attribute that decides what it computes
 _MODULES_OWN = frozenset({"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks",
                           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
@@ -139,10 +137,16 @@ def _answer(thing: Any) -> Any:
     return (thing.cache_info().misses, thing.cache_info().currsize)
 
 
+def _is_stream(thing: Any) -> bool:
+    """Whether it gives random numbers: NumPy's, where somebody has asked for NumPy's, among others."""
+    return isinstance(thing, random.Random) or ("numpy.random" in sys.modules and isinstance(
+        thing, (np.random.RandomState, np.random.Generator)))
+
+
 def _state_of(stream: Any) -> Any:
     if isinstance(stream, random.Random):
         return stream.getstate()
-    if isinstance(stream, np.random.Generator):
+    if hasattr(stream, "bit_generator"):
         return repr(stream.bit_generator.state)
     name, keys, *rest = stream.get_state(legacy=True)
     return name, np.asarray(keys).tobytes(), *rest
@@ -303,7 +307,7 @@ class Surroundings:
         elif isinstance(thing, (operator.attrgetter, operator.methodcaller)):
             self._reached |= {part for name in thing.__reduce__()[1] if isinstance(name, str)
                               for part in name.split(".")}
-        elif isinstance(thing, _STREAMS):
+        elif _is_stream(thing):
             self._see(STREAM, thing, None, _state_of(thing), path)
         else:
             self._container(thing, path)
@@ -411,7 +415,7 @@ class Surroundings:
         cls = type(thing)
         own = getattr(thing, "__dict__", None)
         names: Any = self.names
-        is_open = cls in _OPEN or not _is_steady(cls.__module__)
+        is_open = _is_open(cls) or not _is_steady(cls.__module__)
         if cls.__module__.partition(".")[0] == _PACKAGE:
             if cls.__module__.startswith(f"{_PACKAGE}.compiler"):
                 self._pending.append((getattr(thing, "function", None), path))
@@ -528,10 +532,14 @@ def _is_ours(cls: type) -> bool:
                for each in cls.__mro__)
 
 
+def _is_open(cls: type) -> bool:
+    return any((each.__module__, each.__qualname__) in _OPEN for each in cls.__mro__)
+
+
 def is_followed(thing: Any) -> bool:
     """Whether it is an object whose attributes can be looked at: of the user's classes, and a few others."""
     cls = type(thing)
-    if isinstance(thing, (*_OPEN, types.MethodType, functools.partial, np.ndarray)):
+    if _is_open(cls) or isinstance(thing, (types.MethodType, functools.partial, np.ndarray)):
         return True
     if cls.__module__.partition(".")[0] == _PACKAGE:
         return isinstance(thing, Optimizer) or cls.__module__.startswith(

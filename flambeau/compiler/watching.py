@@ -253,9 +253,15 @@ _STATES = ("grad mode stays switched", "inference mode stays switched", "the def
 
 def _state() -> tuple[Any, ...]:
     """What must be the same after a run."""
+    return (grad_mode.get(), inference.get(), dtypes.get_default_dtype(), random.getstate(), _numpys_stream())
+
+
+def _numpys_stream() -> tuple[Any, ...] | None:
+    """Where NumPy's random numbers are; None while nobody has asked for any, and they begin somewhere."""
+    if "numpy.random" not in sys.modules:
+        return None
     name, keys, *rest = np.random.get_state(legacy=True)
-    return (grad_mode.get(), inference.get(), dtypes.get_default_dtype(), random.getstate(),
-            (name, np.asarray(keys).tobytes(), *rest))
+    return name, np.asarray(keys).tobytes(), *rest
 
 
 __all__ = ["Watch", "is_of_library", "is_own", "is_users"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 _MAGIC = b"flambeau object code 1\n"
@@ -77,6 +76,8 @@ def discard(name: str) -> None:
 
 def write(name: str, payload: bytes) -> None:
     """Keep an entry, if the folder lets us."""
+    import tempfile
+
     where = folder()
     temporary = None
     try:

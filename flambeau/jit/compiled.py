@@ -14,16 +14,18 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kernels import threads as limits
 from . import cache as disk
 from . import debugging, loading, target, translating
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 _lock = threading.RLock()
 _numbers = itertools.count()
@@ -245,6 +247,8 @@ INTERVAL = 0.0005
 @contextmanager
 def ahead() -> Iterator[None]:
     """A block whose libraries are compiled by other threads meanwhile: who asks for an address waits for it."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max(1, limits.count()), "flambeau compiler") as pool:
         with _lock:
             _ahead.append(pool)

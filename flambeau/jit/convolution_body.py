@@ -13,9 +13,10 @@ from llvmlite import ir
 
 from . import calling, compiled, convolution_chunks, convolution_slots
 from .convolution_panels import PANEL
-from .convolution_plan import CORRELATION, Callee, Plan
+from .convolution_plan import CORRELATION
 from .convolution_store import FLUSH
 from .convolution_sweep import SWEEP
+from .convolution_words import Callee, Plan
 from .loops import POINTER, at, i64, local, loop, smaller
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from .convolution_plan import Callee, Plan
 from .convolution_source import ABOUT, FILL
+from .convolution_words import Callee, Plan
 from .loops import POINTER, at, i64, local, smaller
 
 Places = dict[str, Any]

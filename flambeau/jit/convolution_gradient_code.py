@@ -13,8 +13,9 @@ from typing import Any
 from llvmlite import ir
 
 from . import calling, compiled, convolution_chunks, convolution_slots
-from .convolution_plan import GRADIENT, Callee, Plan
+from .convolution_plan import GRADIENT
 from .convolution_tile import Tile
+from .convolution_words import Callee, Plan
 from .loops import I1, I64, POINTER, at, i64, loop, smaller, word
 
 #: plan, where the block's source, output's gradient and panel begin, number of the tile among runs and within them,

@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from ..kernels import threads as limits
 from . import calling, compiled
-from .convolution_plan import Plan
+from .convolution_words import Plan
 from .launch import Launch
 from .loops import I64, POINTER, at, i64, local, word
 from .lowering import intrinsic

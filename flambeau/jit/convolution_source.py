@@ -13,8 +13,8 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling, compiled, target
-from .convolution_plan import Callee
 from .convolution_turn import columns
+from .convolution_words import Callee
 from .launch import Launch
 from .loops import I1, I32, I64, POINTER, at, first_lanes, i64, local, loop, smaller, word
 from .lowering import intrinsic, stored

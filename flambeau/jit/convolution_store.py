@@ -15,8 +15,9 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling, compiled
-from .convolution_plan import CORRELATION, OPERAND, Plan
+from .convolution_plan import CORRELATION, OPERAND
 from .convolution_turn import columns
+from .convolution_words import Plan
 from .expression import Node, cost, text, variable
 from .loops import I32, I64, POINTER, Operand, at, first_lanes, i64, local, loop, smaller
 from .lowering import intrinsic, lower, stored

@@ -13,9 +13,10 @@ from typing import Any
 from llvmlite import ir
 
 from . import calling, compiled
-from .convolution_plan import CORRELATION, OPERAND, PHASE, Plan
+from .convolution_plan import CORRELATION, OPERAND, PHASE
 from .convolution_store import Ending
 from .convolution_tile import Tile
+from .convolution_words import Plan
 from .loops import I32, I64, POINTER, at, block_of, first_lanes, i64, local, loop, smaller, word
 from .lowering import intrinsic, number
 

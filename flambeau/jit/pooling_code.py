@@ -14,9 +14,9 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling, compiled, convolution_chunks, convolution_slots, target
-from .convolution_plan import Callee, Plan
 from .convolution_source import FILL
 from .convolution_turn import columns
+from .convolution_words import Callee, Plan
 from .loops import I32, I64, POINTER, at, block_of, first_lanes, i64, local, loop, smaller
 from .lowering import intrinsic, number, splat, stored
 from .pooling_plan import POOLING

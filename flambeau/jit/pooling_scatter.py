@@ -14,7 +14,8 @@ from llvmlite import ir
 from . import calling, compiled
 from .convolution_correlation import Images
 from .convolution_geometry import triple
-from .convolution_plan import Plan, Words
+from .convolution_plan import Words
+from .convolution_words import Plan
 from .launch import Launch, Spec
 from .loops import I64, POINTER, at, i64, loop, smaller
 from .lowering import intrinsic, number, stored

@@ -323,6 +323,14 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
     a, b = x._array.shape, y._array.shape
     row, column = len(a) == 1, len(b) == 1
     n, depth = (1, a[0]) if row else a[-2:]
+    if a[:-2] == b[:-2] and len(a) > 2 and not special[0] and not (
+            (x._requires_grad or y._requires_grad) and _grad_enabled()):  # nobody asks for the views on the way
+        if len(a) == 3:
+            return fn.bmm(x, y)
+        count = prod(a[:-2])
+        found = fn.bmm(_fresh(x._array.reshape(count, n, depth)), _fresh(y._array.reshape(count, *b[-2:])))
+        found._array = found._array.reshape(*a[:-1], b[-1])
+        return found
     batch = broadcast_shapes(a[:-2], b[:-2])
     count = prod(batch)
     left = reshaped(fn.expand(x, (*batch, n, depth)), (count, n, depth))
