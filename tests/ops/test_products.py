@@ -211,3 +211,23 @@ def test_symmetric_gradients(function: Any) -> None:
     x = torch.tensor(a, requires_grad=True)
     (g,) = torch.autograd.grad(function(x), [x])
     np.testing.assert_allclose((g.numpy() * v).sum(), difference(function, a, v), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("left", "right"), [
+    ((3, 4, 5), (3, 5, 6)), ((2, 3, 4, 5), (2, 3, 5, 6)), ((2, 2, 3, 4, 5), (2, 2, 3, 5, 1)), ((0, 4, 5), (0, 5, 6)),
+    ((2, 0, 4, 5), (2, 0, 5, 6)), ((2, 3, 0, 5), (2, 3, 5, 6)), ((2, 3, 4, 0), (2, 3, 0, 6))])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.complex64])
+def test_batches_are_the_same_whether_anybody_differentiates_them_or_not(left, right, dtype):
+    generator = np.random.default_rng(0)
+    x, y = (torch.from_numpy(generator.integers(-9, 9, shape)).to(dtype) for shape in (left, right))
+    found = x @ y
+    assert (found.shape, found.dtype, found.stride(), found._base) == (
+        (*left[:-1], right[-1]), dtype, torch.empty(found.shape).stride(), None)
+    assert np.array_equal(found.numpy(), x.numpy() @ y.numpy())
+    turned = x.transpose(-1, -2).contiguous().transpose(-1, -2) @ y
+    assert np.array_equal(turned.numpy(), found.numpy())
+    if dtype.is_floating_point:
+        recorded = x.clone().requires_grad_() @ y
+        assert np.array_equal(recorded.detach().numpy(), found.numpy())
+    with torch.inference_mode():
+        assert (x @ y).is_inference()
