@@ -84,13 +84,13 @@ def argsort(x: np.ndarray, axis: int = -1, descending: bool = False, stable: boo
     """
     if x.ndim == 0:
         return np.zeros((), np.int64)
-    keys = np.moveaxis(order_keys(x, descending), axis, -1)
+    keys = order_keys(x, descending).swapaxes(axis, -1)
     order = stable_order(keys)
     if not stable and keys.shape[-1] > ties.INSERTION:
         ordered = _picked(keys, order)
         for slice_ in _slices((ordered[..., 1:] == ordered[..., :-1]).any(-1)):
             order[slice_] = ties.sorted_places(_signed(keys[slice_]))
-    return np.moveaxis(order, -1, axis)
+    return order.swapaxes(axis, -1)
 
 
 def sort(x: np.ndarray, axis: int = -1, descending: bool = False,
@@ -99,8 +99,8 @@ def sort(x: np.ndarray, axis: int = -1, descending: bool = False,
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     order = argsort(x, axis, descending, stable)
-    values = _picked(np.moveaxis(x, axis, -1), np.moveaxis(order, axis, -1))
-    return np.moveaxis(values, -1, axis), order
+    values = _picked(x.swapaxes(axis, -1), order.swapaxes(axis, -1))
+    return values.swapaxes(axis, -1), order
 
 
 def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -110,8 +110,8 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
     """
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
-    moved = np.moveaxis(x, axis, -1)
-    keys = np.moveaxis(order_keys(x, largest), axis, -1)
+    moved = x.swapaxes(axis, -1)
+    keys = order_keys(x, largest).swapaxes(axis, -1)
     n = keys.shape[-1]
     if k == 0 or not keys.size:
         order = np.zeros((*keys.shape[:-1], k), np.int64)
@@ -131,7 +131,7 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
             for slice_ in _slices(tied):
                 order[slice_] = ties.topk_places(_signed(keys[slice_]), k)
     values = _picked(moved, order)
-    return np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int64, copy=False), -1, axis)
+    return values.swapaxes(axis, -1), order.astype(np.int64, copy=False).swapaxes(axis, -1)
 
 
 def sorted_of(rows: np.ndarray, order: np.ndarray, repeated: np.ndarray, descending: bool) -> None:

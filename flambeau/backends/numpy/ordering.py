@@ -48,9 +48,9 @@ def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False)
         order = _short_order(x, axis, descending)
         if order is not None:
             return laid_out(picked(x, order, axis), x), laid_out(order, x)
-    found = _sorted_rows(np.moveaxis(x, axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
+    found = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
     if found is not None:
-        return tuple(laid_out(np.moveaxis(each, -1, axis), x) for each in found)
+        return tuple(laid_out(each.swapaxes(axis, -1), x) for each in found)
     from ...kernels.sorting import sort
 
     values, order = sort(x, axis, bool(descending), stable)
@@ -67,9 +67,9 @@ def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
         order = _short_order(x, axis, descending)
         if order is not None:
             return order
-    found = _sorted_rows(np.moveaxis(x, axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
+    found = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
     if found is not None:
-        return np.moveaxis(found[1], -1, axis)
+        return found[1].swapaxes(axis, -1)
     from ...kernels.sorting import argsort
 
     return argsort(x, axis, bool(descending), stable)
@@ -93,9 +93,9 @@ def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
     axis = wrap_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[axis] if x.ndim else 1):
         raise RuntimeError("selected index k out of range")
-    found = _selected(np.moveaxis(x, axis, -1), k, bool(largest)) if x.size > SELECTED[0] and x.ndim and k else None
+    found = _selected(x.swapaxes(axis, -1), k, bool(largest)) if x.size > SELECTED[0] and x.ndim and k else None
     if found is not None:
-        values, order = (np.array(np.moveaxis(each, -1, axis), order="C") for each in found)
+        values, order = (np.array(each.swapaxes(axis, -1), order="C") for each in found)
         return values, order
     if x.ndim and 0 < x.shape[axis] <= 64 and x.dtype.kind == "f":
         if x.shape[axis] <= 32:  # NumPy's own sort is as quick
