@@ -8,7 +8,7 @@
 ...     gelu = Operators(REGISTRY).kernel_for(REGISTRY["gelu"], [F32], {"approximate": "none"})
 ...     print(gelu.runner.outputs)
 ... else:
-...     print("(mul(x0, mul(0.5, add(1.0, erf(mul(x0, 0.70710677))))),)")
+...     print("(mul(x0, mul(0.5, add(1.0, erf(mul(x0, 0.7071067690849304))))),)")
 (mul(x0, mul(0.5, add(1.0, erf(mul(x0, 0.7071067690849304))))),)
 """
 
