@@ -22,7 +22,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import error_function, exponential, inverse_trigonometric, logarithm, power, remainders, trigonometric
+from . import (
+    box_muller,
+    error_function,
+    exponential,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    remainders,
+    trigonometric,
+)
 from .lanes import Lanes, Real
 
 
@@ -47,6 +56,9 @@ FUNCTIONS: dict[str, Callable[..., Real]] = {
     "atan2": inverse_trigonometric.atan2, "pow": power.pow, "fmod": remainders.fmod,
     "remainder": remainders.remainder,
 }
+#: of float32 alone
+NORMAL: dict[str, Callable[..., Real]] = {
+    "normal_radius": box_muller.radius, "normal_sine": box_muller.sine, "normal_cosine": box_muller.cosine}
 BINARY = frozenset({"atan2", "pow", "fmod", "remainder"})
 
 
@@ -54,7 +66,7 @@ def emit(name: str, builder: Any, args: Sequence[Any], type_: Any, *, fused: boo
     """The value of a function, computed where the builder stands.
 
     Args:
-        name: a key of FUNCTIONS.
+        name: a key of FUNCTIONS or NORMAL.
         builder: an `llvmlite.ir.IRBuilder` inside a block; it stays in that block.
         args: one value, two for BINARY, of the type.
         type_: float, double, or a vector of 2 or more of them.
@@ -65,4 +77,4 @@ def emit(name: str, builder: Any, args: Sequence[Any], type_: Any, *, fused: boo
         TypeError: the type is none of these.
     """
     lanes = Lanes(builder, type_, fused)
-    return FUNCTIONS[name](*(Real(lanes, a) for a in args)).ir
+    return (FUNCTIONS.get(name) or NORMAL[name])(*(Real(lanes, a) for a in args)).ir

@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from ..dtypes import BFLOAT16
 from . import target
-from .expression import BOOL, COMPARISON, TRANSCENDENTAL, Node, ordered
+from .expression import BOOL, COMPARISON, NORMAL, TRANSCENDENTAL, Node, ordered
 
 _FLOATS = {2: ir.HalfType(), 4: ir.FloatType(), 8: ir.DoubleType()}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -203,7 +203,7 @@ def _compare(builder: ir.IRBuilder, node: Node, x: Any, y: Any) -> Any:
 
 def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -> Any:
     op, floating = node.op, node.dtype.kind == "f"
-    if op in TRANSCENDENTAL:
+    if op in TRANSCENDENTAL or op in NORMAL:
         from . import functions
 
         return functions.emit(op, builder, args, args[0].type)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ... import dtypes
+from ...kernels.random import boxmuller
 from ..errstate import run_quietly
-from .sizes import JOINS, MOVES, NARROW_CASTS, STEPS, TURNS
+from .sizes import JOINS, MOVES, NARROW_CASTS, NORMALS, STEPS, TURNS
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -99,6 +100,20 @@ def converted(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
 
 
 dtypes.convert_by(NARROW_CASTS, converted)
+
+
+#: what makes normal numbers, once many were asked for: from then on of few, too
+_normals: list[Any] = []
+
+
+def normal_numbers(uniforms: np.ndarray) -> bool:
+    """Turn many uniforms into normal numbers in place (`normals.box_muller`); False: NumPy is to do that."""
+    if uniforms.size > NORMALS[0] and not _normals and _module("normals") is not None:
+        _normals.append(_module("normals"))
+    return bool(_normals) and _normals[0].box_muller(uniforms)
+
+
+boxmuller.compiled.append(normal_numbers)
 
 
 def mover() -> Any:

@@ -27,9 +27,9 @@ SCANS = _LIMITS["scanned"] = [1024]
 #: elements taken, put and added by an index
 INDEXED = _LIMITS["indexed"] = [2048]
 #: elements replaced by a mask, or outside of a triangle
-MASKED = _LIMITS["masked"] = [4096]
+MASKED = _LIMITS["masked"] = [2048]
 #: rows of which the best elements are found
-SELECTED = _LIMITS["selected"] = [4096]
+SELECTED = _LIMITS["selected"] = [1023]
 #: optimizers' steps
 UPDATES = _LIMITS["updates"] = [2048]
 #: those of float32, which kernels round as NumPy's way does where processors add to a product with one rounding: they
@@ -44,6 +44,8 @@ TURNS = _LIMITS["turned"] = [16384]
 #: conversions to and from float16 and bfloat16, which NumPy does one by one, and others, which it does by vectors
 NARROW_CASTS = _LIMITS["narrow converted"] = [1024]
 CASTS = _LIMITS["converted"] = [65536]
+#: uniforms that become normal numbers, for which NumPy takes some ninety passes
+NORMALS = _LIMITS["normal numbers"] = [255]
 #: the gates of a step of a recurrent layer: NumPy takes some fifteen passes
 STEPS = _LIMITS["recurrent steps"] = [255]
 #: the least of all limits: below it nothing else need be asked
@@ -106,6 +108,6 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["CASTS", "INDEXED", "JOINS", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "REDUCTIONS", "SCANS",
-           "SELECTED", "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of", "pause", "restore", "resume",
-           "set_all"]
+__all__ = ["CASTS", "INDEXED", "JOINS", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "NORMALS", "REDUCTIONS",
+           "SCANS", "SELECTED", "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of", "pause", "restore",
+           "resume", "set_all"]
