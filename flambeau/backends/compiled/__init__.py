@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ... import dtypes
-from ...kernels.random import boxmuller
+from ...kernels.random import boxmuller, engine, permutation
 from ..errstate import run_quietly
-from .sizes import JOINS, MOVES, NARROW_CASTS, NORMALS, STEPS, TURNS
+from .sizes import DRAWN, JOINS, MOVES, NARROW_CASTS, NORMALS, STEPS, TURNS
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -113,7 +113,25 @@ def normal_numbers(uniforms: np.ndarray) -> bool:
     return bool(_normals) and _normals[0].box_muller(uniforms)
 
 
+_words: list[Any] = []
+
+
+def words_of(generator: Any, count: int) -> np.ndarray | None:
+    """So many words of a generator (`words.draw`), if many were asked for, now or before; None: NumPy is to draw."""
+    if count > DRAWN[0] and not _words and _module("words") is not None:
+        _words.append(_module("words"))
+    return _words[0].draw(generator, count) if _words else None
+
+
+def shuffled(words: np.ndarray) -> np.ndarray | None:
+    """0 ... n, shuffled by n words (`words.shuffled`), if they are many; None: NumPy is to shuffle them."""
+    found = _module("words") if words.size > DRAWN[0] else None
+    return None if found is None else np.asarray(found.shuffled(words))
+
+
+permutation.compiled.append(shuffled)
 boxmuller.compiled.append(normal_numbers)
+engine.compiled.append(words_of)
 
 
 def mover() -> Any:

@@ -44,6 +44,8 @@ TURNS = _LIMITS["turned"] = [16384]
 #: conversions to and from float16 and bfloat16, which NumPy does one by one, and others, which it does by vectors
 NARROW_CASTS = _LIMITS["narrow converted"] = [1024]
 CASTS = _LIMITS["converted"] = [65536]
+#: random words
+DRAWN = _LIMITS["drawn"] = [1023]
 #: uniforms that become normal numbers, for which NumPy takes some ninety passes
 NORMALS = _LIMITS["normal numbers"] = [255]
 #: the gates of a step of a recurrent layer: NumPy takes some fifteen passes
@@ -108,6 +110,6 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["CASTS", "INDEXED", "JOINS", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "NORMALS", "REDUCTIONS",
-           "SCANS", "SELECTED", "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of", "pause", "restore",
-           "resume", "set_all"]
+__all__ = ["CASTS", "DRAWN", "INDEXED", "JOINS", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "NORMALS",
+           "REDUCTIONS", "SCANS", "SELECTED", "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of",
+           "pause", "restore", "resume", "set_all"]

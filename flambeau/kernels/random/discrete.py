@@ -32,10 +32,22 @@ def bernoulli(engine: Engine, n: int, p: float, dtype: np.dtype) -> np.ndarray:
     if n == 0:
         return np.empty(0, dtype)
     require("bernoulli_scalar_cpu_", dtype, _COINS)
-    words = engine.draw64(n)
-    words &= np.uint64((1 << 53) - 1)
-    # u < p over 53-bit fractions is an integer comparison
-    return _as_numbers(words < np.uint64(math.ceil(p * 2.0**53)), dtype)
+    return _as_numbers(_below(engine, n, math.ceil(p * 2.0**53)), dtype)
+
+
+def _below(engine: Engine, n: int, limit: int) -> np.ndarray:
+    """Whether each of `n` numbers of 53 bits is less than a limit: u < p, over such fractions, is that of integers.
+
+    A number is two words, the first one high, and the second hardly ever decides.
+    """
+    words = engine.draw(2 * n)
+    first, second = limit >> 32, limit & 0xFFFFFFFF
+    high = words[0::2] & np.uint32((1 << 21) - 1)
+    found = high < first
+    undecided = np.flatnonzero(high == first)
+    if undecided.size:
+        found[undecided] = words[2 * undecided + 1] < second
+    return found
 
 
 def bernoulli_each(engine: Engine, p: np.ndarray, dtype: np.dtype) -> np.ndarray:

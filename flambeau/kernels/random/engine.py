@@ -16,6 +16,8 @@ import numpy as np
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 5056
 WORDS = 624
+#: what draws many words of NumPy's generator, if anything is quicker than NumPy; None where it does not
+compiled: list[Callable[[Any, int], np.ndarray | None]] = []
 _ONE_BY_ONE = 48  # below this many words NumPy's single-word draw is the faster one
 
 #: PyTorch's CPUGeneratorImplState, field by field.
@@ -97,9 +99,13 @@ class Engine:
         twister = self._ready()
         if n:
             self._rest = WORDS
-        words: np.ndarray = (twister.random_raw(n).astype(np.uint32) if n <= _ONE_BY_ONE else
-                             self._bulk.randint(0, 1 << 32, n, dtype=np.uint32))
-        return words
+        if n <= _ONE_BY_ONE:
+            return np.asarray(twister.random_raw(n).astype(np.uint32))
+        for draw in compiled:
+            words = draw(twister, n)
+            if words is not None:
+                return words
+        return np.asarray(self._bulk.randint(0, 1 << 32, n, dtype=np.uint32))
 
     def draw64(self, n: int) -> np.ndarray:
         """The next `n` 64-bit numbers, uint64, each of two words, the first one high."""
