@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ... import dtypes
-from ...kernels.random import boxmuller, engine, permutation
+from ...kernels.random import quicker
 from ..errstate import run_quietly
 from .sizes import DRAWN, JOINS, MOVES, NARROW_CASTS, NORMALS, STEPS, TURNS
 
@@ -129,9 +129,9 @@ def shuffled(words: np.ndarray) -> np.ndarray | None:
     return None if found is None else np.asarray(found.shuffled(words))
 
 
-permutation.compiled.append(shuffled)
-boxmuller.compiled.append(normal_numbers)
-engine.compiled.append(words_of)
+quicker.SHUFFLES.append(shuffled)
+quicker.NORMALS.append(normal_numbers)
+quicker.WORDS.append(words_of)
 
 
 def mover() -> Any:

@@ -11,9 +11,9 @@ function, it never does (tests/kernels/test_random_exhaustive.py), so no correct
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+
+from . import quicker
 
 _LANES = 8
 _CHUNK = 8192  # pairs worked on at once; the temporaries stay in the second-level cache
@@ -36,13 +36,9 @@ _COS = _single(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2
 _SIN = _single(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 
 
-#: what does as `box_muller` with many numbers, if anything is quicker than NumPy; it says whether it did
-compiled: list[Callable[[np.ndarray], bool]] = []
-
-
 def box_muller(data: np.ndarray) -> None:
     """Turn uniforms into standard normal numbers in place; float32, a multiple of 16 of them."""
-    if any(turn(data) for turn in compiled):
+    if any(turn(data) for turn in quicker.NORMALS):
         return
     blocks = data.reshape(-1, 2, _LANES)
     step = _CHUNK // _LANES

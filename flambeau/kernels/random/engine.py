@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from . import quicker
+
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 5056
 WORDS = 624
-#: what draws many words of NumPy's generator, if anything is quicker than NumPy; None where it does not
-compiled: list[Callable[[Any, int], np.ndarray | None]] = []
 _ONE_BY_ONE = 48  # below this many words NumPy's single-word draw is the faster one
 
 #: PyTorch's CPUGeneratorImplState, field by field.
@@ -101,7 +101,7 @@ class Engine:
             self._rest = WORDS
         if n <= _ONE_BY_ONE:
             return np.asarray(twister.random_raw(n).astype(np.uint32))
-        for draw in compiled:
+        for draw in quicker.WORDS:
             words = draw(twister, n)
             if words is not None:
                 return words

@@ -6,17 +6,14 @@ same permutation follows from the z alone, by sorting, which NumPy does faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...dtypes import BFLOAT16
+from . import quicker
 from .engine import Engine
 from .numbers import narrow, require
 
 _INT64 = np.dtype(np.int64)
-#: what shuffles 0 ... n − 1 by n − 1 words, if anything is quicker than NumPy; None where it does not
-compiled: list[Callable[[np.ndarray], np.ndarray | None]] = []
 _SMALL = 1000                    # below it, a loop over swaps is quicker than sorting
 _WIDE = 0xFFFF_FFFF // 20        # from this size on, PyTorch shuffles inside out, with 64 bits a step
 _DTYPES = frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"))) | {BFLOAT16}
@@ -58,7 +55,7 @@ def _shuffle(engine: Engine, n: int) -> np.ndarray:
     if n < 2:
         return np.arange(n)
     words = engine.draw(n - 1)
-    for shuffle in compiled:
+    for shuffle in quicker.SHUFFLES:
         shuffled = shuffle(words)
         if shuffled is not None:
             return shuffled

@@ -10,7 +10,7 @@ import pytest
 import flambeau as torch
 from flambeau import jit
 from flambeau.backends import compiled
-from flambeau.kernels.random import discrete, engine, permutation
+from flambeau.kernels.random import discrete, engine, permutation, quicker
 from flambeau.kernels.random.engine import Engine
 
 pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
@@ -30,10 +30,10 @@ def test_words_and_state_are_numpys(words, monkeypatch, skipped, count):
     one, other = Engine(skipped + 7 * count), Engine(skipped + 7 * count)
     for each in (one, other):
         each.skip(skipped)
-    monkeypatch.setattr(engine, "compiled", [])
+    monkeypatch.setattr(quicker, "WORDS", [])
     monkeypatch.setattr(engine, "_ONE_BY_ONE", 0)
     expected = other.draw(count)
-    monkeypatch.setattr(engine, "compiled", [words.draw])
+    monkeypatch.setattr(quicker, "WORDS", [words.draw])
     assert np.array_equal(one.draw(count), expected)
     assert np.array_equal(one.get_state(), other.get_state())
     assert one.random() == other.random()
@@ -56,7 +56,7 @@ def test_few_words_are_left_to_numpy_until_many_were_asked_for(monkeypatch):
 @pytest.mark.parametrize("n", [2, 3, 17, 1000, 1025, 40000])
 def test_shuffles_are_numpys(words, monkeypatch, n):
     drawn = Engine(n).draw(n - 1)
-    monkeypatch.setattr(permutation, "compiled", [])
+    monkeypatch.setattr(quicker, "SHUFFLES", [])
     expected = permutation.randperm(Engine(n), n)
     assert np.array_equal(words.shuffled(drawn), expected)
 
@@ -83,7 +83,7 @@ def test_streams_go_on_through_many_and_few():
 
     found = numbers()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "compiled", [])
-        patch.setattr(permutation, "compiled", [])
+        patch.setattr(quicker, "WORDS", [])
+        patch.setattr(quicker, "SHUFFLES", [])
         expected = numbers()
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
