@@ -19,7 +19,7 @@ from ..autograd.modes import no_grad
 from ..autograd.versions import WRITES
 from ..backends.compiled.sizes import pause, resume
 from ..ir.namespace import lowered
-from ..ir.value import Graph, Unsupported, Value
+from ..ir.value import BOOL, Graph, Unsupported, Value
 from ..ir.whole import Foreign
 from ..modes import captures, capturing
 from ..ops.declare import COMPOSITE, VIEW, Op
@@ -35,6 +35,7 @@ from .updates import Cell, Updates
 from .watching import Watch, is_own
 
 _PACKAGE = __name__.partition(".")[0]
+_DONE = np.zeros((), np.bool_)
 
 class Outside(NamedTuple):
     """An array that the function found, and did not compute.
@@ -117,6 +118,7 @@ class Capture(Interceptor):
         self.states: list[tuple[Any, dict[str, Any], dict[Any, list[Any]]]] = []  # with what they remembered before
         self.initial: list[Any] = []  # zeros that optimizers begin with, as if they had been there
         self._symbols: dict[tuple, Symbol] = {}
+        self.drawn: Value | None = None  # says that the last random numbers were drawn
         self.watch = Watch()
 
     def __enter__(self) -> Capture:
@@ -673,7 +675,11 @@ class Capture(Interceptor):
         self.modules[id(module)] = module
 
     def draws(self, function: Callable[..., Any], engine: Any, arguments: tuple, result: Any) -> None:
-        """Random numbers were drawn: a run draws them anew, from the same stream."""
+        """Random numbers were drawn: a run draws them anew, from the same stream.
+
+        In the same order, and even if nobody wants them: each draw gives, besides its numbers, a value that says it was
+        done, which the next one takes.
+        """
         if self.failed is not None:
             return
         try:
@@ -685,18 +691,20 @@ class Capture(Interceptor):
                         places.append(i)
                         values.append(known)
             fixed = list(arguments)
+            if self.drawn is not None:
+                values.append(self.drawn)
 
             def run(*given: np.ndarray) -> list[np.ndarray]:
                 args = list(fixed)
-                for i, a in zip(places, given, strict=True):
+                for i, a in zip(places, given, strict=False):
                     args[i] = a
-                return [np.asarray(function(engine, *args))]
+                return [np.asarray(function(engine, *args)), _DONE]
 
             shown = [x for x in arguments if not isinstance(x, np.ndarray)]
             name = getattr(function, "__name__", repr(function))
-            whole = Foreign(f"{name}{tuple(shown)}", run, "random numbers")
+            whole = Foreign(f"{name}{tuple(shown)}", run, "random numbers", engine)
             array = np.asarray(result)
-            [value] = self.graph.whole(whole, values, [(array.shape, array.dtype)])
+            value, self.drawn = self.graph.whole(whole, values, [(array.shape, array.dtype), ((), BOOL)])
             if isinstance(result, np.ndarray):
                 self.bind(result, value)
         except Unsupported as error:

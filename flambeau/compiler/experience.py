@@ -43,7 +43,7 @@ def name(trace: Trace, call: Sequence[Any]) -> str:
     """
     surroundings = trace.surroundings
     assert surroundings is not None
-    program = keeping.name(trace.graph, trace.targets, [(g.value, g.outcome) for g in trace.guards])
+    program = keeping.name(trace.graph, trace.targets, [(g.value, g.outcome) for g in trace.guards], trace.effects)
     codes = sorted(_code(code) for code in surroundings.codes if is_users(code))
     return disk.key(_FORMAT, __version__, sys.version, program, *_run(trace), *map(_argument, call), *codes)
 

@@ -53,6 +53,7 @@ class Trace:
         gradients: (Held, Shown or None): what becomes of `.grad`.
         without: those that must have no gradient when the function is called.
         shared: where arguments lie, for `pinned`.
+        effects: values that must be computed whether anybody wants them or not.
         length: how many values there are; a program adds others.
         starts: arguments by position, and at which byte of their memory they must begin.
         bumps: arguments by position, and how often their versions went up.
@@ -70,6 +71,7 @@ class Trace:
         self.decisions = list(capture.decisions.values())
         self.groups = capture.groups
         self.foreign = capture.foreign
+        self.effects = [] if capture.drawn is None else [capture.drawn]
         self.starts = list(capture.starts.items())
         self.modules = list(capture.modules.values())
         self.surroundings: Surroundings | None = None

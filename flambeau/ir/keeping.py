@@ -33,7 +33,8 @@ _FORMAT = "plan 1"
 _ASIDE = frozenset({"FLAMBEAU_CACHE_DIR", "FLAMBEAU_DEBUG"})
 
 
-def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]]) -> str:
+def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]],
+         effects: Sequence[Value] = ()) -> str:
     """The name of the entry for what a program is made of."""
     kinds: dict[np.dtype, str] = {}
     lines = [_machine(threads.count(), tuple(sorted((k, v) for k, v in os.environ.items()
@@ -45,6 +46,7 @@ def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Val
         lines.append(f"{value.op} {[x.number for x in value.args]} {value.attrs!r} {value.shape} {kind}")
     lines += [f"{t.value.number} {None if t.leaf is None else t.leaf.number} {t.part}" for t in targets]
     lines += [f"{value.number} {outcome}" for value, outcome in conditions]
+    lines.append(f"{[value.number for value in effects]}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:40]
 
 

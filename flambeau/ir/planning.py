@@ -39,6 +39,7 @@ class Plan:
     Args:
         targets: what a run is to leave behind.
         conditions: truths on which all depends, and what they should be: where one is not, nothing is left behind.
+        effects: values that are computed though nobody may want them.
         captured: how many values the graph had before anything was planned; as many as it has now, if None.
 
     Attributes:
@@ -55,18 +56,19 @@ class Plan:
     """
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
-                 conditions: Sequence[tuple[Value, bool]] = (), captured: int | None = None) -> None:
+                 conditions: Sequence[tuple[Value, bool]] = (), effects: Sequence[Value] = (),
+                 captured: int | None = None) -> None:
         self.graph, self.captured = graph, len(graph.values) if captured is None else captured
         targets = self._distinct(targets)
         self.targets = targets
         self.conditions = [(v if v.op == "leaf" else graph.copy(v), outcome) for v, outcome in conditions
                            if v.base.op != "constant"]
-        made = merge_products(graph, [each.value for each in targets] + [v for v, _ in self.conditions])
+        made = merge_products(graph, [*(each.value for each in targets), *(v for v, _ in self.conditions), *effects])
         self.rewritten = {new: old for old, new in made.items() if new is not old}
         targets = self.targets = [each._replace(value=made[each.value]) for each in targets]
         self.conditions = [(made[v], outcome) for v, outcome in self.conditions]
         asked = [v for v, _ in self.conditions]
-        clustering = Clustering(graph, [each.value for each in targets] + asked, asked)
+        clustering = Clustering(graph, [*(each.value for each in targets), *asked, *(made[v] for v in effects)], asked)
         self.clustering = clustering
         self.kernels: list[Kernel] = []
         for cluster in clustering.clusters[:clustering.early]:

@@ -21,7 +21,7 @@ from . import keeping
 from .course import Call, Course, Step, course
 from .planning import Plan, Target
 from .value import Graph, Value
-from .whole import Native
+from .whole import Foreign, Native
 
 #: told of each kernel of a run: its number in the plan, when it began, and when it ended, in nanoseconds. Copies to
 #: where leaves lie, after all kernels, count as one more.
@@ -48,6 +48,7 @@ class Program:
         graph: the graph.
         targets: what a run is to leave behind.
         conditions: truths on which all depends, and what they should be.
+        effects: values that are computed though nobody may want them.
 
     Attributes:
         leaves: the numbers of the leaves it reads or writes, in the order in which `run` takes their arrays.
@@ -55,8 +56,8 @@ class Program:
     """
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
-                 conditions: Sequence[tuple[Value, bool]] = ()) -> None:
-        self._asked, self._captured = (graph, targets, conditions), len(graph.values)
+                 conditions: Sequence[tuple[Value, bool]] = (), effects: Sequence[Value] = ()) -> None:
+        self._asked, self._captured = (graph, targets, conditions, effects), len(graph.values)
         course = self.course = self._course()
         self.leaves, self.fresh = course.leaves, course.fresh
         self._objects = len(course.leaves) + len(course.fresh)
@@ -65,6 +66,7 @@ class Program:
             self.template[launch.FIRST + course.arena_entry + 1 + i] = array.ctypes.data
         self.lock = threading.Lock()
         self.pieces = self._cut()
+        self._streams = self._drawn_before_conditions()
         self.first_out = launch.FIRST + len(course.leaves)
         only = self.pieces[0] if len(self.pieces) == 1 else None
         self.single = only.program if isinstance(only, _Piece) else None
@@ -85,6 +87,15 @@ class Program:
     def plan(self) -> Plan:
         """Its kernels, as formulas, and the memory of its arrays."""
         return Plan(*self._asked, self._captured)
+
+    def _drawn_before_conditions(self) -> list[Any]:
+        """The streams of random numbers that a run goes back on if a condition does not hold."""
+        steps = self.course.steps
+        last = max((i for i, step in enumerate(steps)
+                    if isinstance(step, Step) and isinstance(step.launch, launch.Condition)), default=0)
+        found = [step.whole.stream for step in steps[:last]
+                 if isinstance(step, Call) and isinstance(step.whole, Foreign)]
+        return list({id(stream): stream for stream in found if stream is not None}.values())
 
     def _cut(self) -> list[_Piece | Call]:
         pieces: list[_Piece | Call] = []
@@ -144,10 +155,13 @@ class Program:
         Args:
             owners: the arrays whose addresses the table has.
         """
+        before = [(stream, stream.snapshot()) for stream in self._streams]
         for piece in self.pieces:
             if isinstance(piece, _Piece):
                 piece.program.enter(table)
                 if piece.program(table) if watch is None else _one_by_one(piece, table, watch):
+                    for stream, snapshot in before:
+                        stream.restore(snapshot)
                     return False
                 continue
             start = perf_counter_ns()

@@ -53,12 +53,13 @@ class Foreign:
         name: what it is called where kernels are shown.
         run: takes the arrays of the arguments and returns a sequence of arrays.
         why: why it is no kernel.
+        stream: what it changes besides, with `snapshot()` and `restore(snapshot)`: where random numbers come from.
     """
 
-    __slots__ = ("name", "run", "why")
+    __slots__ = ("name", "run", "stream", "why")
 
-    def __init__(self, name: str, run: Callable[..., Sequence[np.ndarray]], why: str = "") -> None:
-        self.name, self.run, self.why = name, run, why
+    def __init__(self, name: str, run: Callable[..., Sequence[np.ndarray]], why: str = "", stream: Any = None) -> None:
+        self.name, self.run, self.why, self.stream = name, run, why, stream
 
     def __repr__(self) -> str:
         return self.name

@@ -1,0 +1,117 @@
+"""Random numbers of compiled functions: drawn in the same order as without `compile`, all of them, and none twice."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+from flambeau import jit
+from tests.compiler.beside import programs
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+
+def after(function, *arguments, calls=12):
+    """What the calls give, and the numbers that come next."""
+    torch.manual_seed(0)
+    found = [function(*arguments) for _ in range(calls)]
+    return [x.tolist() if isinstance(x, torch.Tensor) else x for x in found], torch.rand(3).tolist()
+
+
+def draws_alike(function, *arguments, count=1):
+    made = torch.compile(function)
+    found = after(made, *arguments)
+    assert found == after(function, *arguments)
+    assert programs(made) == count
+
+
+def test_numbers_that_nobody_wants_are_drawn():
+    def function(x):
+        torch.rand(5)
+        y = x * 2 + torch.rand(2)
+        torch.randn(20)
+        return y
+
+    draws_alike(function, torch.ones(2))
+    draws_alike(lambda x: (torch.randperm(7), x + 1)[1], torch.ones(2))
+
+
+def test_noise_that_no_gradient_depends_on_is_drawn():
+    w = torch.ones(3, requires_grad=True)
+
+    def function(x):
+        w.grad = None
+        (w * x + torch.randn_like(x)).sum().backward()
+        return w.grad.sum()
+
+    draws_alike(function, torch.ones(3))
+
+
+def test_numbers_drawn_with_what_was_computed_keep_their_turn():
+    """The sum of products is computed by one product, which is made after all that the function did."""
+    torch.manual_seed(1)
+    weights = [torch.randn(4, 4) for _ in range(4)]
+
+    def function(x):
+        total = sum((x @ w for w in weights[1:]), x @ weights[0])
+        coins = torch.bernoulli(torch.sigmoid(total))
+        noise = torch.rand(4, 4)
+        return coins + noise
+
+    draws_alike(function, torch.ones(4, 4))
+
+
+def test_a_way_chosen_by_chance_draws_once():
+    def function(x):
+        if torch.rand(()) < 0.5:
+            return x * 2
+        return x * 3 + torch.rand(3)
+
+    draws_alike(function, torch.ones(3), count=2)
+
+
+def test_generators_of_their_own_go_back_too():
+    one, other = torch.Generator(), torch.Generator()
+
+    def function(x):
+        shift = torch.rand(3, generator=other)
+        if torch.rand((), generator=one) + shift.sum() < 2:
+            return x + shift
+        return x - torch.rand(3, generator=other)
+
+    def numbers(called):
+        one.manual_seed(3)
+        other.manual_seed(4)
+        torch.manual_seed(5)
+        found = [called(torch.ones(3)).tolist() for _ in range(20)]
+        return found, torch.rand(2, generator=one).tolist(), torch.rand(2, generator=other).tolist()
+
+    made = torch.compile(function)
+    assert numbers(made) == numbers(function)
+
+
+def test_dropout_in_training():
+    torch.manual_seed(2)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Dropout(0.5), torch.nn.Linear(16, 4),
+                                torch.nn.Dropout(0.1))
+
+    def function(x):
+        model.zero_grad()
+        loss = model(x).square().sum()
+        loss.backward()
+        return model[0].weight.grad.sum().round(decimals=2)
+
+    draws_alike(function, torch.ones(8, 4))
+
+
+def test_kept_plans_draw_too(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+
+    def function(x):
+        torch.rand(5)
+        if torch.rand(()) < 0.5:
+            return x * 2
+        return x * 3
+
+    for _ in range(2):
+        draws_alike(function, torch.ones(3), count=2)
