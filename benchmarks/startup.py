@@ -81,8 +81,8 @@ def section(rounds: int) -> str:
             say(f"first result, {name}, {peer}: {rows[-2][-1]}, then {rows[-1][-1]}")
     return ("## Time to the first compiled result\n\nFrom the imported library to the result of the first step that "
             "compiled code computes, building the model\nincluded, and the steps that flambeau runs eagerly before: "
-            "two, from the second process on one; in fresh processes:\nthe first finds an empty folder for compiled code, "
-            "the second what the first left there.\n\n" + markdown.table(["", *COMPILERS], rows))
+            "two, from the second process on one; in fresh processes:\nthe first finds an empty folder for compiled "
+            "code, the second what the first left there.\n\n" + markdown.table(["", *COMPILERS], rows))
 
 
 if __name__ == "__main__":
