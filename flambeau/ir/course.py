@@ -60,13 +60,18 @@ class Course(NamedTuple):
     entries: int
     steps: list[Step | Call]
 
-    def is_held_back(self, fresh: int) -> bool:
-        """Whether nothing is written to one of the arrays that it makes before the last condition is looked at."""
+    @property
+    def undecided(self) -> list[Step | Call]:
+        """The steps after which a condition may yet end the run."""
         last = max((i for i, step in enumerate(self.steps) if isinstance(step, Step)
                     and isinstance(step.launch, launch.Condition)), default=0)
+        return self.steps[:last]
+
+    def is_held_back(self, fresh: int) -> bool:
+        """Whether nothing is written to one of the arrays that it makes before the last condition is looked at."""
         entry = len(self.leaves) + fresh
         return all(isinstance(step, Step) and all(entry != each for each, _ in step.pointers)
-                   for step in self.steps[:last])
+                   for step in self.undecided)
 
 
 def course(plan: Plan) -> Course:

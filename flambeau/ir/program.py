@@ -90,10 +90,7 @@ class Program:
 
     def _drawn_before_conditions(self) -> list[Any]:
         """The streams of random numbers that a run goes back on if a condition does not hold."""
-        steps = self.course.steps
-        last = max((i for i, step in enumerate(steps)
-                    if isinstance(step, Step) and isinstance(step.launch, launch.Condition)), default=0)
-        found = [step.whole.stream for step in steps[:last]
+        found = [step.whole.stream for step in self.course.undecided
                  if isinstance(step, Call) and isinstance(step.whole, Foreign)]
         return list({id(stream): stream for stream in found if stream is not None}.values())
 

@@ -102,25 +102,26 @@ def converted(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
 dtypes.convert_by(NARROW_CASTS, converted)
 
 
-#: what makes normal numbers, once many were asked for: from then on of few, too
-_normals: list[Any] = []
+#: modules by name that do something for many numbers, once many were asked for: from then on for few, too
+_met: dict[str, Any] = {}
+
+
+def _module_for(name: str, count: int, least: int) -> Any:
+    if count > least and name not in _met:
+        _met[name] = _module(name)
+    return _met.get(name)
 
 
 def normal_numbers(uniforms: np.ndarray) -> bool:
     """Turn many uniforms into normal numbers in place (`normals.box_muller`); False: NumPy is to do that."""
-    if uniforms.size > NORMALS[0] and not _normals and _module("normals") is not None:
-        _normals.append(_module("normals"))
-    return bool(_normals) and _normals[0].box_muller(uniforms)
-
-
-_words: list[Any] = []
+    found = _module_for("normals", uniforms.size, NORMALS[0])
+    return found is not None and found.box_muller(uniforms)
 
 
 def words_of(generator: Any, count: int) -> np.ndarray | None:
     """So many words of a generator (`words.draw`), if many were asked for, now or before; None: NumPy is to draw."""
-    if count > DRAWN[0] and not _words and _module("words") is not None:
-        _words.append(_module("words"))
-    return _words[0].draw(generator, count) if _words else None
+    found = _module_for("words", count, DRAWN[0])
+    return None if found is None else found.draw(generator, count)
 
 
 def shuffled(words: np.ndarray) -> np.ndarray | None:
