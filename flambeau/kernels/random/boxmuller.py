@@ -24,16 +24,20 @@ def _single(*values: float) -> tuple[np.ndarray, ...]:
     return tuple(np.array(np.float32(v), dtype=np.float64) for v in values)
 
 
-_LOG = _single(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-               -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
-_LN2_LOW, _LN2_HIGH = _single(-2.12194440e-4, 0.693359375)
-_SQRT_HALF_BITS = np.int32(np.float32(0.707106781186547524).view(np.int32))
+#: the kernel's constants: of the logarithm, of an angle's octant and what is left of it, of the cosine and the sine
+LOG = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+       2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
+LN2_LOW, LN2_HIGH = -2.12194440e-4, 0.693359375
+SQRT_HALF = 0.707106781186547524
+FOUR_OVER_PI, TWO_PI = 1.27323954473516, 6.283185307179586
+PI_PARTS = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+COS = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 
-_FOUR_OVER_PI = np.float32(1.27323954473516)
-_TWO_PI = np.float32(6.283185307179586)
-_PI_PARTS = _single(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
-_COS = _single(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
-_SIN = _single(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_LOG, _PI_PARTS, _COS, _SIN = _single(*LOG), _single(*PI_PARTS), _single(*COS), _single(*SIN)
+_LN2_LOW, _LN2_HIGH = _single(LN2_LOW, LN2_HIGH)
+_SQRT_HALF_BITS = np.int32(np.float32(SQRT_HALF).view(np.int32))
+_FOUR_OVER_PI, _TWO_PI = np.float32(FOUR_OVER_PI), np.float32(TWO_PI)
 
 
 def box_muller(data: np.ndarray) -> None:
