@@ -25,10 +25,11 @@ LEAST: dict[str, int] = dict.fromkeys((
     "_mse_loss_backward", "mask_later", "tril", "triu"), 4096)
 #: operators whose own lines, run over arrays, take many passes: the same, of them
 LINES: dict[str, int] = dict.fromkeys(("mse_loss", "binary_cross_entropy", "soft_margin_loss"), 4096) | dict.fromkeys(
-    ("glu", "_glu_backward", "binary_cross_entropy_with_logits", "_logits_by_input", "smooth_l1_loss", "huber_loss"),
-    1024)
+    ("glu", "_glu_backward", "_rms_norm", "binary_cross_entropy_with_logits", "_logits_by_input", "smooth_l1_loss",
+     "huber_loss"), 1024)
 #: programs that one primitive remembers
 PROGRAMS = 256
+_PLAIN = frozenset((int, float, bool, str, tuple))
 #: stands for what no program gives
 NOTHING: Any = object()
 
@@ -39,12 +40,14 @@ class _Made:
     Attributes:
         result: places of arrays among the program's, None, or a tuple of such.
         kept: the places of what goes into each list among the arguments.
+        in_order: whether the program's leaves are the arrays as they are given.
     """
 
-    __slots__ = ("kept", "program", "result")
+    __slots__ = ("in_order", "kept", "program", "result")
 
-    def __init__(self, program: Any, result: Any, kept: list[tuple[int, list[int]]]) -> None:
+    def __init__(self, program: Any, result: Any, kept: list[tuple[int, list[int]]], arrays: int) -> None:
         self.program, self.result, self.kept = program, result, kept
+        self.in_order = list(program.leaves) == list(range(arrays))
 
 
 def with_programs(primitives: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
@@ -107,7 +110,7 @@ class Programs:
             made = self.found[key] = _program(self.title, self.line, args, params)
             if made is None:
                 return NOTHING
-        found = made.program.run([arrays[i] for i in made.program.leaves])
+        found = made.program.run(arrays if made.in_order else [arrays[i] for i in made.program.leaves])
         if found is None:
             return NOTHING
         for i, places in made.kept:
@@ -120,20 +123,19 @@ def _key(given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[np.nda
     parts: list[Any] = [*params]
     arrays: list[np.ndarray] = []
     for value in given:
-        if value.__class__ is np.ndarray:
-            if value.dtype in NARROW:
-                return None, arrays
+        kind = value.__class__
+        if kind is np.ndarray:
             arrays.append(value)
-            parts.append((value.shape, value.strides, value.dtype))
-        elif value.__class__ is list:
+            parts += (value.shape, value.strides, value.dtype)
+        elif kind is list:
             for x in value:
                 if x.__class__ is not np.ndarray:
                     return None, arrays
                 arrays.append(x)
-                parts.append((x.shape, x.strides, x.dtype))
+                parts += (x.shape, x.strides, x.dtype)
             parts.append(len(value))
-        elif value is None or value.__class__ in (int, float, bool, str, tuple):
-            parts.append((value.__class__, value))
+        elif value is None or kind in _PLAIN:
+            parts += (kind, value)
         elif hasattr(value, "numpy"):  # a dtype
             parts.append(value)
         else:
@@ -156,6 +158,8 @@ def _program(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequen
     def value_of(x: Any) -> Any:
         nonlocal count
         if x.__class__ is np.ndarray:
+            if x.dtype in NARROW:
+                raise Unsupported(f"{title} of {x.dtype}")
             count += 1
             return shown(graph, leaf_of(graph, x, count - 1), x)
         return [value_of(each) for each in x] if x.__class__ is list else x
@@ -182,7 +186,7 @@ def _program(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequen
         since = compiled.count()
         program = Program(graph, [Target(v) for v in targets], graph.conditions)
         report(program, title, since)
-        return _Made(program, result, kept)
+        return _Made(program, result, kept, count)
     except Unsupported:
         return None
 

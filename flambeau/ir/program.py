@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..jit import compiled, launch
+from ..jit import compiled, launch, threads
 from . import keeping
 from .course import Call, Course, Step, course
 from .planning import Plan, Target
@@ -70,8 +70,10 @@ class Program:
         self.first_out = launch.FIRST + len(course.leaves)
         only = self.pieces[0] if len(self.pieces) == 1 else None
         self.single = only.program if isinstance(only, _Piece) else None
+        self.start: Callable[..., Any] | None = None
         if self.single is not None:
             self.single.enter(self.template)
+            self.start = self.single.starter(self.template, launch.FIRST + course.arena_entry)
 
     def _course(self) -> Course:
         """What there is to run: as it is kept on disk, else planned."""
@@ -115,6 +117,8 @@ class Program:
             watch: kernels are run one at a time, and this is told of each.
         """
         outs = [np.empty(shape, dtype) for shape, dtype in self.fresh] if fresh is None else list(fresh)
+        if self.start is not None and watch is None:
+            return outs if self._started(leaves, outs) else None
         table = self.template.__class__.from_buffer_copy(self.template)
         i = launch.FIRST
         for array in leaves:
@@ -127,14 +131,24 @@ class Program:
         try:
             arena = self.arena if mine else launch.aligned(self.course.arena)
             table[launch.FIRST + self.course.arena_entry] = arena[1]
-            if self.single is not None and watch is None:
-                holds = not self.single(table)
-            else:
-                holds = self.run_pieces(table, [*leaves, *outs, *self.rest(arena)], watch)
+            holds = self.run_pieces(table, [*leaves, *outs, *self.rest(arena)], watch)
         finally:
             if mine:
                 self.lock.release()
         return outs if holds else None
+
+    def _started(self, leaves: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> bool:
+        """Run it in one piece; whether all conditions hold."""
+        pool = threads.pool()
+        if not self.course.arena:
+            return self.start(pool, 0, *leaves, *outs) is not pool  # type: ignore[misc]
+        mine = self.lock.acquire(blocking=False)
+        try:
+            memory = self.arena if mine else launch.aligned(self.course.arena)
+            return self.start(pool, memory[1], *leaves, *outs) is not pool  # type: ignore[misc]
+        finally:
+            if mine:
+                self.lock.release()
 
     @functools.cached_property
     def arena(self) -> tuple[np.ndarray, int]:

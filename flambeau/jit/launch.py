@@ -9,12 +9,13 @@ chunks to the pool.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import arrays, compiled, threads
+from . import arrays, compiled, entrance, threads
 
 #: pointers that one step may have
 POINTERS = 192
@@ -215,6 +216,109 @@ def address(place: compiled.Word) -> int:
     return place.address if isinstance(place, compiled.Symbol) else place
 
 
+#: words of a block: of `run`, how many words its template has, which of them is the arena's address, whether the
+#: interpreter may run meanwhile; then those of `entrance`; then the template
+_SIZE, _ARENA, _LONG = 1, 2, 3
+_NDARRAY, _ERROR, _TEXT, _SAVE, _RESTORE, _REFER, _ADDRESS_OF, _, _RAISE = range(4, 13)
+_TEMPLATE = _NDARRAY + entrance.WORDS
+
+_START = """
+define ptr @start(ptr %self, ptr %arguments, i64 %given) {{
+entry:
+  %block.at = getelementptr i8, ptr %self, i64 {data}
+  %block = load ptr, ptr %block.at
+  %size.at = getelementptr i64, ptr %block, i64 {size}
+  %size = load i64, ptr %size.at
+  %record = alloca i64, i64 %size, align 16
+  %template = getelementptr i64, ptr %block, i64 {template}
+  %bytes = shl i64 %size, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %record, ptr align 8 %template, i64 %bytes, i1 false)
+  %number.at = getelementptr i64, ptr %block, i64 {address_of}
+  %number = load ptr, ptr %number.at
+  %pool.object = load ptr, ptr %arguments
+  %pool = call ptr %number(ptr %pool.object)
+  store ptr %pool, ptr %record
+  %arena.object.at = getelementptr ptr, ptr %arguments, i64 1
+  %arena.object = load ptr, ptr %arena.object.at
+  %arena = call ptr %number(ptr %arena.object)
+  %arena.word.at = getelementptr i64, ptr %block, i64 {arena}
+  %arena.word = load i64, ptr %arena.word.at
+  %arena.at = getelementptr i64, ptr %record, i64 %arena.word
+  store ptr %arena, ptr %arena.at
+  %ndarray.at = getelementptr i64, ptr %block, i64 {ndarray}
+  %ndarray = load ptr, ptr %ndarray.at
+  %addresses = getelementptr i64, ptr %record, i64 {first}
+  br label %next
+next:
+  %i = phi i64 [ 2, %entry ], [ %i.next, %taken ]
+  %left = icmp slt i64 %i, %given
+  br i1 %left, label %take, label %go
+take:
+  %array.at = getelementptr ptr, ptr %arguments, i64 %i
+  %array = load ptr, ptr %array.at
+  %type.at = getelementptr i8, ptr %array, i64 {type}
+  %type = load ptr, ptr %type.at
+  %is.array = icmp eq ptr %type, %ndarray
+  br i1 %is.array, label %taken, label %refuse
+taken:
+  %number.of = sub i64 %i, 2
+  %address.at = getelementptr ptr, ptr %addresses, i64 %number.of
+  store ptr %array, ptr %address.at
+  %i.next = add i64 %i, 1
+  br label %next
+go:
+  %run = load ptr, ptr %block
+  %long.at = getelementptr i64, ptr %block, i64 {long}
+  %long.word = load i64, ptr %long.at
+  %long = icmp ne i64 %long.word, 0
+  br i1 %long, label %release, label %compute
+compute:
+  %short.found = call i64 %run(ptr %record)
+  br label %leave
+release:
+  %save.at = getelementptr i64, ptr %block, i64 {save}
+  %save = load ptr, ptr %save.at
+  %saved = call ptr %save()
+  %long.found = call i64 %run(ptr %record)
+  %restore.at = getelementptr i64, ptr %block, i64 {restore}
+  %restore = load ptr, ptr %restore.at
+  call void %restore(ptr %saved)
+  br label %leave
+leave:
+  %found = phi i64 [ %short.found, %compute ], [ %long.found, %release ]
+  %holds = icmp eq i64 %found, 0
+  %last = sub i64 %given, 1
+  %which = select i1 %holds, i64 %last, i64 0
+  %result.at = getelementptr ptr, ptr %arguments, i64 %which
+  %result = load ptr, ptr %result.at
+  %refer.at = getelementptr i64, ptr %block, i64 {refer}
+  %refer = load ptr, ptr %refer.at
+  call void %refer(ptr %result)
+  ret ptr %result
+refuse:
+  %raise.at = getelementptr i64, ptr %block, i64 {raise_error}
+  %raise = load ptr, ptr %raise.at
+  %error.at = getelementptr i64, ptr %block, i64 {error}
+  %error = load ptr, ptr %error.at
+  %text.at = getelementptr i64, ptr %block, i64 {text}
+  %text = load ptr, ptr %text.at
+  call void %raise(ptr %error, ptr %text)
+  ret ptr null
+}}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+
+@cache
+def _starting() -> Callable[[np.ndarray], Callable[..., Any]]:
+    """What makes the function that starts a program, of its block."""
+    return entrance.maker("start", _START.format(
+        data=entrance.DATA, type=entrance.TYPE, first=FIRST, size=_SIZE, arena=_ARENA, long=_LONG, ndarray=_NDARRAY,
+        error=_ERROR, text=_TEXT, save=_SAVE, restore=_RESTORE, refer=_REFER, address_of=_ADDRESS_OF,
+        raise_error=_RAISE, template=_TEMPLATE))
+
+
 class Condition(NamedTuple):
     """A step that ends the run unless a byte is what it should be."""
 
@@ -230,13 +334,14 @@ class Program:
         bases: how many there are.
     """
 
-    __slots__ = ("_keep", "bases", "call", "count", "objects", "table")
+    __slots__ = ("_keep", "bases", "call", "count", "objects", "shares", "table")
 
     def __init__(self, steps: Sequence[tuple[Launch | Condition, Sequence[tuple[int, int]]]], objects: int,
                  bases: int) -> None:
         self.objects, self.bases = objects, bases
         self.call = library().function("run", ctypes.c_int64, ctypes.c_void_p)
         self._keep: list[Any] = []
+        self.shares = any(isinstance(each, Launch) and each.chunks > 1 for each, _ in steps)
         words: list[int] = []
         for launch, pointers in steps:
             if len(pointers) > POINTERS:
@@ -264,6 +369,20 @@ class Program:
         """Let a record, whose addresses stay, be one of this program's."""
         record[1] = ctypes.addressof(self.table)
         record[2], record[3], record[4] = self.count, self.objects, self.bases
+
+    def starter(self, template: Any, arena: int) -> Callable[..., Any]:
+        """A built-in function that runs all steps: `(pool, arena, *arrays)`, all of them addresses or arrays.
+
+        It returns the last of the arrays if all conditions hold, the pool if one does not.
+
+        Args:
+            template: a record, with the addresses that stay.
+            arena: which of its words is the second argument.
+        """
+        # what takes one thread some ten microseconds may keep the interpreter's lock
+        head = [library().address("run"), len(template), arena, self.shares, *entrance.words()]
+        block = np.concatenate([np.array(head, np.int64), np.frombuffer(template, np.int64)])
+        return _starting()(block)
 
     def only(self, record: Any, first: int, count: int) -> None:
         """Let the next run of a record be of so many steps, from the first; `enter` brings the others back."""

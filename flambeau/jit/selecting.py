@@ -3,11 +3,12 @@
 >>> import numpy as np
 >>> from flambeau import jit
 >>> from flambeau.jit import launch, selecting
->>> x, places, doubtful = np.float32([[3, 1, 4, 2]]), np.int64([[2, 0]]), np.zeros(1, np.uint8)
+>>> x, values, places, doubtful = np.float32([[3, 1, 4, 2]]), np.float32([[4, 3]]), np.int64([[2, 0]]), np.uint8([0])
 >>> if jit.available():
-...     launch.run(selecting.best(*map(launch.Spec.of, (places, doubtful, x)), largest=True), [places, doubtful, x])
->>> print(places, doubtful)
-[[2 0]] [0]
+...     arrays = [values, places, doubtful, x]
+...     launch.run(selecting.best(*map(launch.Spec.of, arrays), largest=True), arrays)
+>>> print(values, places, doubtful)
+[[4. 3.]] [[2 0]] [0]
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ MOST = 64
 GRAIN = 1 << 15
 
 
-def best(places: Spec, doubtful: Spec, x: Spec, largest: bool) -> list[Launch]:
+def best(values: Spec, places: Spec, doubtful: Spec, x: Spec, *, largest: bool) -> list[Launch]:
     """The work of finding the best elements of every row, NaN the largest of all.
 
     Args:
-        places: (rows, count) of int64, up to `MOST` of them, dense.
+        values: (rows, count) of x's dtype, dense: the elements.
+        places: (rows, count) of int64, up to `MOST` of them, dense: where they are.
         doubtful: (rows,) of uint8: 1 where equal elements could be exchanged for each other, or a row had too few that
-            differ from the worst there can be. What `places` says of such a row is not to be used.
+            differ from the worst there can be. What is said of such a row is not to be used.
         x: (rows, n) of float32 or float64, dense.
         largest: whether the largest are the best; else the smallest.
 
     Returns:
-        Launches over the pointers of the three.
+        Launches over the pointers of the four.
     """
     rows, count = places.shape
     n = x.shape[1]

@@ -38,7 +38,8 @@ class Writer:
         body, self.b = calling.begin(module, "body", calling.BODY)
         b = self.b
         pointers, plan, chunk = body.args
-        places, doubtful, x = (b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER) for i in range(3))
+        values, places, doubtful, x = (b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
+                                       for i in range(4))
         n, rows, tall, self.count = (word(b, plan, i) for i in range(4))
         self.last = b.sub(self.count, i64(1))
         self.keys = untyped(b, local(b, self.key, self.most))
@@ -51,8 +52,10 @@ class Writer:
                 b.store(self.worst, self._key(i))
             b.store(self.worst, self.limit)
             b.store(self.worst, self.tie)
-            self._row(at(b, x, b.mul(b.mul(row, n), i64(self.dtype.itemsize))), n)
-            self._finish(b.gep(places, [b.mul(row, self.count)], source_etype=I64), at(b, doubtful, row))
+            source, first_of = at(b, x, b.mul(b.mul(row, n), i64(self.dtype.itemsize))), b.mul(row, self.count)
+            self._row(source, n)
+            self._finish(source, b.gep(values, [first_of], source_etype=computed(self.dtype)),
+                         b.gep(places, [first_of], source_etype=I64), at(b, doubtful, row))
         b.ret_void()
         return str(module)
 
@@ -142,8 +145,8 @@ class Writer:
         b.position_at_end(after)
         return i
 
-    def _finish(self, places: Any, doubtful: Any) -> None:
-        """Write where the best are, and whether others could be."""
+    def _finish(self, x: Any, values: Any, places: Any, doubtful: Any) -> None:
+        """Write the best, where they are, and whether others could be."""
         b = self.b
         last = b.load(self._key(self.last), typ=self.key)
         doubt = local(b, I8)
@@ -156,3 +159,9 @@ class Writer:
         with loop(b, i64(0), self.count) as i:
             b.store(b.load(self._place(i), typ=I64), b.gep(places, [i], source_etype=I64))
         b.store(b.load(doubt, typ=I8), doubtful)
+        # what a doubtful row says of places may be none
+        with b.if_then(b.icmp_signed("==", b.load(doubt, typ=I8), ir.Constant(I8, 0))), loop(
+                b, i64(0), self.count) as i:
+            kind = computed(self.dtype)
+            element = b.load(b.gep(x, [b.load(self._place(i), typ=I64)], source_etype=kind), typ=kind, align=1)
+            b.store(element, b.gep(values, [i], source_etype=kind), align=1)

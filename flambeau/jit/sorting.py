@@ -22,7 +22,7 @@ GRAIN = 1 << 12
 ROOM, CHUNKS = 1 << 26, 64
 
 
-def order(places: Spec, repeated: Spec, x: Spec, back: bool) -> list[Launch]:
+def order(places: Spec, repeated: Spec, x: Spec, *, back: bool) -> list[Launch]:
     """The work of finding the order of every row, NaN the largest of all.
 
     Args:

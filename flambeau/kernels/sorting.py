@@ -148,9 +148,8 @@ def topk_of(rows: np.ndarray, order: np.ndarray, doubtful: np.ndarray, largest: 
         rows: (..., n).
         order: (..., k), which is written.
     """
-    if doubtful.any():
-        for slice_ in _slices(doubtful):
-            order[slice_] = ties.topk_places(_signed(order_keys(rows[slice_], largest)), order.shape[-1])
+    for slice_ in _slices(doubtful):
+        order[slice_] = ties.topk_places(_signed(order_keys(rows[slice_], largest)), order.shape[-1])
 
 
 def kthvalue(x: np.ndarray, k: int, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:

@@ -221,6 +221,10 @@ class Op:
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         #: the positional arguments in the order users give them, where parameters stand between the inputs
         self.order: tuple[str, ...] | None = options.pop("order", None)
+        #: how many parameters a call must give where all arguments come by position, as they are declared; None where
+        #: positions mean something else
+        self.by_place: int | None = None if self.order or self.spread or self.variadic else max(
+            (i + 1 for i, name in enumerate(self.params) if name not in self.defaults), default=0)
         #: `out=` must have the result's dtype; a text says so in the words of one operator
         self.exact_out: bool | str = options.pop("exact_out", False)
         #: `out=` may share no memory with the inputs, not even all of it

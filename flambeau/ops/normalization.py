@@ -121,6 +121,14 @@ def _layer_norm_of_batches(xp, batch, input, weight=None, bias=None, *, normaliz
 _layer_norm.batching(_layer_norm_of_batches)
 
 
+@op(expose=(), differentiable=False)
+def _rms_norm(xp, input, weight=None, *, normalized_shape, eps):
+    """x / √(mean(x²) + eps) · weight, over the dimensions of `normalized_shape`: where nothing is recorded."""
+    dims = tuple(range(-len(normalized_shape), 0))
+    out = input * xp.rsqrt(xp.mean(input * input, dims, True) + eps)
+    return out if weight is None else out * weight
+
+
 # ----- by sample and group of channels --------------------------------------------------
 
 

@@ -58,6 +58,7 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
     finish = _finishing(op)
     run = plan_of(op, 1, 1).run
     elementwise, limit = op.kind == ELEMENTWISE, limit_of(op.name)
+    on_kernel, count = _on_kernel(op), len(op.params)
 
     def call(input: Any, *params: Any) -> Any:
         try:
@@ -65,9 +66,14 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64) or (elementwise and MET[0] and a.size > limit[0]):
+        if special[0] or (dt is not F32 and dt is not F64):
             return general(op, input, params)
         try:
+            if elementwise and MET[0] and a.size > limit[0]:
+                r = quietly(on_kernel, a, params) if len(params) == count else None
+                if r is None or r.dtype is not dt:
+                    return general(op, input, params)
+                return finish(input, a, r, params, by_kernel)
             r = quietly(kernel, a, *params)
         except RuntimeError:  # another thread is in there; or the kernel refused, and will again
             return general(op, input, params)
@@ -75,6 +81,22 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = op.name
     return call
+
+
+def _on_kernel(op: Op) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
+    """An elementwise operator on large arrays, of all parameters by position; it gives None where no kernel fits."""
+    found: Any = None
+
+    def run(a: np.ndarray, params: tuple[Any, ...]) -> Any:
+        nonlocal found
+        if found is None:
+            kernels = kernels_of(REGISTRY)
+            if kernels is None:
+                return None
+            found = kernels.of_one(op)
+        return found(a, params)
+
+    return run
 
 
 def _finishing(op: Op) -> Callable[..., Any]:
@@ -158,6 +180,7 @@ def by_name(op: Op) -> Callable[..., Any] | None:
     kernel, finish, run = kernel_of(op), _finishing(op), plan_of(op, 1, 1).run
     elementwise, limit, promoting = op.kind == ELEMENTWISE, limit_of(op.name), op.promoting
     names, defaults = op.params, op.defaults
+    on_kernel = _on_kernel(op)
 
     def call(input: Any, params: dict[str, Any]) -> Any:
         try:
@@ -170,17 +193,13 @@ def by_name(op: Op) -> Callable[..., Any] | None:
         if promoting and any(params.get(name).__class__ is complex for name in promoting):
             return None
         large = elementwise and MET[0] and a.size > limit[0]
+        values = tuple([params[name] if name in params else defaults[name] for name in names])
         try:
-            if large:
-                kernels = kernels_of(REGISTRY)
-                r = None if kernels is None else quietly(kernels.run, op, (a,), params, None, None)
-            else:
-                r = quietly(kernel, a, **params)
+            r = quietly(on_kernel, a, values) if large else quietly(kernel, a, **params)
         except RuntimeError:  # another thread is in there; or the kernel refused, and will again
             return None
         if r is None or r.dtype is not dt:  # no kernel, or not what backward takes short ways for
             return None
-        values = tuple([params[name] if name in params else defaults[name] for name in names])
         return finish(input, a, r, values, by_kernel if large else run)
 
     return call

@@ -34,6 +34,19 @@ def _type_name(x: Any) -> str:
     return "numpy.ndarray" if isinstance(x, np.ndarray) else type(x).__name__
 
 
+def _by_place(op: Op, args: tuple[Any, ...], n: int) -> tuple[list[Any], dict[str, Any]] | None:
+    """`bind` of tensors, then parameters, as they are declared; None where there is more to look at."""
+    inputs = list(args[:n])
+    for x in inputs:
+        if not isinstance(x, Tensor):
+            return None
+    params = dict(zip(op.params, args[n:], strict=False))
+    for value in params.values():
+        if isinstance(value, Tensor):
+            return None
+    return inputs, params
+
+
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Inputs and parameters from a call's arguments.
 
@@ -41,9 +54,13 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
         TypeError: an argument is missing, unknown, given twice or of the wrong type.
     """
     names = op.inputs
+    n = len(names)
+    if not kwargs and op.by_place is not None and n + op.by_place <= len(args) <= n + len(op.params):
+        found = _by_place(op, args, n)
+        if found is not None:
+            return found
     inputs: list[Any] = []
     params: dict[str, Any] = {}
-    n = len(names)
     if kwargs:
         for alias, name in _NUMPY_NAMES.items():
             if alias in kwargs and alias not in names and alias not in op.params and (

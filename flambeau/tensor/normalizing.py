@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.modes import grad_mode
 from ..autograd.node import layer
 from ..modes import capturing, special
 from ..ops.declare import REGISTRY
@@ -236,6 +237,10 @@ def _told(out: Any, a: np.ndarray, size: tuple[int, ...]) -> Tensor:
     return batched(wrap(a.reshape(*(level.size for level in levels), *size)), levels)
 
 
+#: of the dtypes that are computed as they are
+_EPSILON = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
+
+
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:
     """x / √(mean(x²) + eps) · weight, over the last dimensions.
@@ -255,7 +260,11 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     if narrow:
         x = x.to(dtypes.float32)
     if eps is None:
-        eps = dtypes.finfo(x.dtype.to_real()).eps
+        eps = _EPSILON.get(x._array.dtype) or dtypes.finfo(x.dtype.to_real()).eps
+    if not special[0] and x._array.dtype in _EPSILON and (weight is None or weight._array.dtype is x._array.dtype) and (
+            not grad_mode.get() or not (x._requires_grad or (weight is not None and weight._requires_grad))):
+        out = apply(REGISTRY["_rms_norm"], [x, weight], {"normalized_shape": normalized, "eps": eps})
+        return out.to(input.dtype) if narrow else out
     dims = tuple(range(-len(normalized), 0))
     mean = fn.mean(x ** 2, dims, True)
     out = x * fn.rsqrt(apply(REGISTRY["_add_number"], [mean], {"other": eps}))

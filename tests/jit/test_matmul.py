@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flambeau.jit import expression as e
-from flambeau.jit import launch, matmul, matmul_plan
+from flambeau.jit import launch, matmul, matmul_plan, target
 from flambeau.jit.launch import Spec
 from flambeau.kernels import threads as limits
 
@@ -285,9 +285,12 @@ def test_sums_are_as_exact_as_a_sum_in_parts():
     """Better than one long sum: the root of the mean square error beside that of NumPy's BLAS."""
     a, b = random(64, 4000), random(4000, 64, seed=1)
     want = a.astype("f8") @ b.astype("f8")
+    this = target.host()
+    # without fused sums, products are rounded, too
+    roundings = 1.2 if "+fma" in this.features or this.triple.startswith(("aarch64", "arm64")) else 2
     for x, y in ((a, b), (a[:2], b.T.copy().T)):
         error = np.sqrt(np.mean((product(x, y) - want[:len(x)]) ** 2))
-        assert error < 1.2 * np.sqrt(np.mean(((x @ y) - want[:len(x)]) ** 2)) + 1e-7
+        assert error < roundings * np.sqrt(np.mean(((x @ y) - want[:len(x)]) ** 2)) + 1e-7
 
 
 PROGRAM = """

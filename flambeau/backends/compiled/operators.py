@@ -19,15 +19,23 @@ from typing import Any
 
 import numpy as np
 
+from ...jit import threads
 from ...jit.expression import FLOAT32
 from .elementwise import Runner
 from .gradients import Gradients
 from .namespace import ExpressionNamespace
+from .running import made
 from .scalars import Numbers
 from .symbols import Trace, Untraceable
 from .tracing import Formula, Formulas, elements, result, split
 
 NO_PARAMS: dict[str, Any] = {}
+#: parameters of one operator whose formula is kept at hand
+KNOWN = 256
+
+
+def _no_numbers(*_: Any) -> tuple[Any, ...]:
+    return ()
 
 
 class Operators:
@@ -106,6 +114,43 @@ class Operators:
             return None
         formula.runner.into([out], arrays, numbers)
         return out
+
+    def of_one(self, op: Any) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
+        """The function of an array and all parameters, by position, for an operator of one input.
+
+        It gives None where NumPy is to compute the result.
+        """
+        # by dtype, parameters and their classes: the runner, the kernel's numbers, and the parameters they are made of
+        known: dict[Any, tuple[Runner, Callable[..., tuple[Any, ...]], tuple[int, ...]]] = {}
+        names, pool = op.params, threads.pool
+
+        def run(a: np.ndarray, params: tuple[Any, ...]) -> Any:
+            key = (a.dtype, params, *map(type, params))
+            try:
+                runner, values, places = known[key]
+            except (KeyError, TypeError):  # or a parameter that is no key
+                return anew(a, params, key)
+            numbers = values(*[params[i] for i in places])
+            plan = runner.plans.found.get((a.shape, a.strides))
+            if plan is None or plan.enter is None or not runner.plain:
+                return runner((a,), numbers)[0]
+            shape, dtype, strides = plan.outs[0]
+            result = np.empty(shape, dtype) if strides is None else made(shape, dtype, strides)
+            return plan.enter(pool(), result, a, *numbers)
+
+        def anew(a: np.ndarray, params: tuple[Any, ...], key: Any) -> Any:
+            named = dict(zip(names, params, strict=True))
+            formula = self.kernel_for(op, [a.dtype], named)
+            if formula is None:
+                return None
+            numbered = split(named)[1]
+            places = tuple(i for i, name in enumerate(names) if name in numbered)
+            if len(known) >= KNOWN:
+                known.clear()
+            known[key] = formula.runner, formula.values or _no_numbers, places
+            return run(a, params)
+
+        return run
 
     def simple(self, op: Any, dtype: np.dtype) -> Callable[..., np.ndarray] | None:
         """The function of one or two arrays of one dtype, for an operator without parameters; None: there is none."""

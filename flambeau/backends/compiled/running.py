@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...jit import arrays as structure
-from ...jit import compiled, launch, threads
+from ...jit import entrance, launch, threads
 from ...jit.launch import Launch
 
 ndarray = np.ndarray
@@ -25,12 +24,12 @@ empty = np.empty
 #: plans that one runner remembers
 PLANS = 1024
 _BYTE = np.dtype(np.uint8)
-_METH_FASTCALL = 0x80
 #: words of a plan's block: how many launches, whether there is scratch memory, whether it may take long, how many
 #: numbers, which of them are doubles; the class of arrays, what is raised at anything else, and its text; Python's own
 #: functions; then the launches, of so many words each
 _SCRATCH, _LONG, _NUMBERS, _DOUBLES, _NDARRAY, _ERROR, _TEXT = range(1, 8)
-_SAVE, _RESTORE, _REFER, _ADDRESS_OF, _FLOAT_OF, _RAISE, _OCCURRED, _HEAD = range(8, 16)
+_SAVE, _RESTORE, _REFER, _ADDRESS_OF, _FLOAT_OF, _RAISE, _OCCURRED = range(8, 15)
+_HEAD = _NDARRAY + entrance.WORDS
 _EACH = 4
 _DOUBLE = np.dtype(np.float64)
 
@@ -201,44 +200,17 @@ refuse:
 
 
 def _generate() -> str:
-    return _IR.format(data=structure.DATA, run=threads.RUN, head=_HEAD, each=_EACH, alignment=launch.ALIGNMENT,
+    return _IR.format(data=entrance.DATA, run=threads.RUN, head=_HEAD, each=_EACH, alignment=launch.ALIGNMENT,
                       alignment_mask=launch.ALIGNMENT - 1, scratch=_SCRATCH, long=_LONG, numbers=_NUMBERS,
                       doubles=_DOUBLES, ndarray=_NDARRAY, error=_ERROR, text=_TEXT, save=_SAVE, restore=_RESTORE,
                       refer=_REFER, address_of=_ADDRESS_OF, float_of=_FLOAT_OF, raise_error=_RAISE,
-                      occurred=_OCCURRED, type=structure.HEAD - 8)
-
-
-class _Method(ctypes.Structure):
-    """Python's `PyMethodDef`."""
-
-    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p))
+                      occurred=_OCCURRED, type=entrance.TYPE)
 
 
 @cache
-def _entrance() -> tuple[Callable[[Any], Callable[..., Any]], tuple[int, ...]]:
-    """What makes a function of a plan's block, and the addresses of Python's own functions that it calls."""
-    api = ctypes.pythonapi
-    source = _generate()
-    library = compiled.load(f"enter\n{source}", ("enter",), lambda: source)
-    method = _Method(b"enter", library.address("enter"), _METH_FASTCALL, None)
-    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        ("PyCFunction_NewEx", api))
-    _kept.append(method)
-    address = ctypes.addressof(method)
-
-    def bound(block: Any) -> Any:
-        return new(address, block, None)
-
-    names = ("PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "PyLong_AsVoidPtr", "PyFloat_AsDouble",
-             "PyErr_SetString", "PyErr_Occurred")
-    text = ctypes.create_string_buffer(b"a kernel takes arrays, and none of their subclasses")
-    _kept.append(text)
-    return bound, (id(ndarray), id(TypeError), ctypes.addressof(text),
-                   *(ctypes.cast(getattr(api, name), ctypes.c_void_p).value or 0 for name in names))
-
-
-_kept: list[Any] = []
+def _bound() -> Callable[[np.ndarray], Callable[..., Any]]:
+    """What makes a function of a plan's block."""
+    return entrance.maker("enter", _generate())
 
 
 class Plan:
@@ -265,16 +237,15 @@ class Plan:
         self._keep: list[Any] = []
         if not launches:
             return
-        bound, functions = _entrance()
         doubles = sum(1 << i for i, dtype in enumerate(numbers) if dtype == _DOUBLE)
         # what takes one thread some ten microseconds may keep the interpreter's lock
         words = [len(launches), bool(self.scratch), any(each.chunks > 1 for each in launches), len(numbers), doubles,
-                 *functions]
+                 *entrance.words()]
         for each in launches:
             plan = (ctypes.c_int64 * max(1, len(each.words)))(*map(launch.address, each.words))
             self._keep += [each.library, plan]
             words += [launch.address(each.body), each.chunks, ctypes.addressof(plan), launch.address(each.then)]
-        self.enter = bound(np.array(words, np.int64))
+        self.enter = _bound()(np.array(words, np.int64))
 
     def run(self, arrays: Sequence[Any]) -> None:
         """Do the work on these arrays, results first, and numbers."""

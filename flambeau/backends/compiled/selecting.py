@@ -1,41 +1,41 @@
-"""The best elements of rows of large arrays, and the order of long rows, by kernels."""
+"""The best elements of rows of large arrays, and the order of rows, by kernels."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...jit import selecting, sorting
+from ...jit import ranking, selecting, sorting
 from ...jit.launch import Spec
 from .indexing import taken
 from .running import Plan, Plans
 
 ndarray = np.ndarray
-#: elements of rows from which on counting digits is worth it
-LONG = 128
 _plans = Plans()
 
 
-def best(rows: ndarray, count: int, largest: bool) -> tuple[ndarray, ndarray] | None:
-    """Where the largest, or smallest, elements of every row are, the best first; None: NumPy is to find them.
+def best(rows: ndarray, count: int, largest: bool) -> tuple[ndarray, ndarray, ndarray] | None:
+    """The largest, or smallest, elements of every row, the best first; None: NumPy is to find them.
 
     Args:
         rows: (..., n).
 
     Returns:
-        The places (..., count), and which rows are doubtful: equal elements may be chosen otherwise.
+        The elements (..., count), their places, and which rows are doubtful: equal elements may be chosen otherwise.
     """
     n = rows.shape[-1]
     if rows.dtype.char not in "fd" or not rows.dtype.isnative or not 1 <= count <= min(n, selecting.MOST):
         return None
     dense = np.ascontiguousarray(rows).reshape(-1, n)
-    places, doubtful = np.empty((len(dense), count), np.int64), np.empty(len(dense), np.uint8)
+    values, places = np.empty((len(dense), count), rows.dtype), np.empty((len(dense), count), np.int64)
+    doubtful = np.empty(len(dense), np.uint8)
     key = (rows.dtype, dense.shape, count, largest)
     plan = _plans.found.get(key)
     if plan is None:
-        specs = Spec.of(places), Spec.of(doubtful), Spec.of(dense)
-        plan = _plans.keep(key, Plan((), selecting.best(*specs, largest)))
-    plan.run((places, doubtful, dense))
-    return places.reshape(*rows.shape[:-1], count), doubtful.view(np.bool_).reshape(rows.shape[:-1])
+        specs = [Spec.of(x) for x in (values, places, doubtful, dense)]
+        plan = _plans.keep(key, Plan((), selecting.best(*specs, largest=largest)))
+    plan.run((values, places, doubtful, dense))
+    shape = *rows.shape[:-1], count
+    return values.reshape(shape), places.reshape(shape), doubtful.view(np.bool_).reshape(shape[:-1])
 
 
 def ordered(rows: ndarray, back: bool) -> tuple[ndarray, ndarray, ndarray] | None:
@@ -49,16 +49,24 @@ def ordered(rows: ndarray, back: bool) -> tuple[ndarray, ndarray, ndarray] | Non
         The elements, dense; their places; and which rows have equal elements.
     """
     n = rows.shape[-1]
-    if rows.dtype.char != "f" or not rows.dtype.isnative or not LONG <= n < 1 << 31:
+    if rows.dtype.char != "f" or not rows.dtype.isnative or not 1 <= n < 1 << 31:
         return None
     dense = np.ascontiguousarray(rows).reshape(-1, n)
     places, repeated = np.empty(dense.shape, np.int64), np.empty(len(dense), np.uint8)
     key = (dense.shape, back)
     plan = _plans.found.get(key)
-    if plan is None:
-        plan = _plans.keep(key, Plan((), sorting.order(Spec.of(places), Spec.of(repeated), Spec.of(dense), back)))
-    plan.run((places, repeated, dense))
-    values = taken(dense, places, 1, dense.shape)
+    specs = [Spec.of(x) for x in (places, repeated, dense)] if plan is None else []
+    values: ndarray | None
+    if n <= ranking.MOST:
+        values = np.empty(dense.shape, dense.dtype)
+        if plan is None:
+            plan = _plans.keep(key, Plan((), ranking.order(Spec.of(values), *specs, back=back)))
+        plan.run((values, places, repeated, dense))
+    else:
+        if plan is None:
+            plan = _plans.keep(key, Plan((), sorting.order(*specs, back=back)))
+        plan.run((places, repeated, dense))
+        values = taken(dense, places, 1, dense.shape)
     if values is None:
         return None
     return values.reshape(rows.shape), places.reshape(rows.shape), repeated.view(np.bool_).reshape(rows.shape[:-1])

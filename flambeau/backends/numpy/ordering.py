@@ -36,25 +36,32 @@ def _sorted_rows(rows: Any, descending: bool, stable: bool) -> tuple[Any, Any] |
     if found is None:
         return None
     values, order, repeated = found
-    if not stable and repeated.any():
+    if not stable and rows.shape[-1] > SHORT and repeated.any():
         sorted_of(rows, order, repeated, bool(descending))
         values = np.take_along_axis(rows, order, -1)
     return values, order
 
 
+def _like(found: Any, x: Any, axis: int) -> Any:
+    """A result laid out in memory as the input is; it may have been found with that axis last."""
+    if not x.flags.c_contiguous:
+        return laid_out(found, x)
+    return np.array(found, order="C") if axis < x.ndim - 1 else found
+
+
 def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     axis = wrap_dim(dim, x.ndim)
+    found = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
+    if found is not None:
+        return tuple(_like(each.swapaxes(axis, -1), x, axis) for each in found)
     if x.ndim and x.shape[axis] <= SHORT and x.dtype.kind != "V":
         order = _short_order(x, axis, descending)
         if order is not None:
-            return laid_out(picked(x, order, axis), x), laid_out(order, x)
-    found = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
-    if found is not None:
-        return tuple(laid_out(each.swapaxes(axis, -1), x) for each in found)
+            return _like(picked(x, order, axis), x, axis), _like(order, x, axis)
     from ...kernels.sorting import sort
 
     values, order = sort(x, axis, bool(descending), stable)
-    return laid_out(values, x), laid_out(order, x)
+    return _like(values, x, axis), _like(order, x, axis)
 
 
 def _sort_stable(x: Any, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:
@@ -63,16 +70,16 @@ def _sort_stable(x: Any, stable: bool = True, dim: int = -1, descending: bool = 
 
 def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     axis = wrap_dim(dim, x.ndim)
+    found = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
+    if found is not None:
+        return _like(found[1].swapaxes(axis, -1), x, axis)
     if x.ndim and x.shape[axis] <= SHORT and x.dtype.kind != "V":
         order = _short_order(x, axis, descending)
         if order is not None:
-            return order
-    found = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
-    if found is not None:
-        return found[1].swapaxes(axis, -1)
+            return _like(order, x, axis)
     from ...kernels.sorting import argsort
 
-    return argsort(x, axis, bool(descending), stable)
+    return _like(argsort(x, axis, bool(descending), stable), x, axis)
 
 
 def _selected(rows: Any, k: int, largest: bool) -> tuple[Any, Any] | None:
@@ -82,9 +89,11 @@ def _selected(rows: Any, k: int, largest: bool) -> tuple[Any, Any] | None:
     found = best(rows, k, largest)
     if found is None:
         return None
-    order, doubtful = found
-    topk_of(rows, order, doubtful, largest)
-    return np.take_along_axis(rows, order, -1), order
+    values, order, doubtful = found
+    if doubtful.any():
+        topk_of(rows, order, doubtful, largest)
+        values = np.take_along_axis(rows, order, -1)
+    return values, order
 
 
 def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
@@ -95,6 +104,8 @@ def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
         raise RuntimeError("selected index k out of range")
     found = _selected(x.swapaxes(axis, -1), k, bool(largest)) if x.size > SELECTED[0] and x.ndim and k else None
     if found is not None:
+        if axis == x.ndim - 1:
+            return found
         values, order = (np.array(each.swapaxes(axis, -1), order="C") for each in found)
         return values, order
     if x.ndim and 0 < x.shape[axis] <= 64 and x.dtype.kind == "f":

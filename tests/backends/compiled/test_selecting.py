@@ -91,7 +91,26 @@ def test_the_order(ways, dtype, shape):
 
 @pytest.mark.parametrize("kinds", [1, 2, 40, 300])
 def test_the_order_of_equals(ways, kinds):
-    check_order(ways, torch.tensor(np.random.default_rng(1).integers(0, kinds, (4, 300))).float())
+    random = np.random.default_rng(1)
+    for shape in ((4, 300), (4, 64), (50, 16), (3, 17)):
+        check_order(ways, torch.tensor(random.integers(0, kinds, shape)).float())
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 16, 31, 32, 33, 255, 256, 257])
+def test_the_order_of_rows_of_many_lengths(ways, n):
+    random = np.random.default_rng(3)
+    check_order(ways, torch.tensor(random.standard_normal((9, n)).round(1)).float())
+
+
+@pytest.mark.parametrize("shape", [(5, 170), (170, 5), (3, 40, 20)], ids=str)
+def test_results_lie_in_memory_as_the_input_does(ways, shape):
+    x = torch.tensor(np.random.default_rng(4).standard_normal(shape)).float()
+    for each in (x, x.transpose(0, -1)):
+        for dim in range(x.ndim):
+            for way in (ways.numpy, ways.kernels):
+                values, order = way(lambda x=each, d=dim: torch.sort(x, d))
+                argsort = way(lambda x=each, d=dim: x.argsort(d))
+                assert values.stride() == order.stride() == argsort.stride() == each.stride()
 
 
 def test_the_order_of_nan_infinities_and_zeros(ways):
