@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from ..dtypes import BFLOAT16
+from ..jit import threads
 from . import strides as algebra
 from .planning import Plan
 from .value import Graph, Value
@@ -293,7 +294,7 @@ def operands(plan: Plan, kernel: Kernel, names: Names) -> tuple[list[str], list[
 
 def chunks(kernel: Kernel) -> Sequence[int]:
     """How many chunks each launch has."""
-    return [each.chunks for each in kernel.launches]
+    return [each.chunks % threads.HERE for each in kernel.launches]
 
 
 __all__ = ["chunks", "clusters", "conditions", "expression", "graph", "kind", "name_of", "operands", "shown",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from pathlib import Path
 
 _MAGIC = b"flambeau object code 1\n"
@@ -18,6 +19,8 @@ _DIGEST = hashlib.sha256().digest_size
 
 #: the folder's size is brought back to half of this many bytes when it exceeds it
 LIMIT = 256 << 20
+#: seconds after which it is looked at again, by whichever process writes then: some 10,000 entries take 0.1 s
+EVERY = 3600
 
 _pruned = False
 
@@ -96,11 +99,18 @@ def write(name: str, payload: bytes) -> None:
 
 
 def _prune(where: Path) -> None:
-    """Once in a process: if the folder has grown past LIMIT, its oldest entries go."""
+    """Now and then: if the folder has grown past LIMIT, its oldest entries go."""
     global _pruned
     if _pruned:
         return
     _pruned = True
+    stamp = where.with_name(f"{where.name}.pruned")  # its age says when that was last done
+    try:
+        if 0 <= time.time() - stamp.stat().st_mtime < EVERY:
+            return
+    except OSError:
+        pass
+    stamp.touch(mode=0o600)
     entries = []
     with os.scandir(where) as found:
         for entry in found:

@@ -74,7 +74,7 @@ class Launch(NamedTuple):
         library: keeps the code.
         body: the address of `body(pointers, plan, chunk)`; chunks may be done in any order, by any thread. It may be
             a symbol of a library that is still compiled, as may `then` and words of the plan.
-        chunks: how many.
+        chunks: how many; with `threads.HERE` added where the thread that calls is to do all of them.
         words: the plan's integers.
         then: the address of a body that is called once, after all chunks; 0 for none.
         scratch: bytes of memory that it wants, whose address stands behind those of its operands.
@@ -86,6 +86,11 @@ class Launch(NamedTuple):
     words: tuple[compiled.Word, ...]
     then: compiled.Word = 0
     scratch: int = 0
+
+    @property
+    def shared(self) -> bool:
+        """Whether several threads may work at it."""
+        return 1 < self.chunks < threads.HERE
 
 
 _IR = """
@@ -341,7 +346,7 @@ class Program:
         self.objects, self.bases = objects, bases
         self.call = library().function("run", ctypes.c_int64, ctypes.c_void_p)
         self._keep: list[Any] = []
-        self.shares = any(isinstance(each, Launch) and each.chunks > 1 for each, _ in steps)
+        self.shares = any(isinstance(each, Launch) and each.shared for each, _ in steps)
         words: list[int] = []
         for launch, pointers in steps:
             if len(pointers) > POINTERS:

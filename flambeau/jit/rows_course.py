@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import layout
+from . import layout, threads
 from .endings import ANY, Ending, ending
 
 #: rows, or blocks of rows, that are enough to go by whole rows
@@ -174,7 +174,7 @@ def _steps(dims: layout.Dims, of: Sequence[int], sizes: Sequence[int]) -> list[s
 
 
 class Plan(NamedTuple):
-    """A call's integers, its chunks, its scratch memory, and in how many chunks it is finished."""
+    """A call's integers, its chunks (see `Launch`), its scratch memory, and in how many chunks it is finished."""
 
     words: list[int]
     chunks: int
@@ -227,4 +227,6 @@ def plan(found: Course, operands: Operands, regions: Sequence[tuple[str, int]], 
              *(each[0] if each else 0 for each in inner.strides), *(each[0] if each else 0 for each in outer.strides),
              *extents, *(stride for each in outer_strides for stride in each),
              *inner.extents[1:], *(stride for each in inner.strides for stride in each[1:])]
+    if chunks > 1 and rows * n <= grain // 2:  # parted for the sake of exactness alone
+        chunks += threads.HERE
     return Plan(words, chunks, scratch, finishing)

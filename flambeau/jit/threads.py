@@ -33,6 +33,9 @@ _STOP, _MEMBERS, _LOOKS = _SLEEPING + 8, _SLEEPING + 16, _SLEEPING + 24
 #: where the pool says at which address its `run` lies
 RUN = _CALLS + 40
 
+#: added to a number of chunks: the caller does them all, since they are too little to share
+HERE = 1 << 32
+
 #: how many seconds a thread looks for work before it sleeps
 PATIENCE = 0.001
 #: how often the caller looks whether the others have finished before it lets other threads have its processor
@@ -138,8 +141,12 @@ end:
   ret i64 %ticket
 }}
 
-define void @run(ptr %pool, ptr %function, ptr %pointers, ptr %plan, i64 %total) {{
+define void @run(ptr %pool, ptr %function, ptr %pointers, ptr %plan, i64 %asked) {{
 entry:
+  %total = and i64 %asked, {most}
+  %little = icmp ne i64 %asked, %total
+  br i1 %little, label %alone, label %together
+together:
   %members = getelementptr i8, ptr %pool, i64 {members}
   %others = load atomic i64, ptr %members monotonic, align 8
   %none = icmp eq i64 %others, 0
@@ -248,7 +255,8 @@ def _pause() -> str:
 def _generate() -> str:
     return _IR.format(done=_DONE, task=_TASK, busy=_BUSY, sleeping=_SLEEPING, calls=_CALLS, mutex=_MUTEX,
                       stop=_STOP, members=_MEMBERS, condition=_CONDITION, looks=_LOOKS, caller_looks=_CALLER_LOOKS,
-                      pause=_pause(), wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
+                      most=HERE - 1, pause=_pause(),
+                      wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
 
 
 def library() -> compiled.Library:

@@ -83,10 +83,15 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
 def test_the_folder_is_kept_small(tmp_path, monkeypatch):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(cache, "LIMIT", 1000)
+    monkeypatch.setattr(cache, "_pruned", False)
     for i in range(20):
         cache.write(f"{i:02}", bytes(100))
         os.utime(tmp_path / "jit" / f"{i:02}", (i, i))
     monkeypatch.setattr(cache, "_pruned", False)
+    cache.write("20", b"")
+    assert len(list((tmp_path / "jit").iterdir())) == 21  # looked at a moment ago
+    monkeypatch.setattr(cache, "_pruned", False)
+    monkeypatch.setattr(cache, "EVERY", 0)
     cache.write("last", b"")
     left = {entry.name for entry in (tmp_path / "jit").iterdir()}
     assert "last" in left

@@ -150,7 +150,7 @@ def test_any_strides(case):
     np.testing.assert_array_equal(out, np.take_along_axis(wide, np.broadcast_to(index, out.shape), dim))
     want = expected_put(x, out, index, dim)
     assert put(x, out, index, dim) == [0, 0]
-    np.testing.assert_allclose(x, want, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(x, want, rtol=1e-4, atol=1e-4)  # a thousand sums in one place, one after the other
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", BFLOAT16, "int64", "int32", "int16", "uint8", "bool"], ids=str)

@@ -26,7 +26,7 @@ _operators: list[Operators | None] = []
 def ready() -> bool:
     """Whether kernels can be compiled here; large arrays' memory is kept from then on."""
     from ... import jit
-    from .sizes import MET, SINGLE_UPDATES
+    from .sizes import MET, lower
 
     MET[0] = True
     if not jit.available():
@@ -36,7 +36,7 @@ def ready() -> bool:
 
     allocator()
     if fuses():
-        SINGLE_UPDATES[0] = min(SINGLE_UPDATES[0], 0)
+        lower("updates of float32", 0)
     return True
 
 
@@ -84,6 +84,12 @@ def ordered(rows: Any, back: bool) -> Any:
     """Large arrays' rows in order (`selecting.ordered`); None: NumPy is to sort them."""
     found = _module("selecting")
     return None if found is None else found.ordered(rows, back)
+
+
+def special(name: str, x: np.ndarray) -> np.ndarray | None:
+    """A special function of an array by its kernel (`special.computed`); None: NumPy is to compute it."""
+    found = _module("special")
+    return None if found is None else found.computed(name, x)
 
 
 def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],

@@ -42,13 +42,16 @@ class Reducer:
             axes: those of the arrays' common shape that are reduced, from 0 on; all, if None.
             keepdims: whether they stay, with extent 1.
         """
-        key = (axes, keepdims, *[each for x in arrays for each in (x.shape, x.strides)])
-        plan = self.plans.found.get(key)
-        if plan is None:
-            plan = self.plans.keep(key, self._plan(arrays, axes, keepdims))
+        plan = self.plan_of(arrays, axes, keepdims)
         results = tuple([empty(shape, dtype) for shape, dtype, _ in plan.outs])
         plan.run((*results, *arrays, *(numbers if self.plain else map(asarray, numbers, self.numbers))))
         return results
+
+    def plan_of(self, arrays: Sequence[np.ndarray], axes: tuple[int, ...] | None, keepdims: bool) -> Plan:
+        """The plan for arrays that lie as these do."""
+        key = (axes, keepdims, *[each for x in arrays for each in (x.shape, x.strides)])
+        plan = self.plans.found.get(key)
+        return self.plans.keep(key, self._plan(arrays, axes, keepdims)) if plan is None else plan
 
     def _plan(self, arrays: Sequence[np.ndarray], axes: tuple[int, ...] | None, keepdims: bool) -> Plan:
         shape = layout.broadcast([x.shape for x in arrays])

@@ -10,10 +10,13 @@ import numpy as np
 
 from ...jit import expression
 from ...jit.expression import Node
+from ...jit.threads import pool
 from ...shapes import wrap_dims
 from .reducing import Reducer
+from .running import Plan
 
 ndarray = np.ndarray
+empty = np.empty
 
 #: what is reduced, of one array or of two that broadcast together
 _FORMULAS: dict[str, Callable[..., Node]] = {
@@ -38,6 +41,11 @@ def _reducer(ops: tuple[str, ...], of: str, dtypes: tuple[np.dtype, ...]) -> Red
         return None
 
 
+#: plans that are at hand by all that decides them
+KNOWN = 1024
+_known: dict[Any, Plan] = {}
+
+
 def reduced(ops: Sequence[str], of: str, arrays: Sequence[np.ndarray], dim: Any,
             keepdim: bool) -> tuple[np.ndarray, ...] | None:
     """The reductions of arrays over the first one's dimensions, in one pass; None: NumPy is to compute them.
@@ -49,6 +57,17 @@ def reduced(ops: Sequence[str], of: str, arrays: Sequence[np.ndarray], dim: Any,
         dim: a dimension, several, or None for all.
     """
     x = arrays[0]
+    key = None
+    if len(arrays) == 1 and (dim is None or dim.__class__ is int):
+        key = (*ops, of, x.dtype, x.shape, x.strides, dim, keepdim)
+        plan = _known.get(key)
+        if plan is not None:
+            shape, dtype, _ = plan.outs[0]
+            if plan.scratch:
+                result = empty(shape, dtype)
+                plan.run((result, x))
+                return (result,)
+            return (plan.enter(pool(), empty(shape, dtype), x),)
     reducer = _reducer(tuple(ops), of, tuple([each.dtype for each in arrays]))
     if reducer is None or x.__class__ is not ndarray:
         return None
@@ -60,7 +79,14 @@ def reduced(ops: Sequence[str], of: str, arrays: Sequence[np.ndarray], dim: Any,
         along = rank - 1 if axes is None else axes[0]
         if x.strides[along] == x.itemsize and (axes is not None or x.flags.c_contiguous):
             return None
-    return reducer(arrays, axes, keepdim)
+    found = reducer(arrays, axes, keepdim)
+    if key is not None:
+        plan = reducer.plan_of(arrays, axes, keepdim)
+        if len(plan.outs) == 1 and plan.enter is not None:
+            if len(_known) >= KNOWN:
+                _known.clear()
+            _known[key] = plan
+    return found
 
 
 __all__ = ["reduced"]

@@ -239,7 +239,7 @@ class Plan:
             return
         doubles = sum(1 << i for i, dtype in enumerate(numbers) if dtype == _DOUBLE)
         # what takes one thread some ten microseconds may keep the interpreter's lock
-        words = [len(launches), bool(self.scratch), any(each.chunks > 1 for each in launches), len(numbers), doubles,
+        words = [len(launches), bool(self.scratch), any(each.shared for each in launches), len(numbers), doubles,
                  *entrance.words()]
         for each in launches:
             plan = (ctypes.c_int64 * max(1, len(each.words)))(*map(launch.address, each.words))

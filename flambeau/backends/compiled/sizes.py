@@ -50,12 +50,19 @@ DRAWN = _LIMITS["drawn"] = [1023]
 NORMALS = _LIMITS["normal numbers"] = [255]
 #: the gates of a step of a recurrent layer: NumPy takes some fifteen passes
 STEPS = _LIMITS["recurrent steps"] = [255]
+#: arrays of which a special function is computed by a kernel even where kernels pause, though it may run but once
+ONCE = [1 << 17]
 #: the least of all limits: below it nothing else need be asked
 LEAST = [_USUAL]
 #: [whether an array larger than that has been met]: until then the quickest ways need not ask for sizes. What they
 #: miss by that is computed by NumPy, to the same bits.
 MET = [False]
 _asked = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
+
+
+_pausing = threading.Lock()
+_paused: list[dict[str, int]] = []
+_depth = 0
 
 
 def limit_of(name: str) -> list[int]:
@@ -68,10 +75,20 @@ def limit_of(name: str) -> list[int]:
     return found
 
 
+def lower(name: str, elements: int) -> None:
+    """Let the operators of this name run on kernels above so many elements, if they do not already; after a pause."""
+    with _pausing:
+        before = _paused[-1] if _paused else None
+        if before is None:
+            _LIMITS[name][0] = min(_LIMITS[name][0], elements)
+        else:
+            before[name] = min(before[name], elements)
+
+
 def set_all(elements: int) -> dict[str, int]:
     """Let all operators run on kernels from so many elements on; what the limits were."""
-    before = {name: limit[0] for name, limit in _LIMITS.items()} | {"": LEAST[0]}
-    for limit in (LEAST, *_LIMITS.values()):
+    before = {name: limit[0] for name, limit in _LIMITS.items()} | {"": LEAST[0], "once": ONCE[0]}
+    for limit in (LEAST, ONCE, *_LIMITS.values()):
         limit[0] = elements - 1
     MET[0] = True
     return before
@@ -79,14 +96,9 @@ def set_all(elements: int) -> dict[str, int]:
 
 def restore(before: dict[str, int]) -> None:
     """Make the limits what they were."""
-    LEAST[0] = before[""]
+    LEAST[0], ONCE[0] = before[""], before["once"]
     for name, limit in _LIMITS.items():
         limit[0] = before.get(name, _USUAL)
-
-
-_pausing = threading.Lock()
-_paused: list[dict[str, int]] = []
-_depth = 0
 
 
 def pause() -> None:
@@ -96,6 +108,7 @@ def pause() -> None:
         _depth += 1
         if _depth == 1 and not _asked:
             _paused.append(set_all(1 << 62))
+            ONCE[0] = _paused[-1]["once"]
 
 
 def resume() -> None:
@@ -110,6 +123,6 @@ def resume() -> None:
 if _asked:
     set_all(int(_asked))
 
-__all__ = ["CASTS", "DRAWN", "INDEXED", "JOINS", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "NORMALS",
+__all__ = ["CASTS", "DRAWN", "INDEXED", "JOINS", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "NORMALS", "ONCE",
            "REDUCTIONS", "SCANS", "SELECTED", "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of",
-           "pause", "restore", "resume", "set_all"]
+           "lower", "pause", "restore", "resume", "set_all"]

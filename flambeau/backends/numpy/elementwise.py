@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ..compiled.sizes import limit_of
+from ..compiled import special as compiled_special
+from ..compiled.sizes import ONCE, limit_of
 from .memory import address, laid_out, owner
 
 # ----- parts of complex numbers -----
@@ -348,11 +349,19 @@ def _finite(x: Any, nan: float, posinf: float, neginf: float) -> Any:
 
 # ----- special functions: their kernels are imported when first used -----
 
+#: those of one input that compiled kernels have, too
+_COMPILED = frozenset(("erf", "erfc", "erfinv"))
+
+
 def _special(name: str) -> Any:
     kernel = None
 
     def call(*args: Any) -> Any:
         nonlocal kernel
+        if name in _COMPILED and args[0].__class__ is np.ndarray and args[0].size > ONCE[0]:
+            found = compiled_special(name, args[0])
+            if found is not None:
+                return found
         if kernel is None:
             from ...kernels import special
 

@@ -7,6 +7,7 @@ which are slower and give arrays that refuse writes.
 
 from __future__ import annotations
 
+import ctypes
 from math import prod
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ... import dtypes
+from ...jit.arrays import DATA, readable
 from ...shapes import contiguous_strides
 from ..compiled import copied, copy, mover
 from ..compiled.sizes import MOVES
@@ -35,9 +37,16 @@ def owner(x: np.ndarray) -> np.ndarray:
         x = base
 
 
+_READABLE = readable()
+_pointer = ctypes.c_void_p.from_address
+
+
 def address(x: np.ndarray) -> int:
     """Where the first element lies."""
-    return x.__array_interface__["data"][0]
+    if _READABLE:  # NumPy's own answer takes a microsecond, since it makes a dictionary
+        return _pointer(id(x) + DATA).value or 0
+    found: int = x.__array_interface__["data"][0]
+    return found
 
 
 def lying(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.ndarray:
@@ -46,10 +55,12 @@ def lying(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.ndarra
     Raises:
         ValueError, TypeError: it would reach beyond the memory.
     """
-    try:
-        return ndarray(shape, x.dtype, x, offset, strides)
-    except (ValueError, TypeError):
-        pass  # not contiguous, or reaching over what `x` itself covers: from the owner's first byte then
+    flags = x.flags
+    if flags.c_contiguous or flags.f_contiguous:
+        try:
+            return ndarray(shape, x.dtype, x, offset, strides)
+        except (ValueError, TypeError):
+            pass  # reaching over what `x` itself covers: from the owner's first byte then
     whole = owner(x)
     offset += address(x) - address(whole)
     if whole.flags.c_contiguous or whole.flags.f_contiguous:

@@ -14,24 +14,29 @@ from ..compiled import copied, copy, mover
 from ..compiled.sizes import JOINS, MOVES
 from .memory import filled
 
+_WHOLE, _BACK = slice(None), slice(None, None, -1)
+
 
 def _flip(x: Any, dims: tuple[int, ...]) -> Any:
     axes = wrap_dims(dims, x.ndim) if len(dims) else ()
-    return copied(np.flip(x, axes) if axes else x, "K")
+    place = [_WHOLE] * x.ndim
+    for axis in axes:
+        place[axis] = _BACK
+    return copied(x[tuple(place)], "K")
 
 
 def _shifted(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Any:
     """`np.roll`; of a large array row by row, its pieces copied by threads."""
-    by = mover() if x.size and x.size > JOINS[0] else None
-    if by is None:
-        return np.roll(x, shifts, axes)
     if axes is None:
         return _shifted(np.reshape(x, -1), (sum(shifts),), (0,)).reshape(x.shape)
-    out = by.room(x.shape, x.dtype)
+    by = mover() if x.size > JOINS[0] else None
+    out = np.empty(x.shape, x.dtype) if by is None else by.room(x.shape, x.dtype)
+    if not x.size:
+        return out
     pairs: list[tuple[tuple[slice, slice], ...]] = [((slice(None), slice(None)),)] * x.ndim
     for axis in set(axes):
         size = x.shape[axis]
-        shift = sum(s for s, a in zip(shifts, axes, strict=True) if a == axis) % size
+        shift = sum([s for s, a in zip(shifts, axes, strict=True) if a == axis]) % size
         if shift:
             pairs[axis] = ((slice(size - shift), slice(shift, None)), (slice(size - shift, None), slice(shift)))
     for places in product(*pairs):
