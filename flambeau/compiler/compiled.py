@@ -358,7 +358,7 @@ class Replay:
         """The array of a result."""
         if shown.array >= 0:
             array = new[shown.array]
-            if array.shape == shown.shape and array.strides == shown.strides:
+            if array.dtype == shown.dtype and array.shape == shown.shape and array.strides == shown.strides:
                 return array
         else:
             [array] = self.arrays([-1 - shown.array], arguments) or []

@@ -260,7 +260,7 @@ def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
         if shown.array >= 0:
             shape, dtype = replay.program.fresh[shown.array]
             dense = np.empty(shape, dtype)
-            if shown.shape == dense.shape and shown.strides == dense.strides and not shown.offset:
+            if (shown.dtype, shown.shape, shown.strides, shown.offset) == (dtype, dense.shape, dense.strides, 0):
                 return f"o{shown.array}"
             place = f"[{', '.join(f'o{k}' for k in range(len(replay.program.fresh)))}]"
         else:

@@ -6,7 +6,7 @@ Graphs ask for indices in range beforehand (`Namespace.requires_range`), so nobo
 from __future__ import annotations
 
 from ..jit.launch import Launch, Spec
-from .value import INT64, Value
+from .value import INT64, Unsupported, Value
 from .whole import Native
 
 
@@ -26,11 +26,23 @@ def _put(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[Launch]:
 
 
 def taken(x: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
-    """out[p] = x[p, but index[p] along dim]: of this shape; the index broadcasts to it."""
+    """out[p] = x[p, but index[p] along dim]: of this shape; the index broadcasts to it.
+
+    Raises:
+        Unsupported: no kernel moves elements of this size.
+    """
+    if x.dtype.itemsize > 8:
+        raise Unsupported(f"elements of {x.dtype}")
     return x.graph.whole(Native("take", _take, {"dim": dim}), [x, index], [(shape, x.dtype), ((2,), INT64)])[0]
 
 
 def added(source: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
-    """Zeros of this shape with out[p, but index[p] along dim] += source[p]."""
+    """Zeros of this shape with out[p, but index[p] along dim] += source[p].
+
+    Raises:
+        Unsupported: no kernel adds complex numbers so.
+    """
+    if source.dtype.kind == "c":
+        raise Unsupported("complex numbers")
     return source.graph.whole(Native("put", _put, {"dim": dim}), [source, index],
                               [(shape, source.dtype), ((2,), INT64)])[0]

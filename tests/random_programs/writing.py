@@ -17,6 +17,8 @@ Statement = Callable[["Writer"], str]
 
 #: how statements are written, and how often each is chosen
 STATEMENTS: list[tuple[Statement, float]] = []
+#: those that draw random numbers
+DRAWING: list[tuple[Statement, float]] = []
 
 _OF_GRAD_MODE = ("backward(", "autograd.grad(", ".data =", "requires_grad", "copy.")
 _LARGEST = 30.0
@@ -27,11 +29,11 @@ class Unfit(Exception):
     """There is no tensor to write this statement about."""
 
 
-def statement(weight: float) -> Callable[[Statement], Statement]:
+def statement(weight: float, among: list[tuple[Statement, float]] = STATEMENTS) -> Callable[[Statement], Statement]:
     """Declare a way of writing a statement."""
 
     def declare(function: Statement) -> Statement:
-        STATEMENTS.append((function, weight))
+        among.append((function, weight))
         return function
 
     return declare
@@ -173,12 +175,22 @@ def _is_large(t: Any) -> bool:
     return bool(t.numel() > 100 or not t.abs().max() < _LARGEST)
 
 
-def written(seed: int, library: ModuleType) -> tuple[list[str], list[Step]]:
-    """The program of a seed, and what each of its statements does under `library`."""
-    from . import backward_statements, forward_statements, inplace_statements, view_statements  # noqa: F401
+def written(seed: int, library: ModuleType, draws: bool = False) -> tuple[list[str], list[Step]]:
+    """The program of a seed, and what each of its statements does under `library`.
+
+    Args:
+        draws: whether it draws random numbers.
+    """
+    from . import (  # noqa: F401
+        backward_statements,
+        forward_statements,
+        inplace_statements,
+        random_statements,
+        view_statements,
+    )
 
     w = Writer(seed, library)
-    functions, weights = zip(*STATEMENTS, strict=True)
+    functions, weights = zip(*STATEMENTS, *(DRAWING if draws else ()), strict=True)
     looks = w.choose(0.1, 0.3, 1.0)
     modes = w.choose(0.0, 0.0, 0.03, 0.12)
     length = w.choose(12, 20, 30, 40)
