@@ -221,7 +221,7 @@ class Graph:
         if array.nbytes > _CONSTANT_LIMIT:
             raise Unsupported(f"a constant of {array.nbytes} bytes")
         bits = array.tobytes()
-        if array.size > 1 and bits == array.dtype.type().tobytes() * array.size and array.dtype.kind != "V":
+        if array.size > 1 and bits == bytes(array.itemsize) * array.size:
             return self.expand(self.constant(array.reshape(-1)[0], array.dtype), array.shape)
         made = self.make("constant", (), (str(array.dtype), array.shape, bits), array.shape, array.dtype)
         if made not in self._arrays:

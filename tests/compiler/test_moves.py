@@ -80,3 +80,40 @@ def test_nan_is_the_largest_and_the_smallest():
         for _ in range(3):
             for expected, found in zip(getattr(x, name)(1), made(x), strict=True):
                 torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex128, torch.complex64, torch.bfloat16, torch.int8, torch.bool], ids=str)
+@pytest.mark.parametrize("name", ["index", "index two", "index_select", "flip", "roll", "repeat", "bilinear"])
+def test_other_dtypes(name, dtype):
+    function = MOVES[name]
+    if name == "bilinear" and not dtype.is_floating_point:
+        return
+    compiled = torch.compile(function)
+    for seed in range(4):
+        torch.manual_seed(seed)
+        real = torch.randn(4, 5, 6) * 3
+        x = torch.complex(real, real.flip(0)).to(dtype) if dtype.is_complex else real.to(dtype)
+        found, expected = compiled(x), function(x)
+        assert found.dtype is expected.dtype
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.complex64], ids=str)
+@pytest.mark.parametrize("numbers", [[1, 2, 3], [0, 0, 0]], ids=str)
+def test_tensors_of_numbers_made_inside(dtype, numbers):
+    compiled = torch.compile(lambda x: x * torch.tensor(numbers, dtype=dtype))
+    x = torch.ones(3, dtype=dtype)
+    for _ in range(4):
+        assert torch.equal(compiled(x), x * torch.tensor(numbers, dtype=dtype))
+
+
+@pytest.mark.parametrize("seen", [lambda x: (x * (0.5 + 2j)).real, lambda x: (x * (0.5 + 2j)).imag,
+                                  lambda x: torch.zeros_like(x, dtype=torch.complex128).real,
+                                  lambda x: (x * 2).view(torch.int64), lambda x: torch.view_as_real(x * 1j)])
+def test_results_seen_as_another_dtype(seen):
+    compiled = torch.compile(seen)
+    for k in range(5):
+        x = torch.arange(3, dtype=torch.float64) + k
+        found, expected = compiled(x), seen(x)
+        assert (found.dtype, found.stride()) == (expected.dtype, expected.stride())
+        assert torch.equal(found, expected)
