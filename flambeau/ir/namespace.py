@@ -203,8 +203,10 @@ class Namespace(Moves, Scans):
                                  end - span * (1 - weight))
 
     def nan_to_num(self, x: Value, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Value:
-        if x.dtype.kind != "f":
+        if x.dtype.kind in "biu":
             return x
+        if x.dtype.kind != "f":
+            raise Unsupported(f"numbers for NaN in {x.dtype}")
         limits = dtypes.finfo(dtypes.of(x.dtype))
         g = self.graph
         values = [float(0.0 if nan is None else nan), float(limits.max if posinf is None else posinf),

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import BFLOAT16, NARROW
+from ..dtypes import BFLOAT16, NARROW, to_bfloat16
 from ..jit import expression
 from ..shapes import broadcast_shapes
 from . import strides as algebra
@@ -214,6 +214,8 @@ class Graph:
 
     def constant(self, value: Any, dtype: np.dtype | None = None) -> Value:
         """An array, or a number of a dtype."""
+        if dtype == BFLOAT16 and not isinstance(value, (np.ndarray, np.void)):  # NumPy would take a number as its bits
+            value = to_bfloat16(np.asarray(value, np.float32))
         array = np.asarray(value, dtype)
         if array.ndim and array.size > 1 and all(
                 n == 1 or s == 0 for n, s in zip(array.shape, array.strides, strict=True)):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dtypes import NARROW
+from ..dtypes import NARROW, widen
 from ..jit import elementwise, expression, reduction
 from ..jit.expression import Node
 from ..jit.launch import Launch, Spec
@@ -56,7 +56,7 @@ def constant_node(value: Value) -> Node | None:
         return None
     array = value.graph.array(base)
     if value.dtype in NARROW:
-        return expression.cast(expression.constant(float(array.astype(np.float32).item()), np.float32), value.dtype)
+        return expression.cast(expression.constant(float(widen(array).item()), np.float32), value.dtype)
     if value.dtype.kind not in "biuf":
         return None
     return expression.constant(array.item(), value.dtype)

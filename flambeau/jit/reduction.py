@@ -48,7 +48,7 @@ class Kernel:
         for node in ordered([prepared(op, x) for op, x in terms]):
             if node.op == "input" and (node.const >= len(inputs) or inputs[node.const] != node.dtype):
                 raise TypeError(f"{node} of {node.dtype} is not among inputs of {', '.join(map(str, inputs))}")
-        _work(terms, len(inputs), axes)
+        _work(terms, len(inputs))
         self.terms, self.inputs, self.axes, self.keepdims = terms, inputs, axes, keepdims
         self.results = tuple(result_dtype(op, x) for op, x in terms)
         self._plans: dict[tuple, tuple[tuple[int, ...], list[Launch]]] = {}
@@ -107,7 +107,7 @@ def _reduced(axes: int | Sequence[int] | None, rank: int) -> list[int]:
 _works: dict[tuple, rows.Rows] = {}
 
 
-def _work(terms: Sequence[tuple[str, Node]], inputs: int, axes: int | Sequence[int] | None) -> rows.Rows:
+def _work(terms: Sequence[tuple[str, Node]], inputs: int) -> rows.Rows:
     """One stage of these terms, whose results are those of the rows."""
     key = (tuple(terms), inputs)
     found = _works.get(key)
@@ -117,8 +117,6 @@ def _work(terms: Sequence[tuple[str, Node]], inputs: int, axes: int | Sequence[i
             prepared(op, x)
             made.append(cast(variable(inputs + i, rows.term_dtype(op, x)), result_dtype(op, x)))
         found = _works[key] = rows.Rows(stages=(tuple((op, x) for op, x in terms),), per_row=tuple(made))
-    if not (axes is None or isinstance(axes, int) or len(axes) == 1) and any(op.startswith("arg") for op, _ in terms):
-        raise ValueError("a place is looked for along one axis, or in the whole array")
     return found
 
 
@@ -130,7 +128,7 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
         terms: pairs of a reduction and an expression, whose variables are the positions in `ins`.
         outs: where the results are written: of the shape that is left, reduced axes left out or of extent 1.
         ins: the inputs, of shapes that broadcast together to the shape that is reduced.
-        axes: the axes of that shape to reduce; all, if None.
+        axes: the axes of that shape to reduce; all, if None. Places in several are counted row by row.
 
     Returns:
         Launches over the pointers of `outs`, of `ins`, and of the scratch memory that they ask for.
@@ -148,7 +146,7 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
     ...     work = launches([("max", variable(0, "float32"))], [launch.Spec.of(out)], [launch.Spec.of(x)], 1)
     ...     launch.run(work, [out, x])
     """
-    work = _work(terms, len(ins), axes)
+    work = _work(terms, len(ins))
     shape = layout.broadcast([each.shape for each in ins])
     rank = len(shape)
     reduced = _reduced(axes, rank)

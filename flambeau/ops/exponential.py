@@ -232,5 +232,5 @@ def frexp(xp, input):
     return xp.frexp(input)
 
 
-frexp.vjp(input=lambda xp, g0, exponent: g0 / xp.exp2(exponent))
-frexp.jvp(lambda xp, t_input, exponent: (t_input / xp.exp2(exponent), None))
+frexp.vjp(input=lambda xp, g0, exponent: g0 / xp.exp2(xp.to(exponent, g0.dtype)))
+frexp.jvp(lambda xp, t_input, exponent: (t_input / xp.exp2(xp.to(exponent, t_input.dtype)), None))

@@ -6,7 +6,7 @@ edge. Taking and adding are each other's transposes, so their rules are each oth
 
 from __future__ import annotations
 
-from .declare import linear, op
+from .declare import lacks, linear, op
 
 _MOVES = {"widens": False, "holomorphic": False}  # only data moves
 _INDEX = {**_MOVES, "edgeless": ("index",)}
@@ -127,8 +127,19 @@ scatter_add.jvp(lambda xp, input, index, src, t_input, t_src, dim: xp.scatter_ad
     src=xp.zeros_like(src) if t_src is None else t_src, dim=dim))
 
 
+def _lacks(kernel, *reductions):
+    """PyTorch's words for numbers that only some reductions lack; the name of the kernel may have that of one."""
+
+    def refusal(*_, reduce, **__):
+        named = kernel.format(reduce=reduce)
+        return lacks(named, "any")["any"] if reduce in reductions else None
+
+    return refusal
+
+
 @op(order=("input", "dim", "index", "src", "reduce"), expose=("torch", "method", "inplace"), edgeless=("index",),
-    widens=False)
+    widens=False, refuses={"complex": _lacks("scatter_gather_tensor_cpu_reduce_{reduce}", "amax", "amin"),
+                           "bool": _lacks("scatter_gather_tensor_cpu_reduce_{reduce}", "mean")})
 def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
     """The input with the elements of `src` that the index sends to one place reduced into it.
 
@@ -302,7 +313,7 @@ index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp.
 
 
 @op(order=("input", "dim", "index", "source", "reduce"), expose=("torch", "method", "inplace"), edgeless=("index",),
-    widens=False)
+    widens=False, refuses=dict.fromkeys(("complex", "bool"), _lacks("index_func_", "prod", "mean", "amax", "amin")))
 def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     """The input with slices of `source` reduced into the slices that the index names.
 
@@ -313,6 +324,8 @@ def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([2., 3.]), "prod")
     tensor([6., 1.])
     """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     return xp.rows_reduced(input, index, source, dim, reduce, include_self)
 
 

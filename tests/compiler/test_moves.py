@@ -117,3 +117,32 @@ def test_results_seen_as_another_dtype(seen):
         found, expected = compiled(x), seen(x)
         assert (found.dtype, found.stride()) == (expected.dtype, expected.stride())
         assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (7,), (1, 5), ()], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64], ids=str)
+def test_places_in_all_that_was_computed(shape, dtype):
+    def places(x):
+        y = x * 2 + 1
+        return y.argmax(), y.argmin(), y.mT.argmax() if y.ndim > 1 else y.argmax(), x.argmax()
+
+    compiled = torch.compile(places)
+    for seed in range(4):
+        torch.manual_seed(seed)
+        x = (torch.randn(shape) * 20).to(dtype)
+        assert [each.item() for each in compiled(x)] == [each.item() for each in places(x)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+def test_numbers_of_narrow_dtypes(dtype):
+    def numbers(x):
+        half = torch.full((), 2.5, dtype=dtype)
+        return x * half, torch.fill(x, 2.5), x + torch.tensor([0.5], dtype=dtype), fn.pad(x, (1, 1), value=2.5), (
+            torch.nan_to_num(x / 0, 0.5, 2.5, -2.5)), x * 1j
+
+    compiled = torch.compile(numbers)
+    for k in range(4):
+        x = (torch.arange(6.) - k).to(dtype)
+        for found, expected in zip(compiled(x), numbers(x), strict=True):
+            assert found.dtype is expected.dtype
+            assert torch.equal(found, expected)

@@ -161,6 +161,8 @@ def _nansum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -
 def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
     if x.shape == size:
         return x
+    if x.dtype in dtypes.NARROW:
+        return dtypes.cast(_sum_to_size(dtypes.widen(x), size), x.dtype)
     lead = x.ndim - len(size)
     axes = tuple(range(lead)) + tuple(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1)
     if axes:
