@@ -167,6 +167,52 @@ def test_record(name: str) -> None:
         assert not missing
 
 
+#: dtypes that samples are not of
+DTYPES = (torch.float32, torch.bfloat16, torch.complex128, torch.int64, torch.bool)
+
+
+def as_dtype(t: Any, dtype: Any) -> Any:
+    """A tensor's numbers in another dtype, if they are floats."""
+    x = t.detach().clone()
+    if not x.is_floating_point():
+        return x
+    if dtype.is_complex:
+        return torch.complex(x, x.flip(0) if x.ndim else x * 0.5).to(dtype).requires_grad_()
+    if dtype == torch.bool:
+        return x > 0
+    return x.to(dtype).requires_grad_() if dtype.is_floating_point else (x * 3).to(dtype)
+
+
+@pytest.mark.parametrize("name", sorted(RECORDS))
+def test_other_dtypes(name: str) -> None:
+    """Compiled, a sample gives what it gives eagerly, and refuses what is refused eagerly, in other dtypes as well."""
+    for _, sample in samples(name)[:1]:
+        run = with_gradients(applied(name, sample))
+        for dtype in DTYPES:
+            given = [as_dtype(t, dtype) for t in points(sample)]
+            made = torch.compile(run)
+            for tensors in (given, given, given, [as_dtype(t, dtype) for t in others(name, points(sample))]):
+                found, expected = (outcome(each, tensors) for each in (made, run))
+                if isinstance(found, type) or isinstance(expected, type):
+                    assert found is expected
+                    break
+                for a, b in zip(found, expected, strict=True):
+                    assert (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride())
+                    x, y = (dtypes.widen(t.detach().resolve_conj().resolve_neg()._array) for t in (a, b))
+                    precision = a.dtype.itemsize // (2 if a.dtype.is_complex else 1)
+                    tolerance = {2: 0.05, 4: 3e-5}.get(precision, 1e-10)
+                    scale = float(np.abs(y[np.isfinite(y)]).max(initial=1)) if y.dtype.kind in "fc" else 1
+                    np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * scale)
+
+
+def outcome(run: Callable[..., list[Any]], tensors: Sequence[Any]) -> Any:
+    """What a function gives for copies of tensors, or the class of what it raises."""
+    try:
+        return seeded(run, *[t.detach().clone().requires_grad_(t.requires_grad) for t in tensors])
+    except Exception as error:
+        return type(error)
+
+
 IN_PLACE = [name for name in sorted(RECORDS) if in_place_name(RECORDS[name]) is not None]
 
 

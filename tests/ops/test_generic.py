@@ -315,6 +315,37 @@ def test_narrower_floats(name: str) -> None:
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale)
 
 
+@pytest.mark.parametrize("name", [n for n in FLOATING if RECORDS[n].differentiable])
+def test_gradients_in_narrower_floats(name: str) -> None:
+    """They have their inputs' dtypes, and are the same where they can be differentiated again."""
+    for sample in samples_of(RECORDS[name])[:2]:
+        for dtype, tolerance in ((torch.float32, 1e-4), (torch.float16, 2e-2), (torch.bfloat16, 0.1)):
+            def narrow(t: Any, dtype: Any = dtype) -> Any:
+                return t.detach().to(dtype).requires_grad_() if t.is_floating_point() else t
+
+            given = with_tensors(sample, narrow)
+            inputs = [t for t in tensors_in((*given.args, *given.kwargs.values())) if t.requires_grad]
+            try:
+                torch.manual_seed(0)
+                out = [t for t in tensors_in(public(torch, name)(*given.args, **given.kwargs)) if t.requires_grad]
+            except (RuntimeError, NotImplementedError, ValueError):  # there is none of this dtype
+                continue
+            if not out:
+                continue
+            seeds = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape) for t in out]
+            try:
+                plain = torch.autograd.grad(out, inputs, seeds, retain_graph=True, allow_unused=True)
+            except RuntimeError as error:  # an input that has no derivative
+                assert "is not implemented" in str(error)
+                continue
+            again = torch.autograd.grad(out, inputs, seeds, create_graph=True, allow_unused=True)
+            for x, a, b in zip(inputs, plain, again, strict=True):
+                assert (a is None) == (b is None)
+                if a is not None:
+                    assert a.dtype is b.dtype is x.dtype
+                    assert torch.allclose(a.double(), b.double(), tolerance, tolerance, equal_nan=True)
+
+
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_in_place(name: str) -> None:
     """The in-place form writes the same values, counts the write, and leaves the same gradient."""
