@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ..dtypes import BFLOAT16
+from ..dtypes import BFLOAT16, HALF
 from . import target
-from .expression import BOOL, COMPARISON, NORMAL, TRANSCENDENTAL, Node, ordered
+from .expression import BOOL, COMPARISON, FLOAT64, NORMAL, TRANSCENDENTAL, Node, ordered
 
 _FLOATS = {2: ir.HalfType(), 4: ir.FloatType(), 8: ir.DoubleType()}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -178,6 +178,9 @@ def _cast(builder: ir.IRBuilder, node: Node, x: Any, lanes: int) -> Any:
     if source.kind == "f":
         if 2 in (source.itemsize, to.itemsize) and to.kind == "f" and not target.host().halves:
             return _from_half(builder, x, lanes) if source.itemsize == 2 else _to_half(builder, x, lanes)
+        if to == HALF and node.args[0].op == "cast" and node.args[0].args[0].dtype == FLOAT64:
+            # rounded twice, as PyTorch does: LLVM would make one call to a library of it, which is not there
+            x = intrinsic(builder, "arithmetic.fence", x.type, [x], [x.type])
         if to.kind == "f":
             return builder.fpext(x, result) if to.itemsize > source.itemsize else builder.fptrunc(x, result)
         return _from_float(builder, x, to, lanes)

@@ -233,9 +233,9 @@ def write_out(op: Op, found: Any, out: Any) -> Any:
         out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
     else:
         copy(target, dtypes.cast(a, target.dtype))
-    out._bump_version()
     if special[0]:
         tell_overwritten(out, a, out._array is not target)
+    out._bump_version()  # which an inference tensor refuses, too late
     return out
 
 

@@ -333,11 +333,9 @@ def test_gradients_in_narrower_floats(name: str) -> None:
             if not out:
                 continue
             seeds = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape) for t in out]
-            try:
-                plain = torch.autograd.grad(out, inputs, seeds, retain_graph=True, allow_unused=True)
-            except RuntimeError as error:  # an input that has no derivative
-                assert "is not implemented" in str(error)
-                continue
+            if name == "special.zeta":  # which has no derivative by its order
+                out, inputs = [public(torch, name)(given.args[0].detach(), given.args[1])], inputs[1:]
+            plain = torch.autograd.grad(out, inputs, seeds, retain_graph=True, allow_unused=True)
             again = torch.autograd.grad(out, inputs, seeds, create_graph=True, allow_unused=True)
             for x, a, b in zip(inputs, plain, again, strict=True):
                 assert (a is None) == (b is None)

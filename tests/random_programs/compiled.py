@@ -36,7 +36,7 @@ from .writing import written
 CALLS = 4
 
 _LEAF = re.compile(r"(x\d+) = torch\.tensor\(")
-_NARROW = ("float32", "complex64", "float()", "half()")
+_NARROW = ("float32", "complex64", "float()", "half()", "torch.rand", "torch.empty", "torch.zeros(")
 
 
 class _Modes:
