@@ -8,6 +8,7 @@ cannot be written down is noted with its reason and the line of the user's progr
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -149,6 +150,12 @@ class Capture(Interceptor):
         if self.failed is None:
             self.failed = f"{why} ({user_line()})"
 
+    def breaks(self, what: str, error: Exception) -> None:
+        """Note an error of the capture's own: the run goes on, and a warning says so."""
+        self.fail(f"{what}: an error of flambeau's own, {type(error).__name__}: {error}")
+        warnings.warn(f"{what} cannot be compiled, by an error of flambeau's own: {type(error).__name__}: {error}. "
+                      "The call runs eagerly. Please report it.", RuntimeWarning, stacklevel=2)
+
     # ----- arrays and values -----
 
     def begin(self, tensors: Sequence[Any]) -> None:
@@ -262,6 +269,8 @@ class Capture(Interceptor):
             self._tell(op, inputs, params, outs, in_place)
         except Unsupported as error:
             self.fail(f"{op.name}: {error}")
+        except Exception as error:
+            self.breaks(op.name, error)
         finally:
             self.watch.resume()
 
@@ -527,6 +536,8 @@ class Capture(Interceptor):
                 self.bind(a, self.graph.expand(self.graph.constant(filled), a.shape))
             except Unsupported as error:
                 self.fail(str(error))
+            except Exception as error:
+                self.breaks("what was created", error)
 
     def moves(self, average: Any, value: np.ndarray, momentum: float, factor: float) -> None:
         """A running average is about to move: (1 - momentum) · average + momentum · factor · value."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -527,14 +528,30 @@ class Compiled:
                 return Replay(trace, self._name(), seen, trace, entry, known)
         return None
 
-    def _keep(self, kind: _Kind, replay: Replay) -> None:
-        """Let calls of a kind be replayed."""
+    def _plan(self, kind: _Kind, make: Callable[[], Replay | None]) -> bool:
+        """Let calls of a kind be replayed, if there is a program for them; whether all is settled.
+
+        An error on the way is flambeau's own: the calls run eagerly, and a warning says so.
+        """
+        try:
+            replay = make()
+        except Exception as error:
+            if self.fullgraph:
+                raise
+            kind.refused, kind.pending = f"an error of flambeau's own: {type(error).__name__}: {error}", []
+            warnings.warn(f"calls of {self._title} run eagerly, since flambeau failed to compile them: "
+                          f"{type(error).__name__}: {error}. Please report it; compile(fullgraph=True) raises it.",
+                          RuntimeWarning, stacklevel=4)
+            return True
+        if replay is None:
+            return False
         kind.replays.insert(0, replay)
         self._strange -= kind.is_strange
         kind.is_strange = False
         report(replay)
         kind.tries = 0
         trim()  # what the eager runs took, the program does not need
+        return True
 
     def _captured(self, kind: _Kind, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         known = len(kind.replays)
@@ -567,16 +584,15 @@ class Compiled:
                     why = other.difference(trace)
                     if why is None:
                         kind.pending.remove(other)
-                        self._keep(kind, self._agreed(trace, other, self._entry(trace, args, kwargs)))
+                        self._plan(kind, lambda other=other: self._agreed(  # type: ignore[misc]
+                            trace, other, self._entry(trace, args, kwargs)))
                         return result
                     if other is kind.pending[-1]:
                         kind.why = why
-                if kind.trusting and not told:  # who wants to see everything sees what two runs name
-                    replay = self._recognized(trace, self._entry(trace, args, kwargs))
-                    if replay is not None:
-                        kind.trusting = False
-                        self._keep(kind, replay)
-                        return result
+                if kind.trusting and not told and self._plan(  # who wants to see everything sees what two runs name
+                        kind, lambda: self._recognized(trace, self._entry(trace, args, kwargs))):
+                    kind.trusting = False
+                    return result
                 if last is not None and moved is not None and trace.surroundings is not None:
                     changed = last.changed(trace.surroundings, moved)
                     if changed is not None:

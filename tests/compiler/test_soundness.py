@@ -328,3 +328,31 @@ def test_arguments_with_a_history():
             outcomes.append([g.detach() for g in found])
         same(*outcomes)
     assert programs(made) == 1, reasons(made)
+
+
+def test_an_error_of_the_compiler_is_told_and_the_call_runs_eagerly(monkeypatch):
+    def fails(*_):
+        raise ZeroDivisionError("somewhere in a plan")
+
+    monkeypatch.setattr("flambeau.compiler.compiled.Program", fails)
+    compiled = torch.compile(lambda x: x * 2)
+    x = torch.ones(3)
+    assert torch.equal(compiled(x), x * 2)
+    with pytest.warns(RuntimeWarning, match="failed to compile them: ZeroDivisionError: somewhere in a plan"):
+        assert torch.equal(compiled(x), x * 2)
+    assert torch.equal(compiled(x + 1), (x + 1) * 2)
+    whole = torch.compile(lambda x: x * 2, fullgraph=True)
+    whole(x)
+    with pytest.raises(ZeroDivisionError):
+        whole(x)
+
+
+def test_an_error_of_the_capture_is_told_and_the_call_runs_eagerly(monkeypatch):
+    def fails(*_):
+        raise ZeroDivisionError("somewhere in a graph")
+
+    monkeypatch.setattr("flambeau.compiler.capture.Capture.lower", fails)
+    compiled = torch.compile(lambda x: x * 2)
+    x = torch.ones(3)
+    with pytest.warns(RuntimeWarning, match="mul cannot be compiled.*ZeroDivisionError: somewhere in a graph"):
+        assert torch.equal(compiled(x), x * 2)
