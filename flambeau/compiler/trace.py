@@ -304,7 +304,10 @@ class Trace:
             seen.add(id(counter))
 
     def _hidden_bases(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
-        """Bases of several results that are not among them: what is done to one result is then done to the others."""
+        """Bases that are not among the results: what is done to one view of them is done to the others.
+
+        Those of several results, and of such as require grad, without a history, only because their base does.
+        """
         views: dict[int, list[Any]] = {}
         for x in {id(x): x for x in leaves if isinstance(x, Tensor) and x._base is not None}.values():
             views.setdefault(id(x._base), []).append(x)
@@ -312,7 +315,8 @@ class Trace:
         found = []
         for number, same in views.items():
             base = same[0]._base
-            if number in known or len(same) < 2 or not self._capture.is_made(base):
+            borrows = any(x._requires_grad and x._node is None for x in same)
+            if number in known or (len(same) < 2 and not borrows) or not self._capture.is_made(base):
                 continue
             if all(x._node is None for x in same):
                 found.append(base)

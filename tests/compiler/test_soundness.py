@@ -356,3 +356,21 @@ def test_an_error_of_the_capture_is_told_and_the_call_runs_eagerly(monkeypatch):
     x = torch.ones(3)
     with pytest.warns(RuntimeWarning, match="mul cannot be compiled.*ZeroDivisionError: somewhere in a graph"):
         assert torch.equal(compiled(x), x * 2)
+
+
+def test_a_view_made_without_gradients_keeps_the_base_that_it_borrows_them_from():
+    def shown(x):
+        y = x * 2
+        with torch.no_grad():
+            return y.transpose(1, 0)
+
+    compiled = torch.compile(shown)
+    for _ in range(4):
+        x = leaf(2, 3)
+        found = compiled(x)
+        assert found.requires_grad
+        assert found.is_leaf
+        assert found._base is not None
+        found.sum().backward()
+        assert found.grad is None
+        assert x.grad is None
