@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ import numpy as np
 from . import arrays, compiled
 
 _METH_FASTCALL = 0x80
-#: Python's own functions that such code may call, in the order of `WORDS`
+#: Python's own functions that such code may call, in the order of their names below
 _FUNCTIONS = ("PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "PyLong_AsVoidPtr", "PyFloat_AsDouble",
               "PyErr_SetString", "PyErr_Occurred")
-#: words that a block has of `words`: the class of arrays, what is raised at anything else, and its text; the functions
-WORDS = 3 + len(_FUNCTIONS)
+#: words that a block has of `words`, as code names them: the class of arrays, what is raised at anything else, and its
+#: text; the functions
+_NAMES = ("ndarray", "error", "text", "save", "restore", "refer", "address_of", "float_of", "raise_error", "occurred")
+WORDS = len(_NAMES)
 #: where a built-in function has the block, and an object its class, in bytes
 DATA, TYPE = arrays.DATA, arrays.HEAD - 8
 
@@ -31,18 +34,34 @@ class _Method(ctypes.Structure):
                 ("doc", ctypes.c_char_p))
 
 
+#: where code goes that is handed anything but arrays; it has `%block`
+REFUSE = """
+refuse:
+  %raise.at = getelementptr i64, ptr %block, i64 {raise_error}
+  %raise = load ptr, ptr %raise.at
+  %error.at = getelementptr i64, ptr %block, i64 {error}
+  %error = load ptr, ptr %error.at
+  %text.at = getelementptr i64, ptr %block, i64 {text}
+  %text = load ptr, ptr %text.at
+  call void %raise(ptr %error, ptr %text)
+  ret ptr null
+""".removeprefix("\n")
+
 _kept: list[Any] = []
-_words: list[int] = []
 
 
-def words() -> list[int]:
+@cache
+def words() -> tuple[int, ...]:
     """The addresses that code asks a block for, as many as `WORDS`."""
-    if not _words:
-        text = ctypes.create_string_buffer(b"a kernel takes arrays, and none of their subclasses")
-        _kept.append(text)
-        _words.extend([id(np.ndarray), id(TypeError), ctypes.addressof(text), *(
-            ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS)])
-    return _words
+    text = ctypes.create_string_buffer(b"a kernel takes arrays, and none of their subclasses")
+    _kept.append(text)
+    return (id(np.ndarray), id(TypeError), ctypes.addressof(text),
+            *(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS))
+
+
+def places(first: int) -> dict[str, int]:
+    """Where a block has the addresses, by the names that code has for them, from a word on."""
+    return dict(zip(_NAMES, range(first, first + WORDS), strict=True))
 
 
 def maker(name: str, source: str) -> Callable[[np.ndarray], Callable[..., Any]]:
@@ -67,4 +86,4 @@ def maker(name: str, source: str) -> Callable[[np.ndarray], Callable[..., Any]]:
     return made
 
 
-__all__ = ["DATA", "TYPE", "WORDS", "maker", "words"]
+__all__ = ["DATA", "REFUSE", "TYPE", "WORDS", "maker", "places", "words"]

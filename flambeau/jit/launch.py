@@ -224,8 +224,8 @@ def address(place: compiled.Word) -> int:
 #: words of a block: of `run`, how many words its template has, which of them is the arena's address, whether the
 #: interpreter may run meanwhile; then those of `entrance`; then the template
 _SIZE, _ARENA, _LONG = 1, 2, 3
-_NDARRAY, _ERROR, _TEXT, _SAVE, _RESTORE, _REFER, _ADDRESS_OF, _, _RAISE = range(4, 13)
-_TEMPLATE = _NDARRAY + entrance.WORDS
+_ADDRESSES = 4
+_TEMPLATE = _ADDRESSES + entrance.WORDS
 
 _START = """
 define ptr @start(ptr %self, ptr %arguments, i64 %given) {{
@@ -300,16 +300,7 @@ leave:
   %refer = load ptr, ptr %refer.at
   call void %refer(ptr %result)
   ret ptr %result
-refuse:
-  %raise.at = getelementptr i64, ptr %block, i64 {raise_error}
-  %raise = load ptr, ptr %raise.at
-  %error.at = getelementptr i64, ptr %block, i64 {error}
-  %error = load ptr, ptr %error.at
-  %text.at = getelementptr i64, ptr %block, i64 {text}
-  %text = load ptr, ptr %text.at
-  call void %raise(ptr %error, ptr %text)
-  ret ptr null
-}}
+""" + entrance.REFUSE + """}}
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
@@ -319,9 +310,8 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 def _starting() -> Callable[[np.ndarray], Callable[..., Any]]:
     """What makes the function that starts a program, of its block."""
     return entrance.maker("start", _START.format(
-        data=entrance.DATA, type=entrance.TYPE, first=FIRST, size=_SIZE, arena=_ARENA, long=_LONG, ndarray=_NDARRAY,
-        error=_ERROR, text=_TEXT, save=_SAVE, restore=_RESTORE, refer=_REFER, address_of=_ADDRESS_OF,
-        raise_error=_RAISE, template=_TEMPLATE))
+        data=entrance.DATA, type=entrance.TYPE, first=FIRST, size=_SIZE, arena=_ARENA, long=_LONG, template=_TEMPLATE,
+        **entrance.places(_ADDRESSES)))
 
 
 class Condition(NamedTuple):

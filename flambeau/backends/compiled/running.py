@@ -25,11 +25,9 @@ empty = np.empty
 PLANS = 1024
 _BYTE = np.dtype(np.uint8)
 #: words of a plan's block: how many launches, whether there is scratch memory, whether it may take long, how many
-#: numbers, which of them are doubles; the class of arrays, what is raised at anything else, and its text; Python's own
-#: functions; then the launches, of so many words each
-_SCRATCH, _LONG, _NUMBERS, _DOUBLES, _NDARRAY, _ERROR, _TEXT = range(1, 8)
-_SAVE, _RESTORE, _REFER, _ADDRESS_OF, _FLOAT_OF, _RAISE, _OCCURRED = range(8, 15)
-_HEAD = _NDARRAY + entrance.WORDS
+#: numbers, which of them are doubles; those of `entrance`; then the launches, of so many words each
+_SCRATCH, _LONG, _NUMBERS, _DOUBLES, _ADDRESSES = range(1, 6)
+_HEAD = _ADDRESSES + entrance.WORDS
 _EACH = 4
 _DOUBLE = np.dtype(np.float64)
 
@@ -186,25 +184,14 @@ leave:
   %refer = load ptr, ptr %refer.at
   call void %refer(ptr %result)
   ret ptr %result
-refuse:
-  %raise.at = getelementptr i64, ptr %block, i64 {raise_error}
-  %raise = load ptr, ptr %raise.at
-  %error.at = getelementptr i64, ptr %block, i64 {error}
-  %error = load ptr, ptr %error.at
-  %text.at = getelementptr i64, ptr %block, i64 {text}
-  %text = load ptr, ptr %text.at
-  call void %raise(ptr %error, ptr %text)
-  ret ptr null
-}}
+""" + entrance.REFUSE + """}}
 """
 
 
 def _generate() -> str:
     return _IR.format(data=entrance.DATA, run=threads.RUN, head=_HEAD, each=_EACH, alignment=launch.ALIGNMENT,
                       alignment_mask=launch.ALIGNMENT - 1, scratch=_SCRATCH, long=_LONG, numbers=_NUMBERS,
-                      doubles=_DOUBLES, ndarray=_NDARRAY, error=_ERROR, text=_TEXT, save=_SAVE, restore=_RESTORE,
-                      refer=_REFER, address_of=_ADDRESS_OF, float_of=_FLOAT_OF, raise_error=_RAISE,
-                      occurred=_OCCURRED, type=entrance.TYPE)
+                      doubles=_DOUBLES, type=entrance.TYPE, **entrance.places(_ADDRESSES))
 
 
 @cache
