@@ -27,7 +27,7 @@ from ..tensor import Tensor
 from ..tensor.parameter import Parameter
 from ..tensor.tensor import INFERENCE, wrap
 from ..trees import is_container, tree_flatten, tree_unflatten
-from . import experience, profiling
+from . import experience, profiling, recollection
 from .capture import Capture
 from .environment import Flags, entries_of, optimizer_comparison
 from .experience import Known
@@ -38,7 +38,7 @@ from .renewal import again, renewed
 from .reporting import report
 from .seen import Made, Shown, advance, become_view
 from .storages import address, by_memory, extent, owner, place, stretch
-from .surroundings import CHANGING, ITEM, MODULE, Seen, is_followed
+from .surroundings import CHANGING, ITEM, MODULE, Seen, Surroundings, is_followed
 from .trace import TRIES, Trace
 
 #: kinds of calls with objects that wait for a program: where each call has an object of its own there would be no end
@@ -134,7 +134,15 @@ class Replay:
         remembered: what optimizers remember.
         renewed: new arrays by number, and whose old gradients they may take the memory of.
         source: the Python lines of the short way in, once there is one.
+        forgotten: why the next process has to capture a run of its own; None where it has not.
+        is_recalled: whether an earlier process made it, and no run of this one was captured for it.
+        is_tried: whether it was run.
+        begun: what optimizers remember since it was recalled, though no step was done.
     """
+
+    forgotten: str | None = None
+    is_recalled = is_tried = False
+    begun: Sequence[tuple[Any, Any]] = ()
 
     def __init__(self, trace: Trace, name: str, seen: list[Seen], before: Trace, entry: str, known: Known) -> None:
         self.trace, self.entry, self.known = trace, entry, known
@@ -159,7 +167,7 @@ class Replay:
         self.configured = configured[0]
         self._modules = [each for each in seen if each.kind == MODULE]
         self.flags_are_same = Flags(trace.outside())
-        self.optimizers_are_same = optimizer_comparison(trace.groups)
+        self.optimizers_are_same = optimizer_comparison(trace.groups, trace.bare)
         self._accumulated = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
         self.owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
         self.spent = [Spent() for _ in trace.results]
@@ -488,8 +496,9 @@ class Compiled:
             kind = self._kinds.setdefault(key, _Kind(arguments))
             kind.is_strange = bool(strange)
             self._strange += kind.is_strange
+            self._recall(kind, key, arguments)
         tensors = [x for x in arguments if isinstance(x, Tensor)]
-        for replay in kind.replays:
+        for replay in [*kind.replays]:
             if self.check:
                 from .checking import checked
 
@@ -497,9 +506,13 @@ class Compiled:
             else:
                 result = replay.run(tensors) if not special[0] else profiling.run(replay, tensors)
             if result is not MISSED:
-                if not self.check:
+                if replay.is_tried and not self.check:  # the short way takes as long to write as many calls
                     self._fast = replay.short_way(args, kwargs)
+                replay.is_tried = True
                 return result
+            if replay.begun and not replay.is_tried:
+                recollection.take_back(replay.begun)
+                kind.replays.remove(replay)
         if kind.refused is not None:
             return self.function(*args, **kwargs)
         return self._captured(kind, tensors, args, kwargs)
@@ -507,25 +520,66 @@ class Compiled:
     def _entry(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> str:
         return experience.name(trace, self._key(*tree_flatten((args, kwargs))))
 
-    def _agreed(self, trace: Trace, other: Trace, entry: str) -> Replay:
+    def _agreed(self, kind: _Kind, trace: Trace, other: Trace, args: tuple, kwargs: dict[str, Any]) -> Replay:
         """The program of a trace that agrees with another, which later processes know of."""
         mine, theirs = trace.surroundings, other.surroundings
         assert mine is not None
         assert theirs is not None
-        known = experience.learned(mine, theirs)
-        replay = Replay(trace, self._name(), mine.agreed(theirs), other, entry, known)
+        run = recollection.Recalled(trace, mine.agreed(theirs), self._entry(trace, args, kwargs),
+                                    experience.learned(mine, theirs))
+        replay = Replay(trace, self._name(), run.seen, other, run.entry, run.known)
         replay.remember()
+        if kind.tries == 1:  # nothing was set up before: the first call of all was like the others
+            mine.asked_outside = mine.asked_outside or theirs.asked_outside
+            self._leave(replay, run, mine, [*trace.initial, *other.initial], args, kwargs)
+        else:
+            replay.forgotten = "the first call was not like the others"
+        trace.initial = []
         return replay
 
-    def _recognized(self, trace: Trace, entry: str) -> Replay | None:
+    def _leave(self, replay: Replay, run: recollection.Recalled, surroundings: Surroundings, initial: list[Any],
+               args: tuple, kwargs: dict[str, Any]) -> None:
+        """Leave a program to the next process, if that can find all that it depends on."""
+        arguments, tree = tree_flatten((args, kwargs))
+        place = recollection.name(self.function, self._key(arguments, tree))
+        if place is not None:
+            known = run.known._replace(free=(True,) * len(run.trace.shared))
+            replay.forgotten = recollection.write(place, self.function, arguments, run._replace(known=known),
+                                                  surroundings, initial)
+
+    def _recall(self, kind: _Kind, key: tuple, arguments: list[Any]) -> None:
+        """Let calls be replayed as an earlier process found that they can be, if everything is as it was there."""
+        if self.explained or debugging.wanted("ir", "kernels"):  # who wants to see everything sees how it came to be
+            return
+        place = recollection.name(self.function, key)
+        if place is None:
+            return
+        with self._lock:
+            found = recollection.read(place, self.function, arguments)
+        if found is not None:
+            kind.trusting = not self._plan(kind, lambda: self._remembered(found))
+
+    def _remembered(self, found: recollection.Recalled) -> Replay:
+        """The program of a run of an earlier process."""
+        replay = Replay(found.trace, self._name(), found.seen, found.trace, found.entry, found.known)
+        replay.is_recalled, replay.begun = True, found.begun
+        return replay
+
+    def _recognized(self, kind: _Kind, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Replay | None:
         """The program of a trace like those on which an earlier process agreed."""
         surroundings = trace.surroundings
         if surroundings is None:
             return None
+        entry = self._entry(trace, args, kwargs)
         for known in experience.read(entry):
             seen = known.among(surroundings) if len(known.free) == len(trace.shared) else None
             if seen is not None:
-                return Replay(trace, self._name(), seen, trace, entry, known)
+                replay = Replay(trace, self._name(), seen, trace, entry, known)
+                if not kind.tries:
+                    self._leave(replay, recollection.Recalled(trace, seen, entry, known), surroundings, trace.initial,
+                                args, kwargs)
+                trace.initial = []
+                return replay
         return None
 
     def _plan(self, kind: _Kind, make: Callable[[], Replay | None]) -> bool:
@@ -585,12 +639,12 @@ class Compiled:
                     if why is None:
                         kind.pending.remove(other)
                         self._plan(kind, lambda other=other: self._agreed(  # type: ignore[misc]
-                            trace, other, self._entry(trace, args, kwargs)))
+                            kind, trace, other, args, kwargs))
                         return result
                     if other is kind.pending[-1]:
                         kind.why = why
                 if kind.trusting and not told and self._plan(  # who wants to see everything sees what two runs name
-                        kind, lambda: self._recognized(trace, self._entry(trace, args, kwargs))):
+                        kind, lambda: self._recognized(kind, trace, args, kwargs)):
                     kind.trusting = False
                     return result
                 if last is not None and moved is not None and trace.surroundings is not None:

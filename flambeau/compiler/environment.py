@@ -29,14 +29,18 @@ def _hooks_of(tensor: Any) -> tuple[Any, ...]:
     return *(tensor._hooks or {}).values(), None, *(tensor._post_accumulate_hooks or {}).values()
 
 
-def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]]) -> Callable[[], bool]:
-    """A function that says whether optimizers have the groups, flags, parameters and states that they have now."""
-    found = []
+def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]], without: Sequence[Any]) -> Callable[[], bool]:
+    """A function that says whether optimizers have the groups, flags, parameters and states that they have now.
+
+    Args:
+        without: parameters that had no gradient in the step, and must have none.
+    """
+    found, bare = [], {id(p) for p in without}
     for optimizer, group in groups:
         flags = {key: value for key, value in group.items() if value is None or isinstance(value, (bool, str)) or (
             isinstance(value, tuple) and not all(type(x) in (float, int) for x in value))}
         params = group["params"]
-        states = [(p, optimizer.state.get(p), p._requires_grad, p._grad is None) for p in params]
+        states = [(p, optimizer.state.get(p), p._requires_grad, id(p) in bare) for p in params]
         found.append((optimizer, len(optimizer.param_groups), group, [*flags.items()], states))
 
     def is_same() -> bool:

@@ -44,8 +44,8 @@ def name(trace: Trace, call: Sequence[Any]) -> str:
     surroundings = trace.surroundings
     assert surroundings is not None
     program = keeping.name(trace.graph, trace.targets, [(g.value, g.outcome) for g in trace.guards], trace.effects)
-    codes = sorted(_code(code) for code in surroundings.codes if is_users(code))
-    return disk.key(_FORMAT, __version__, sys.version, program, *_run(trace), *map(_argument, call), *codes)
+    codes = sorted(said_of_code(code) for code in surroundings.codes if is_users(code))
+    return disk.key(_FORMAT, __version__, sys.version, program, *_run(trace), *map(said_of_argument, call), *codes)
 
 
 class Known(NamedTuple):
@@ -126,7 +126,7 @@ def _plain(things: Sequence[Any]) -> list[str]:
     return [_said(x) for x in things]
 
 
-def _argument(x: Any) -> str:
+def said_of_argument(x: Any) -> str:
     """What of a call's key another process can have, too."""
     return repr(x[0]) if isinstance(x, tuple) and x and x[0] == "object" else repr(x)
 
@@ -167,9 +167,9 @@ def _said(x: Any) -> str:
     if isinstance(x, types.MethodType):
         return f"method {_said(x.__func__)}"
     if isinstance(x, types.FunctionType):
-        return f"function {_code(x.__code__)}"
+        return f"function {said_of_code(x.__code__)}"
     if isinstance(x, types.CodeType):
-        return f"code {_code(x)}"
+        return f"code {said_of_code(x)}"
     if isinstance(x, type):
         return f"class {x.__module__}.{x.__qualname__}"
     if isinstance(x, types.ModuleType):
@@ -182,11 +182,11 @@ def _said(x: Any) -> str:
 
 
 @functools.lru_cache(4096)
-def _code(code: types.CodeType) -> str:
+def said_of_code(code: types.CodeType) -> str:
     """What a piece of code does, by a hash."""
     parts = [code.co_qualname, code.co_code.hex(), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
     parts += [_said(x) if not isinstance(x, frozenset) else repr(sorted(map(_said, x))) for x in code.co_consts]
     return disk.key(*parts)
 
 
-__all__ = ["Known", "learned", "name", "read", "write"]
+__all__ = ["Known", "learned", "name", "read", "said_of_argument", "said_of_code", "write"]

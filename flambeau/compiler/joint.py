@@ -74,6 +74,22 @@ class Joint:
             self.gradients.append(value)
         self.uses = _reached(outputs, inputs) if len(outputs) > 1 else []
 
+    @classmethod
+    def again(cls, kept: dict[str, Any], values: Sequence[Value], arguments: Sequence[Any]) -> Joint:
+        """One that was written down, its values by number.
+
+        Args:
+            kept: all but `labels`, and the results.
+        """
+        self = object.__new__(cls)
+        vars(self).update(kept)
+        self._outputs = []
+        self.cotangents = [values[v] for v in kept["cotangents"]]
+        self.gradients = [None if v is None else values[v] for v in kept["gradients"]]
+        self.labels = [id(t) if at is None else id(arguments[at])
+                       for t, at in zip(self.inputs, self.positions, strict=True)]
+        return self
+
     def number(self, tensor: Any) -> int | None:
         """Which of the differentiable results a tensor is."""
         return next((i for i, x in enumerate(self._outputs) if x is tensor), None)

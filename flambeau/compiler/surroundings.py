@@ -46,7 +46,7 @@ _STEADY = frozenset({_PACKAGE, "numpy", "llvmlite", *sys.stdlib_module_names})
 LIMIT = 10_000
 #: more than this is not looked at even once
 MOST = 200_000
-_MISSING: Any = object()
+MISSING: Any = object()
 #: the flag of classes that are written in Python
 _HEAP = 1 << 9
 #: classes of the standard library that hold what the user hangs on them
@@ -108,7 +108,7 @@ def _now(kind: int, holder: Any, key: Any) -> Any:
         try:
             return holder.cell_contents
         except ValueError:
-            return _MISSING
+            return MISSING
     if kind == ATTRIBUTE:
         return getattr(holder, key)
     if kind == DICT:
@@ -131,7 +131,7 @@ def _answer(thing: Any) -> Any:
     if isinstance(thing, weakref.ref):
         return thing()
     if isinstance(thing, contextvars.ContextVar):
-        return thing.get(_MISSING)
+        return thing.get(MISSING)
     if not isinstance(thing, _CACHE):
         return bytes(memoryview(thing))
     return (thing.cache_info().misses, thing.cache_info().currsize)
@@ -196,11 +196,13 @@ class Surroundings:
     Attributes:
         seen: all of it, by how it is looked up.
         failed: what about it cannot be looked at, or None.
+        asked_outside: what it asked of the system, as `Watch.asked_outside` says.
     """
 
     def __init__(self, watch: Watch, modules: Sequence[Any], tensors: Sequence[Any] = ()) -> None:
         self.seen: dict[tuple[int, int, Any], Seen] = {}
         self.failed: str | None = None
+        self.asked_outside = watch.asked_outside
         self._codes = {key: code for key, (code, _) in watch.codes.items()}
         self._known: dict[int, Any] = {}
         self._size = 0
@@ -372,7 +374,7 @@ class Surroundings:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             value = _now(CELL, cell, None)
             self._see(CELL, cell, None, value, name)
-            if value is not _MISSING:
+            if value is not MISSING:
                 self._pending.append((value, name))
 
     def _class(self, cls: type, path: str) -> None:
@@ -441,8 +443,8 @@ class Surroundings:
             for name in names.intersection(each.__dict__):
                 value = each.__dict__[name]
                 if isinstance(value, types.MemberDescriptorType):
-                    held = getattr(thing, name, _MISSING)
-                    if held is not _MISSING:
+                    held = getattr(thing, name, MISSING)
+                    if held is not MISSING:
                         self._see(ATTRIBUTE, thing, name, held, f"{path}.{name}")
                         self._pending.append((held, f"{path}.{name}"))
                 elif type(own) is dict and name not in own and not hasattr(type(value), "__set__"):
@@ -569,7 +571,7 @@ def expression(each: Seen, name: Callable[[Any, str], str]) -> str:
         return f"{holder}[{key}] is {name(each.value, 'value')}"
     if each.kind == ABSENT:
         return f"{each.key!r} not in {holder}"
-    if each.kind == CELL and each.value is not _MISSING:
+    if each.kind == CELL and each.value is not MISSING:
         return f"{holder}.cell_contents is {name(each.value, 'value')}"
     if each.kind == ATTRIBUTE:
         return f"{holder}.{each.key} is {name(each.value, 'value')}"
@@ -613,5 +615,6 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
         yield each.path
 
 
-__all__ = ["ARRAY", "CHANGING", "ITEM", "MODULE", "PLAIN", "SET", "STREAM", "Seen", "Surroundings", "expression", "is_",
+__all__ = ["ARRAY", "ASKED", "ATTRIBUTE", "CHANGING", "DICT", "ITEM", "ITERATOR", "LIST", "MISSING", "MODULE", "PLAIN",
+           "SET", "STREAM", "Seen", "Surroundings", "expression", "is_",
            "is_followed", "paths", "snapshot"]

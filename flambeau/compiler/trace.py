@@ -57,6 +57,8 @@ class Trace:
         length: how many values there are; a program adds others.
         starts: arguments by position, and at which byte of their memory they must begin.
         bumps: arguments by position, and how often their versions went up.
+        bare: parameters of optimizers that have no gradient.
+        initial: zeros that optimizers made to begin with.
         origins: the lines and names of its values, if they were noted.
         surroundings: what the run saw without being handed it; None once a program looks after it.
         cost: how much a failure counts, of `TRIES`; one of the first call may be the only one.
@@ -70,6 +72,7 @@ class Trace:
         self.guards = capture.guards
         self.decisions = list(capture.decisions.values())
         self.groups = capture.groups
+        self.bare = [p for _, group in self.groups for p in group["params"] if p._grad is None]
         self.foreign = capture.foreign
         self.effects = [] if capture.drawn is None else [capture.drawn]
         self.starts = list(capture.starts.items())
@@ -89,6 +92,7 @@ class Trace:
         self.graph_is_freed = capture.ran_backward
         self.gradient_strides: dict[int, tuple[int, ...]] = {}
         self.joint: Joint | None = None
+        self.initial = capture.initial
         self._capture = capture
         self._fresh: dict[int, int] = {}
         self._new_values: list[Value] = []
@@ -114,6 +118,15 @@ class Trace:
             self.joint.forget()
         self._look_around()
         del self._capture
+
+    @classmethod
+    def again(cls, kept: dict[str, Any], **more: Any) -> Trace:
+        """A run that was written down: its attributes."""
+        self = object.__new__(cls)
+        vars(self).update(kept, **more)
+        self.failed, self.surroundings, self.cost = None, None, TRIES
+        self.effects, self.initial = [], []
+        return self
 
     def _entered(self) -> None:
         """Refuse what a program does not do to arguments, and to tensors from outside.

@@ -8,15 +8,20 @@ so prints, files and Python's random numbers are *effects*: a run with one canno
 from __future__ import annotations
 
 import builtins
+import contextvars
+import functools
 import gc
 import io
 import os
 import random
+import re
 import sys
 import sysconfig
 import threading
 import types
 import warnings
+import weakref
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -44,6 +49,15 @@ _CALLS = frozenset({
     "truncate", "random", "getrandbits", "seed", "setstate", "sample", "system", "mkdir", "remove", "unlink", "rename",
     "rmdir", "replace", "putenv", "unsetenv", "urandom", "fork_exec", "send", "sendall", "recv"})
 _SYSTEM = frozenset({"posix", "nt", "_posixsubprocess", "_winapi"})
+#: modules whose C functions give what their arguments say, and classes whose methods do
+_PURE = frozenset({"builtins", "math", "cmath", "_operator", "itertools", "_functools", "_collections", "_bisect",
+                   "_heapq", "_struct", "_abc", "_weakref", "_thread", "_contextvars", "_typing", "_sre", "_string",
+                   "numpy._core._multiarray_umath"})
+_PLAIN = (str, bytes, bytearray, list, dict, tuple, set, frozenset, int, float, complex, range, deque, np.ndarray,
+          np.generic, np.dtype, contextvars.ContextVar, types.MappingProxyType, types.GeneratorType, re.Pattern,
+          re.Match, slice, memoryview, weakref.ref, functools.partial, type(threading.Lock()), type(threading.RLock()))
+#: C functions of those modules that do not: identities and hashes of texts are others in each process
+_OTHERS = frozenset({"id", "hash", "input", "open", "breakpoint"})
 #: what says all by its identity, or is looked at elsewhere
 _SETTLED = (bool, int, float, complex, str, bytes, type(None), Tensor, types.BuiltinFunctionType)
 _STREAM = "the stream of random numbers is set"
@@ -119,12 +133,15 @@ class Watch:
         codes: the user's code that ran, with its globals, by identity.
         objects: what it was handed: arguments that are neither tensors nor plain, by identity.
         effect: the first thing that was done to the world, and the line; None where there is none.
+        asked_outside: the first thing whose answer, or whose effect, may be another in another process though nothing
+            looks different there: what the user's code asked of the system, a warning; None where there is none.
     """
 
     def __init__(self) -> None:
         self.codes: dict[int, tuple[types.CodeType, dict[str, Any] | None]] = {}
         self.objects: dict[int, tuple[str, Any]] = {}
         self.effect: str | None = None
+        self.asked_outside: str | None = None
         self._before: Any = None
         self._on, self._paused = False, 0
         self._finder: Any = None  # the frame of what Python asks for a module, while it runs
@@ -198,8 +215,11 @@ class Watch:
                     self.codes[id(code)] = code, None
             elif id(code) in _TOLD:
                 self._does(frame, _TOLD[id(code)])
-        elif event == "c_call" and arg.__name__ in _CALLS and self.effect is None:
-            self._called(frame, arg)
+        elif event == "c_call":
+            if self.asked_outside is None and not _says_all(arg):
+                self._asked(frame, arg)
+            if arg.__name__ in _CALLS and self.effect is None:
+                self._called(frame, arg)
 
     def _is_called(self, frame: Any) -> bool:
         """Whether the user's code calls the library's that begins here."""
@@ -219,6 +239,12 @@ class Watch:
                 value = values.get(name)
                 if not isinstance(value, _SETTLED) and id(value) not in self.objects:
                     self.objects[id(value)] = name, value
+
+    def _asked(self, frame: Any, function: Any) -> None:
+        """A C function was called that does not depend on its arguments alone."""
+        if function.__name__ == "warn" or _kind_of(frame) == _USER or (
+                _kind_of(frame) == _LIBRARY and self._is_called(frame)):
+            self.asked_outside = f"a call of {function.__name__}()"
 
     def _called(self, frame: Any, function: Any) -> None:
         """A C function was called whose name is one of those that do something."""
@@ -245,6 +271,16 @@ class Watch:
             above = above.f_back
         if self.effect is None and above is not None:
             self.effect = f"{what} ({above.f_code.co_filename}:{above.f_lineno})"
+
+
+def _says_all(function: Any) -> bool:
+    """Whether a C function gives what its arguments say, in every process."""
+    of = getattr(function, "__self__", None)
+    if isinstance(of, types.ModuleType):
+        return of.__name__ in _PURE and function.__name__ not in _OTHERS
+    if isinstance(of, type):  # of a class
+        return of in _PLAIN or function.__name__ == "__new__" or of.__module__ == "builtins"
+    return of is None or isinstance(of, _PLAIN) or type(of).__module__ in ("itertools", "_operator", "builtins")
 
 
 _STATES = ("grad mode stays switched", "inference mode stays switched", "the default dtype stays switched",

@@ -37,8 +37,7 @@ def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Val
          effects: Sequence[Value] = ()) -> str:
     """The name of the entry for what a program is made of."""
     kinds: dict[np.dtype, str] = {}
-    lines = [_machine(threads.count(), tuple(sorted((k, v) for k, v in os.environ.items()
-                                                    if k.startswith("FLAMBEAU_") and k not in _ASIDE)))]
+    lines = [machine()]
     for value in graph.values:
         kind = kinds.get(value.dtype)
         if kind is None:
@@ -50,9 +49,14 @@ def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Val
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:40]
 
 
+def machine() -> str:
+    """What a plan depends on besides its graph: the processor, the threads, the sources of what plans."""
+    return _machine(threads.count(), tuple(sorted((k, v) for k, v in os.environ.items()
+                                                  if k.startswith("FLAMBEAU_") and k not in _ASIDE)))
+
+
 @cache
 def _machine(count: int, environment: tuple[tuple[str, str], ...]) -> str:
-    """What a plan depends on besides its graph."""
     folder = Path(__file__).parent
     sources = disk.key(*(path.name + path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))))
     return repr((_FORMAT, sys.version, np.__version__, sources, compiled.sources(), target.host(), count, environment))
@@ -155,4 +159,4 @@ def _view(said: tuple) -> View:
     return entry, offset, shape, strides, _dtype(dtype)
 
 
-__all__: list[Any] = ["name", "read", "write"]
+__all__: list[Any] = ["machine", "name", "read", "write"]

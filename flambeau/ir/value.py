@@ -206,6 +206,15 @@ class Graph:
             self._made[key] = value
         return value
 
+    def restore(self, op: str, args: Sequence[Value], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        """Add the next value of a graph that was written down."""
+        made = self.make(op, tuple(args), attrs, shape, dtype)
+        if op == "constant":
+            _, _, bits = attrs
+            self._arrays[made] = np.frombuffer(bits, dtype).reshape(shape) if bits else np.empty(shape, dtype)
+        elif op == "part":
+            self.parts.setdefault(args[0], []).append(made)
+
     # ----- what is given -----
 
     def leaf(self, number: int, shape: tuple[int, ...], dtype: np.dtype) -> Value:

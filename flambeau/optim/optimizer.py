@@ -310,6 +310,12 @@ class Optimizer:
         return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
 
+def has_hooks(optimizer: Optimizer) -> bool:
+    """Whether anything runs before or after an optimizer's steps."""
+    return bool(_global_pre_hooks or _global_post_hooks or optimizer._optimizer_step_pre_hooks
+                or optimizer._optimizer_step_post_hooks)
+
+
 def _prepare(optimizer: Optimizer) -> None:
     """What is not pickled: the hooks."""
     own = optimizer.__dict__

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not ins
 def known_peaks(monkeypatch):
     """Peaks as if they were measured; and what earlier processes learned of functions is left aside."""
     monkeypatch.setattr("flambeau.compiler.experience.read", lambda entry: [])
+    monkeypatch.setattr("flambeau.compiler.recollection.read", lambda *call: None)
     machine = peaks.Peaks(2, 100e9, 50e9, ((1 << 14, 80e9), (1 << 26, 10e9)))
     monkeypatch.setattr("flambeau.jit.peaks.peaks", lambda: machine)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from flambeau.compiler import experience
+from flambeau.compiler import experience, recollection
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_known(monkeypatch):
     monkeypatch.setattr(experience, "read", lambda entry: [])
+    monkeypatch.setattr(recollection, "read", lambda *call: None)

@@ -1,0 +1,563 @@
+"""The next process replays its first call, if everything is as an earlier one saw it; else nothing of that is used.
+
+Here the processes are one: what is compiled anew looks for what was left on disk, as another process would.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import functools
+import os
+import random
+import time
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import jit
+from flambeau.compiler import recollection
+from flambeau.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(tmp_path, monkeypatch):
+    """Processes share a folder of their own, in which there is nothing at first."""
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+
+
+def run(function, calls):
+    """The results of calls, and whether the first of them was recalled, not captured."""
+    made = torch.compile(function)
+    results = [made(*args) for args in calls]
+    kinds = getattr(made, "__dict__", {}).get("_run", made)._kinds
+    replays = [replay for kind in kinds.values() for replay in kind.replays]
+    return results, bool(replays) and all(replay.is_recalled for replay in replays), [r.forgotten for r in replays]
+
+
+def plain(results):
+    return [x.detach().numpy().copy() if isinstance(x, torch.Tensor) else x for x in results]
+
+
+def after(make, first, then, *, recalled, calls=3):
+    """Let one process run `make(first)`, the next one `make(then)`: what it gives is what is computed without both.
+
+    Args:
+        make: gives a function, what makes the arguments of the n-th call, and what else there is to see at the end.
+        recalled: whether the next process is to make use of what the first left.
+    """
+    function, argument, _ = make(first)
+    run(function, [argument(i) for i in range(4)])
+    function, argument, seen = make(then)
+    results, was_recalled, _ = run(function, [argument(i) for i in range(calls)])
+    found = plain([*results, *seen()])
+    function, argument, seen = make(then)
+    expected = plain([*[function(*argument(i)) for i in range(calls)], *seen()])
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=2e-4, atol=1e-5)
+    assert was_recalled is recalled
+
+
+def data(i, *shape):
+    return torch.from_numpy(np.random.default_rng(i).standard_normal(shape or (6, 4)).astype(np.float32))
+
+
+def nothing():
+    return []
+
+
+# ----- what is recalled ---------------------------------------------------------------------
+
+
+class Model(torch.nn.Module):
+    def __init__(self, scale=1.0, activation=torch.tanh):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = torch.nn.Linear(4, 8, bias=False), torch.nn.Linear(8, 3)
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.scale, self.activation = scale, activation
+
+    def forward(self, x):
+        return self.second(self.activation(self.norm(self.first(x)))) * self.scale
+
+
+def training(model, optimizer, schedule=None):
+    def step(x):
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def seen():
+        return [*model.parameters(), *model.buffers(), *(p.grad for p in model.parameters())]
+
+    return step, lambda i: (data(i),), seen
+
+
+@pytest.mark.parametrize("optimizer", [
+    lambda p: torch.optim.Adam(p, lr=0.1), lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.3),
+    lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.RMSprop(p, lr=0.1),
+    lambda p: torch.optim.Adadelta(p, lr=0.1), lambda p: torch.optim.Adamax(p, lr=0.1)])
+def test_training(optimizer):
+    def make(_):
+        model = Model()
+        return training(model, optimizer(model.parameters()))
+
+    after(make, 0, 0, recalled=True)
+
+
+def test_a_momentum_that_the_first_step_sets_up_is_not_recalled():
+    def make(_):
+        model = Model()
+        return training(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+    after(make, 0, 0, recalled=False)
+
+
+def test_numbers_of_parameters_and_options_are_free():
+    def make(lr):
+        model = Model()
+        with torch.no_grad():
+            model.first.weight.mul_(lr)
+        return training(model, torch.optim.Adam(model.parameters(), lr=lr))
+
+    after(make, 0.1, 0.01, recalled=True)
+
+
+def test_a_model_that_is_differentiated_outside():
+    def make(_):
+        model = Model()
+        return model, lambda i: (data(i),), lambda: [*model.buffers()]
+
+    after(make, 0, 0, recalled=True)
+
+    model = Model()
+    compiled = torch.compile(model)
+    compiled(data(0)).sum().backward()
+    other = Model()
+    other(data(0)).sum().backward()
+    for x, y in zip(model.parameters(), other.parameters(), strict=True):
+        np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_methods_and_arguments_that_are_objects():
+    class Machine:
+        def __init__(self, factor):
+            self.factor = factor
+
+        def work(self, x, options):
+            return x * self.factor + options.shift
+
+    def make(said):
+        options = types.SimpleNamespace(shift=said[1])
+        return Machine(said[0]).work, lambda i: (data(i), options), nothing
+
+    after(make, (3.0, 2.0), (3.0, 2.0), recalled=True)
+    after(make, (3.0, 2.0), (3.0, 5.0), recalled=False)
+    after(make, (3.0, 2.0), (4.0, 2.0), recalled=False)
+
+
+def test_resumed_training():
+    def make(steps):
+        model = Model()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        step, argument, seen = training(model, optimizer)
+        for i in range(steps):
+            step(*argument(i))
+        return step, argument, seen
+
+    after(make, 0, 2, recalled=True)
+
+
+def test_optimizer_state_loaded_in_another_order():
+    def make(shuffled):
+        model = Model()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        step, argument, seen = training(model, optimizer)
+        if shuffled:
+            step(*argument(7))
+            state = dict(reversed(optimizer.state.items()))
+            optimizer.state.clear()
+            optimizer.state.update(state)
+            optimizer.zero_grad()
+        return step, argument, lambda: [*seen(), *(optimizer.state[p]["exp_avg"] for p in model.parameters())]
+
+    after(make, False, True, recalled=True)
+
+
+def test_conditions_are_looked_at():
+    def make(sign):
+        def function(x):
+            return x * 2 if x.sum() > 0 else x - 1
+
+        return function, lambda i: (abs(data(i)) * sign,), nothing
+
+    after(make, 1, 1, recalled=True)
+    after(make, 1, -1, recalled=False)
+
+
+# ----- what differs -------------------------------------------------------------------------
+
+scale, table, text = 2.0, [1.0, 2.0], "mean"
+
+
+def helper(x):
+    return x + 1
+
+
+def test_names_of_the_module(monkeypatch):
+    def make(value):
+        monkeypatch.setitem(globals(), "scale", value)
+        return lambda x: x * scale, lambda i: (data(i),), nothing
+
+    after(make, 2.0, 2.0, recalled=True)
+    after(make, 2.0, 3.0, recalled=False)
+    after(make, 2.0, np.float64(3.0), recalled=False)
+
+
+def test_functions_that_are_called(monkeypatch):
+    def make(function):
+        monkeypatch.setitem(globals(), "helper", function)
+        return lambda x: helper(x) * 2, lambda i: (data(i),), nothing
+
+    after(make, helper, helper, recalled=True)
+    after(make, helper, lambda x: x + 2, recalled=False)
+    after(make, functools.partial(torch.add, other=3.0), functools.partial(torch.add, other=4.0), recalled=False)
+    after(make, torch.exp, torch.cos, recalled=False)
+
+
+def of_defaults(value):
+    def inner(x, factor=value):
+        return x * factor
+    return inner
+
+
+def of_cells(value):
+    def inner(x):
+        return x * value
+    return inner
+
+
+@pytest.mark.parametrize("kind", [of_defaults, of_cells])
+def test_what_functions_hold(kind):
+    def make(value):
+        inner = kind(value)
+        return lambda x: inner(x) + 1, lambda i: (data(i),), nothing
+
+    after(make, 2.0, 2.0, recalled=True)
+    after(make, 2.0, 4.0, recalled=False)
+
+
+@pytest.mark.parametrize(("first", "then"), [
+    ([1.0, 2.0], [1.0, 3.0]), ([1.0, 2.0], [1.0, 2.0, 4.0]), ({"a": 1.0}, {"a": 2.0}), ({"a": 1.0}, {"b": 1.0}),
+    ((1.0, 2.0), (1.0, 5.0)), (np.ones(3), np.full(3, 2.0)), ([[1.0], [2.0]], [[1.0], [3.0]])])
+def test_containers(first, then):
+    def total(x):
+        if isinstance(x, dict):
+            return sum(len(k) + ord(k) * v for k, v in x.items())
+        return sum(map(total, x)) if isinstance(x, (list, tuple)) else float(np.sum(x))
+
+    def make(value):
+        return lambda x: x * total(value), lambda i: (data(i),), nothing
+
+    after(make, first, first, recalled=True)
+    after(make, first, then, recalled=False)
+
+
+def test_attributes_of_modules():
+    def make(said):
+        model = Model(*said)
+        return training(model, torch.optim.Adam(model.parameters(), lr=0.1))
+
+    after(make, (1.0,), (2.0,), recalled=False)
+    after(make, (1.0, torch.tanh), (1.0, torch.sigmoid), recalled=False)
+    after(make, (1.0, lambda x: x * 2), (1.0, lambda x: x * 3), recalled=False)
+
+
+def test_modes_of_modules():
+    def make(is_training):
+        model = Model()
+        model.norm.train(is_training)
+        return training(model, torch.optim.Adam(model.parameters(), lr=0.1))
+
+    after(make, True, False, recalled=False)
+
+
+class Tied(torch.nn.Module):
+    def __init__(self, tied, shared_memory=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.a, self.b = torch.nn.Linear(4, 4, bias=False), torch.nn.Linear(4, 4, bias=False)
+        if tied:
+            self.b.weight = self.a.weight
+        if shared_memory:
+            self.b.weight.data = self.a.weight.data
+
+    def forward(self, x):
+        return self.b(torch.tanh(self.a(x)))
+
+
+@pytest.mark.parametrize(("first", "then"), [((False,), (True,)), ((True,), (False,)), ((False,), (False, True)),
+                                            ((False, True), (False,))])
+def test_tied_weights(first, then):
+    def make(said):
+        model = Tied(*said)
+        return training(model, torch.optim.Adam(model.parameters(), lr=0.1))
+
+    after(make, first, then, recalled=False)
+
+
+def double_gradient(p):
+    p.grad.mul_(2)
+
+
+@pytest.mark.parametrize("change", [
+    lambda model: model.first.weight.requires_grad_(False),
+    lambda model: model.register_forward_hook(lambda module, args, out: out * 2),
+    lambda model: model.first.register_forward_pre_hook(lambda module, args: (args[0] * 2,)),
+    lambda model: setattr(model.first, "weight", torch.nn.Parameter(model.first.weight.detach().t().contiguous().t())),
+    lambda model: setattr(model.second, "bias", None),
+    lambda model: setattr(model, "norm", torch.nn.LayerNorm(8)),
+    lambda model: setattr(model, "forward", lambda x: model.second(model.first(x))),
+    lambda model: model.first.weight.register_hook(lambda g: g * 2),
+    lambda model: model.first.weight.register_post_accumulate_grad_hook(double_gradient),
+])
+def test_other_models(change):
+    def make(changed):
+        model = Model()
+        if changed:
+            change(model)
+        step, argument, _ = training(model, torch.optim.Adam([*model.parameters()], lr=0.1))
+        grads = (p for p in model.parameters() if p.grad is not None)
+        return step, argument, lambda: [*model.parameters(), *(p.grad for p in grads)]
+
+    after(make, False, True, recalled=False)
+
+
+@pytest.mark.parametrize("change", [
+    lambda optimizer: optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(3))], "lr": 0.5}),
+    lambda optimizer: optimizer.param_groups[0].update(amsgrad=True),
+    lambda optimizer: optimizer.param_groups[0].update(maximize=True),
+    lambda optimizer: optimizer.param_groups[0].update(weight_decay=0.5),
+    lambda optimizer: optimizer.param_groups[0]["params"].pop(),
+    lambda optimizer: optimizer.register_step_pre_hook(lambda o, args, kwargs: o.param_groups[0].update(lr=0.5)),
+])
+def test_other_optimizers(change):
+    def make(changed):
+        model = Model()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        if changed:
+            change(optimizer)
+        return training(model, optimizer)
+
+    after(make, False, True, recalled=False)
+
+
+def test_an_argument_that_has_another_name():
+    def make(apart):
+        known = data(5)
+
+        def function(x):
+            return known * 2 + x
+
+        return function, lambda i: (known.clone() if apart else known,), nothing
+
+    after(make, False, False, recalled=False)
+    after(make, False, True, recalled=False)
+    after(make, True, False, recalled=False)
+
+
+def test_gradients_that_are_added_to():
+    def make(_):
+        weight = torch.ones(4, requires_grad=True)
+
+        def step(x):
+            (x * weight).sum().backward()
+            return weight.grad * 1
+
+        return step, lambda i: (data(i),), lambda: [weight.grad]
+
+    after(make, 0, 0, recalled=False)
+
+
+# ----- what nobody can see ------------------------------------------------------------------
+
+
+class Lazy:
+    def __init__(self):
+        self.mask = None
+
+    def __call__(self, x):
+        if self.mask is None:
+            self.mask = torch.ones(4) * 2
+        return x * self.mask
+
+
+def test_what_the_first_call_sets_up():
+    def make(_):
+        lazy = Lazy()
+        return lambda x: lazy(x) + 1, lambda i: (data(i),), lambda: [lazy.mask]
+
+    after(make, 0, 0, recalled=False)
+
+
+@pytest.mark.parametrize("thing", [
+    lambda: decimal.Decimal(3), lambda: datetime.timedelta(seconds=5), lambda: random.Random(3),
+    lambda: iter([1, 2]), lambda: types.SimpleNamespace(when=datetime.date(2000, 1, 1))])
+def test_objects_that_do_not_show_what_they_are(thing):
+    def make(_):
+        held = thing()
+        return lambda x: x * (2 if held is not None and getattr(held, "when", 0) is not None else 1), (
+            lambda i: (data(i),)), nothing
+
+    after(make, 0, 0, recalled=False)
+
+
+@pytest.mark.parametrize("ask", [lambda: hash("abc") % 7, lambda: os.getpid() % 7, lambda: time.localtime().tm_year,
+                                 lambda: len(os.listdir("."))])
+def test_what_is_asked_of_the_system(ask):
+    def make(_):
+        return lambda x: x * ask(), lambda i: (data(i),), nothing
+
+    after(make, 0, 0, recalled=False)
+
+
+def test_warnings_are_shown_in_each_process():
+    def make(_):
+        def function(x):
+            return F.mse_loss(x, torch.ones(1, 4))
+
+        return function, lambda i: (data(i),), nothing
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        after(make, 0, 0, recalled=False)
+
+
+def test_draws_are_not_recalled():
+    def make(_):
+        torch.manual_seed(3)
+        return lambda x: F.dropout(x, 0.5), lambda i: (data(i),), nothing
+
+    function, argument, _ = make(0)
+    run(function, [argument(i) for i in range(4)])
+    function, argument, _ = make(0)
+    results, recalled, _ = run(function, [argument(i) for i in range(3)])
+    function, argument, _ = make(0)
+    assert all(torch.equal(x, function(*argument(i))) for i, x in enumerate(results))
+    assert not recalled
+
+
+def test_schedulers_know_of_the_step():
+    def make(_):
+        model = Model()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        step, argument, seen = training(model, optimizer)
+        return step, argument, lambda: [*seen(), schedule.step()][:-1]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        after(make, 0, 0, recalled=True)
+
+
+# ----- what is kept -------------------------------------------------------------------------
+
+
+def test_several_programs_of_one_name():
+    def make(value):
+        return lambda x: x * value, lambda i: (data(i),), nothing
+
+    for value in range(recollection.MOST + 2):
+        function, argument, _ = make(float(value))
+        run(function, [argument(i) for i in range(4)])
+    after(make, 5.0, 4.0, recalled=True)
+    after(make, 5.0, 0.0, recalled=False)
+
+
+def test_a_damaged_entry_is_made_again(tmp_path):
+    def make(_):
+        return lambda x: x * 3, lambda i: (data(i),), nothing
+
+    after(make, 0, 0, recalled=True)
+    for path in (tmp_path / "jit").iterdir():
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    after(make, 0, 0, recalled=True)
+
+
+def test_why_it_is_not_kept():
+    held = decimal.Decimal(3)
+    _, _, why = run(lambda x: x * (2 if held is not None else 1), [(data(i),) for i in range(3)])
+    assert why == ["a decimal.Decimal, which may hold what nobody can see"]
+
+
+class Maker:
+    def __init__(self, x):
+        self.held = x * 2
+
+
+class OtherMaker(Maker):
+    def __init__(self, x):
+        self.held = x * 3
+
+
+def test_what_is_made_in_the_run():
+    def make(cls):
+        space = {"Maker": cls}
+        function = types.FunctionType((lambda x: Maker(x).held + 1).__code__, space)
+        space["__builtins__"] = __builtins__
+        return function, lambda i: (data(i),), nothing
+
+    class Renamed(Maker):
+        def __init__(self, x):
+            self.held = x * 5
+
+    Renamed.__name__ = Renamed.__qualname__ = "Maker"
+    after(make, Maker, Maker, recalled=True)
+    after(make, Maker, OtherMaker, recalled=False)
+    after(make, Maker, Renamed, recalled=False)
+
+
+def test_other_functions_of_flambeau(monkeypatch):
+    def make(changed):
+        monkeypatch.undo()
+        if changed:
+            monkeypatch.setattr(F, "gelu", lambda x: x * 7)
+        return lambda x: F.gelu(x) + 1, lambda i: (data(i),), nothing
+
+    path = os.environ["FLAMBEAU_CACHE_DIR"]
+
+    def made(changed):
+        found = make(changed)
+        monkeypatch.setenv("FLAMBEAU_CACHE_DIR", path)
+        return found
+
+    after(made, False, False, recalled=True)
+    after(made, False, True, recalled=False)
+
+
+def test_a_step_that_does_not_fit_leaves_nothing_behind():
+    def make(sign):
+        weight = torch.nn.Parameter(torch.ones(4))
+        optimizer = torch.optim.Adam([weight], lr=0.1)
+
+        def step(x):
+            loss = (x * weight).sum()
+            if loss > 0:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            return loss
+
+        return step, lambda i: (abs(data(i)) * sign,), lambda: [weight, len(optimizer.state)]
+
+    after(make, 1, 1, recalled=True)
+    after(make, 1, -1, recalled=False)
