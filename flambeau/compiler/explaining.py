@@ -76,6 +76,14 @@ class Explanation:
                 told[f"{kernel.outputs[0].args[0].attrs.why}{lines}"] += 1
         return [text + (f", {times} times" if times > 1 else "") for text, times in told.items()]
 
+    @property
+    def next_process(self) -> str:
+        """What the next process that calls the function does first, and why."""
+        if self.replay is None:
+            return "runs each call eagerly"
+        why = self.replay.forgotten
+        return "replays the first call" if why is None else f"captures a call before any is replayed: {why}"
+
     def __str__(self) -> str:
         if self.replay is None:
             return self._refusal()

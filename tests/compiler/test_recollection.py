@@ -497,6 +497,10 @@ def test_why_it_is_not_kept():
     held = decimal.Decimal(3)
     _, _, why = run(lambda x: x * (2 if held is not None else 1), [(data(i),) for i in range(3)])
     assert why == ["a decimal.Decimal, which may hold what nobody can see"]
+    said = torch.compile.explain(lambda x: x * (2 if held is not None else 1))(data(0)).next_process
+    assert said == "captures a call before any is replayed: a decimal.Decimal, which may hold what nobody can see"
+    assert torch.compile.explain(lambda x: x * 2)(data(0)).next_process == "replays the first call"
+    assert torch.compile.explain(lambda x: x.tolist())(data(0)).next_process == "runs each call eagerly"
 
 
 class Maker:
