@@ -29,6 +29,7 @@ from ..tensor.apply import _operands, apply, rounded_params
 from ..tensor.interception import Interceptor
 from ..tensor.tensor import wrap
 from . import storages
+from .drawing import Draw
 from .environment import states_of
 from .storages import Storage
 from .symbols import Group, Symbol, concrete
@@ -36,7 +37,6 @@ from .updates import Cell, Updates
 from .watching import Watch, is_own
 
 _PACKAGE = __name__.partition(".")[0]
-_DONE = np.zeros((), np.bool_)
 
 class Outside(NamedTuple):
     """An array that the function found, and did not compute.
@@ -701,19 +701,12 @@ class Capture(Interceptor):
                     if known is not None:
                         places.append(i)
                         values.append(known)
-            fixed = list(arguments)
             if self.drawn is not None:
                 values.append(self.drawn)
-
-            def run(*given: np.ndarray) -> list[np.ndarray]:
-                args = list(fixed)
-                for i, a in zip(places, given, strict=False):
-                    args[i] = a
-                return [np.asarray(function(engine, *args)), _DONE]
-
             shown = [x for x in arguments if not isinstance(x, np.ndarray)]
             name = getattr(function, "__name__", repr(function))
-            whole = Foreign(f"{name}{tuple(shown)}", run, "random numbers", engine)
+            draw = Draw(function, engine, arguments, places)
+            whole = Foreign(f"{name}{tuple(shown)}", draw, "random numbers", engine)
             array = np.asarray(result)
             value, self.drawn = self.graph.whole(whole, values, [(array.shape, array.dtype), ((), BOOL)])
             if isinstance(result, np.ndarray):

@@ -47,6 +47,8 @@ STRANGERS = 8
 CHANGES = 3
 #: traces of different ways that wait for their like
 WAYS = 4
+#: calls that may set up something before the first one of which an earlier process left the program
+SET_UP = 2
 #: kinds of calls that get programs, unless `compile` is told otherwise
 KINDS = 64
 
@@ -497,6 +499,8 @@ class Compiled:
             kind.is_strange = bool(strange)
             self._strange += kind.is_strange
             self._recall(kind, key, arguments)
+        elif kind.trusting and 0 < kind.tries <= SET_UP:
+            self._recall(kind, key, arguments)
         tensors = [x for x in arguments if isinstance(x, Tensor)]
         for replay in [*kind.replays]:
             if self.check:
@@ -529,23 +533,23 @@ class Compiled:
                                     experience.learned(mine, theirs))
         replay = Replay(trace, self._name(), run.seen, other, run.entry, run.known)
         replay.remember()
-        if kind.tries == 1:  # nothing was set up before: the first call of all was like the others
+        if kind.tries <= SET_UP + 1:
             mine.asked_outside = mine.asked_outside or theirs.asked_outside
-            self._leave(replay, run, mine, [*trace.initial, *other.initial], args, kwargs)
+            self._leave(replay, run, mine, [*trace.initial, *other.initial], kind.tries - 1, args, kwargs)
         else:
-            replay.forgotten = "the first call was not like the others"
+            replay.forgotten = "the first calls were not like the others"
         trace.initial = []
         return replay
 
     def _leave(self, replay: Replay, run: recollection.Recalled, surroundings: Surroundings, initial: list[Any],
-               args: tuple, kwargs: dict[str, Any]) -> None:
+               after: int, args: tuple, kwargs: dict[str, Any]) -> None:
         """Leave a program to the next process, if that can find all that it depends on."""
         arguments, tree = tree_flatten((args, kwargs))
         place = recollection.name(self.function, self._key(arguments, tree))
         if place is not None:
             known = run.known._replace(free=(True,) * len(run.trace.shared))
             replay.forgotten = recollection.write(place, self.function, arguments, run._replace(known=known),
-                                                  surroundings, initial)
+                                                  surroundings, initial, after)
 
     def _recall(self, kind: _Kind, key: tuple, arguments: list[Any]) -> None:
         """Let calls be replayed as an earlier process found that they can be, if everything is as it was there."""
@@ -555,7 +559,7 @@ class Compiled:
         if place is None:
             return
         with self._lock:
-            found = recollection.read(place, self.function, arguments)
+            found = recollection.read(place, self.function, arguments, kind.tries)
         if found is not None:
             kind.trusting = not self._plan(kind, lambda: self._remembered(found))
 
@@ -575,9 +579,9 @@ class Compiled:
             seen = known.among(surroundings) if len(known.free) == len(trace.shared) else None
             if seen is not None:
                 replay = Replay(trace, self._name(), seen, trace, entry, known)
-                if not kind.tries:
+                if kind.tries <= SET_UP:
                     self._leave(replay, recollection.Recalled(trace, seen, entry, known), surroundings, trace.initial,
-                                args, kwargs)
+                                kind.tries, args, kwargs)
                 trace.initial = []
                 return replay
         return None

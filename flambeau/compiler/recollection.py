@@ -31,13 +31,16 @@ from ..ir.planning import Target
 from ..ir.value import Graph, Value
 from ..ir.whole import Foreign, Native
 from ..jit import cache as disk
+from ..kernels.random import Engine
 from ..nn import Module
 from ..optim.optimizer import has_hooks
 from ..tensor import Tensor
+from ..tensor.random import default_generator
 from ..tensor.tensor import wrap
 from ..trees import tree_flatten, tree_unflatten
 from ..version import __version__
 from .capture import Guard
+from .drawing import Draw
 from .environment import states_of
 from .experience import Known, said_of_argument, said_of_code
 from .joint import Joint
@@ -127,7 +130,7 @@ def _code_of(function: Any) -> types.CodeType | None:
 
 
 def write(place: str, function: Any, arguments: Sequence[Any], run: Recalled, surroundings: Surroundings,
-          initial: Sequence[Any]) -> str | None:
+          initial: Sequence[Any], after: int) -> str | None:
     """Keep a program for the next process; why that cannot be, or None where it was done.
 
     Args:
@@ -135,9 +138,10 @@ def write(place: str, function: Any, arguments: Sequence[Any], run: Recalled, su
         arguments: the call's, tensors and others.
         run: the run, and what of its `surroundings` all such runs see.
         initial: tensors that optimizers made, of zeros.
+        after: how many calls there were before the first one like it, which may have set up something.
     """
     try:
-        payload = _Writer(function, arguments, run, surroundings, initial).payload()
+        payload = _Writer(function, arguments, run, surroundings, initial, after).payload()
     except (Unnameable, pickle.PicklingError) as error:
         return str(error)
     others = [each for each in _entries(place) if each != payload]
@@ -170,6 +174,8 @@ class _Pickler(pickle.Pickler):
             return "value", x.number
         if x is MISSING:
             return "missing", None
+        if x.__class__ is Engine and x is default_generator.engine:
+            return "engine", None
         if x in self._reached:
             at = self._reached.at(x)
             self._used.add(at)
@@ -186,26 +192,28 @@ class _Pickler(pickle.Pickler):
 _SEVERAL = (LIST, DICT, SET, MODULE)
 #: what is never looked up
 _DATA = frozenset({str, int, float, bool, bytes, type(None), complex})
-_RECORDS = (Held, Made, Shown, Native)
+_RECORDS = (Held, Made, Shown, Native, Foreign, Draw, functools.partial)
 
 
 class _Writer:
     def __init__(self, function: Any, arguments: Sequence[Any], run: Recalled, surroundings: Surroundings,
-                 initial: Sequence[Any]) -> None:
-        trace = self.trace = run.trace
+                 initial: Sequence[Any], after: int) -> None:
+        trace, self.after = run.trace, after
+        self.trace = trace
         self.entry, self.known = run.entry, run.known
         self.initial = {id(x) for x in initial}
         if surroundings.asked_outside is not None:
             raise Unnameable(surroundings.asked_outside)
-        if any(v.op == "whole" and isinstance(v.attrs, Foreign) for v in trace.graph.values[:trace.length]):
-            raise Unnameable("an operator that is called as a whole, or random numbers")
+        for value in trace.graph.values[:trace.length]:
+            if value.op == "whole" and isinstance(value.attrs, Foreign) and not isinstance(value.attrs.run, Draw):
+                raise Unnameable(f"{value.attrs.name}, which is called as a whole")
         if LeafHooks.found:
             raise Unnameable("hooks on leaves")
         agreed = {id(each) for each in run.seen}
         self.seen = [(key[1], each) for key, each in surroundings.seen.items() if id(each) in agreed]
         names: dict[int, set[str]] = {}
         for of, each in self.seen:
-            if each.kind == ITERATOR or (each.kind == ASKED and not is_value(each.value)):
+            if each.kind == ITERATOR or (each.kind == ASKED and not all(map(is_value, _entries_of(each)))):
                 raise Unnameable(f"{each.path}, which another process cannot compare")
             if isinstance(each.key, str) and (each.kind in (ITEM, ATTRIBUTE)):
                 names.setdefault(of, set()).add(each.key)
@@ -242,7 +250,7 @@ class _Writer:
         groups = io.BytesIO()
         _Pickler(groups, self.reached, used).dump([self._group(*each) for each in self.trace.groups])
         places, order = self.reached.places(used)
-        head = places, order, [order[at] for at in sorted(self.running)], self.given, groups.getvalue()
+        head = self.after, places, order, [order[at] for at in sorted(self.running)], self.given, groups.getvalue()
         return pickle.dumps(head, pickle.HIGHEST_PROTOCOL), body.getvalue()
 
     def _holder(self, of: int, each: Seen) -> Any:
@@ -257,7 +265,7 @@ class _Writer:
         value = each.value
         if each.kind == ARRAY:
             return each.key, (str(value.dtype), value.shape, value.tobytes())
-        for x in value if each.kind in _SEVERAL else (value,):
+        for x in _entries_of(each):
             if not (is_value(x) or x is MISSING or x in self.reached or named(x) is not None or (
                     type(x) is tuple and not x)):
                 raise Unnameable(f"{each.path}: a {type(x).__module__}.{type(x).__qualname__}")
@@ -268,6 +276,7 @@ class _Writer:
         found = {key: getattr(trace, key) for key in _PLAIN}
         found["graph"] = [(v.op, [a.number for a in v.args], v.attrs, v.shape, v.dtype)
                           for v in trace.graph.values[:trace.length]]
+        found["effects"] = [v.number for v in trace.effects]
         found["guards"] = [(g.value.number, g.outcome, g.where) for g in trace.guards]
         found["targets"] = [(t.value.number, None if t.leaf is None else t.leaf.number, t.part)
                             for t in trace.targets]
@@ -294,10 +303,19 @@ class _Writer:
         states = []
         for param, (_, *rest) in states_of(optimizer, group).items():
             keys, values = rest[:len(rest) // 2], rest[len(rest) // 2:]
-            if not all(isinstance(x, Tensor) and id(x) in self.initial for x in values):
+            if not all(isinstance(x, Tensor) for x in values):
+                raise Unnameable(f"{type(optimizer).__name__} remembers more than tensors")
+            begins = all(id(x) in self.initial for x in values)
+            if not begins and not self.after:
                 raise Unnameable(f"{type(optimizer).__name__} remembers what it did not begin with")
-            states.append((param, [(key, x._array.shape, x._array.dtype) for key, x in zip(keys, values, strict=True)]))
+            entries = [(key, x._array.shape, x._array.dtype) for key, x in zip(keys, values, strict=True)]
+            states.append((param, entries, begins))
         return optimizer, at, len(optimizer.param_groups), _options(group), list(group["params"]), states
+
+
+def _entries_of(each: Seen) -> tuple:
+    """What was there, one by one."""
+    return each.value if each.kind in _SEVERAL or (each.kind == ASKED and type(each.value) is tuple) else (each.value,)
 
 
 def _given(names: Collection[str]) -> dict[str, dict[str, str]]:
@@ -347,8 +365,12 @@ def _shown(array: np.ndarray) -> np.ndarray:
 # ----- reading ------------------------------------------------------------------------------
 
 
-def read(place: str, function: Any, arguments: Sequence[Any]) -> Recalled | None:
-    """What an earlier process left of calls like this one, if everything is as it was; None where something is not."""
+def read(place: str, function: Any, arguments: Sequence[Any], calls: int) -> Recalled | None:
+    """What an earlier process left of calls like this one, if everything is as it was; None where something is not.
+
+    Args:
+        calls: how many there were.
+    """
     if LeafHooks.found:
         return None
     roots = [function, *(x for x in arguments if not isinstance(x, Tensor) and not is_value(x))]
@@ -356,7 +378,7 @@ def read(place: str, function: Any, arguments: Sequence[Any]) -> Recalled | None
     for head, body in reversed(_entries(place)):
         begun: list[tuple[Any, Any]] = []
         try:
-            return _recalled(head, body, roots, tensors, begun)
+            return _recalled(head, body, roots, tensors, calls, begun)
         except (Unnameable, pickle.UnpicklingError, LookupError, AttributeError, ImportError, TypeError, ValueError):
             take_back(begun)
     return None
@@ -382,12 +404,16 @@ class _Unpickler(pickle.Unpickler):
             return number
         if kind == "named":
             return of_name(number)
+        if kind == "engine":
+            return default_generator.engine
         return MISSING
 
 
-def _recalled(head: bytes, body: bytes, roots: Sequence[Any], tensors: Sequence[Any],
+def _recalled(head: bytes, body: bytes, roots: Sequence[Any], tensors: Sequence[Any], calls: int,
               begun: list[tuple[Any, Any]]) -> Recalled:
-    places, order, running, given, groups = pickle.loads(head)
+    after, places, order, running, given, groups = pickle.loads(head)
+    if calls < after:
+        raise Unnameable("calls that set up something")
     if any(_origin(getattr(_space(where), name, None)) != said for where, names in given.items()
            for name, said in names.items()):
         raise Unnameable("a function of flambeau's that is another one now")
@@ -422,15 +448,17 @@ def _recalled(head: bytes, body: bytes, roots: Sequence[Any], tensors: Sequence[
 
 def _begin(optimizer: Any, params: Sequence[Any], states: Sequence[Any], begun: list[tuple[Any, Any]]) -> None:
     """Let an optimizer remember zeros, where it remembers nothing yet."""
-    remembered = {id(param) for param, _ in states}
+    remembered = {id(param) for param, *_ in states}
     if any(optimizer.state.get(param) for param in params if id(param) not in remembered):
         raise Unnameable("an optimizer that remembers more")
-    if any(optimizer.state.get(param) for param, _ in states):
+    if any(optimizer.state.get(param) for param, *_ in states):
         if not all([(key, x._array.shape, x._array.dtype) for key, x in (optimizer.state.get(param) or {}).items()]
-                   == entries for param, entries in states):
+                   == entries for param, entries, _ in states):
             raise Unnameable("an optimizer that remembers something else")
         return
-    for param, entries in states:
+    for param, entries, begins in states:
+        if not begins:
+            raise Unnameable("an optimizer that does not begin with zeros")
         begun.append((optimizer, param))
         state = optimizer.state[param]
         for key, shape, dtype in entries:
@@ -451,6 +479,7 @@ def _trace(kept: dict[str, Any], groups: list[tuple[Any, dict[str, Any]]], tenso
     for op, args, attrs, shape, dtype in kept.pop("graph"):
         graph.restore(op, [graph.values[i] for i in args], attrs, shape, dtype)
     values = graph.values
+    kept["effects"] = [values[number] for number in kept["effects"]]
     kept["guards"] = [Guard(values[number], outcome, where) for number, outcome, where in kept["guards"]]
     kept["targets"] = [Target(values[number], None if leaf is None else values[leaf], part)
                        for number, leaf, part in kept["targets"]]

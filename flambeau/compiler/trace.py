@@ -125,7 +125,7 @@ class Trace:
         self = object.__new__(cls)
         vars(self).update(kept, **more)
         self.failed, self.surroundings, self.cost = None, None, TRIES
-        self.effects, self.initial = [], []
+        self.initial = []
         return self
 
     def _entered(self) -> None:

@@ -263,11 +263,12 @@ class Watch:
             self._does(frame, what)
 
     def _does(self, frame: Any, what: str) -> None:
-        above = frame
-        while above is not None and _kind_of(above) != _USER:
+        above, is_imported = frame, False
+        while above is not None and (kind := _kind_of(above)) != _USER:
             name = above.f_code.co_filename
-            if name == _WARNINGS or name.startswith(_SILENT):
-                return  # a warning is shown once; what this package keeps on disk is its own matter
+            if name == _WARNINGS or name.startswith(_SILENT) or (is_imported and kind == _FOREIGN):
+                return  # a warning is shown once; what this package keeps on disk, or imports, is its own matter
+            is_imported |= name.startswith(_IMPORTING)
             above = above.f_back
         if self.effect is None and above is not None:
             self.effect = f"{what} ({above.f_code.co_filename}:{above.f_lineno})"

@@ -112,12 +112,19 @@ def test_training(optimizer):
     after(make, 0, 0, recalled=True)
 
 
-def test_a_momentum_that_the_first_step_sets_up_is_not_recalled():
+def test_a_momentum_that_the_first_step_sets_up():
     def make(_):
         model = Model()
         return training(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
 
-    after(make, 0, 0, recalled=False)
+    after(make, 0, 0, recalled=True)
+    step, argument, _ = make(0)
+    made = torch.compile(step)
+    counts = []
+    for i in range(3):
+        made(*argument(i))
+        counts.append(sum(replay.is_tried for kind in made._kinds.values() for replay in kind.replays))
+    assert counts == [0, 1, 1]
 
 
 def test_numbers_of_parameters_and_options_are_free():
@@ -383,7 +390,8 @@ def test_gradients_that_are_added_to():
 
         return step, lambda i: (data(i),), lambda: [weight.grad]
 
-    after(make, 0, 0, recalled=False)
+    after(make, 0, 0, recalled=False, calls=1)  # there is no gradient yet
+    after(make, 0, 0, recalled=True)
 
 
 # ----- what nobody can see ------------------------------------------------------------------
@@ -404,7 +412,23 @@ def test_what_the_first_call_sets_up():
         lazy = Lazy()
         return lambda x: lazy(x) + 1, lambda i: (data(i),), lambda: [lazy.mask]
 
-    after(make, 0, 0, recalled=False)
+    after(make, 0, 0, recalled=False, calls=1)
+    after(make, 0, 0, recalled=True)
+
+
+@functools.lru_cache
+def expensive(value):
+    return value * 2.0
+
+
+def test_caches():
+    def make(value):
+        return lambda x: x * expensive(value), lambda i: (data(i),), nothing
+
+    expensive.cache_clear()
+    after(make, 3, 3, recalled=True)
+    after(make, 3, 5, recalled=False, calls=1)
+    after(make, 3, 4, recalled=False)
 
 
 @pytest.mark.parametrize("thing", [
@@ -440,18 +464,23 @@ def test_warnings_are_shown_in_each_process():
         after(make, 0, 0, recalled=False)
 
 
-def test_draws_are_not_recalled():
-    def make(_):
-        torch.manual_seed(3)
-        return lambda x: F.dropout(x, 0.5), lambda i: (data(i),), nothing
+@pytest.mark.parametrize("function", [
+    lambda x: F.dropout(x, 0.5), lambda x: torch.bernoulli(torch.sigmoid(x)) + torch.randn(6, 4),
+    lambda x: torch.normal(x, 2.0) * torch.rand_like(x), lambda x: x[torch.randperm(6)]])
+def test_draws(function):
+    def make(seed):
+        torch.manual_seed(seed)
+        return function, lambda i: (data(i),), lambda: [torch.rand(3)]
 
-    function, argument, _ = make(0)
-    run(function, [argument(i) for i in range(4)])
-    function, argument, _ = make(0)
-    results, recalled, _ = run(function, [argument(i) for i in range(3)])
-    function, argument, _ = make(0)
-    assert all(torch.equal(x, function(*argument(i))) for i, x in enumerate(results))
-    assert not recalled
+    after(make, 3, 4, recalled=True)
+
+
+def test_draws_from_other_generators():
+    def make(seed):
+        generator = torch.Generator().manual_seed(seed)
+        return lambda x: x * torch.rand(4, generator=generator), lambda i: (data(i),), nothing
+
+    after(make, 3, 4, recalled=False)
 
 
 def test_schedulers_know_of_the_step():
