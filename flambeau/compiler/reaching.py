@@ -370,7 +370,7 @@ def described(x: Any) -> str:
 
 
 #: what holds nothing but what can be reached
-_TRANSPARENT = (list, dict, set, deque, type(functools.lru_cache(int)), types.CellType, functools.partial, staticmethod, classmethod,
-                property)
+_TRANSPARENT = (list, dict, set, deque, type(functools.lru_cache(int)), types.CellType, functools.partial,
+                staticmethod, classmethod, property)
 
 __all__ = ["Found", "Place", "Reached", "Unnameable", "described", "is_value", "named", "of_name"]
