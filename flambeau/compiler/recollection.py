@@ -254,8 +254,12 @@ class _Writer:
         return pickle.dumps(head, pickle.HIGHEST_PROTOCOL), body.getvalue()
 
     def _holder(self, of: int, each: Seen) -> Any:
-        if isinstance(each.holder, types.MappingProxyType):  # the members of a class
+        if isinstance(each.holder, types.MappingProxyType):  # of a class
             return "members", self.reached.class_of(of)
+        if isinstance(each.holder, dict):
+            module = sys.modules.get(dict.get(each.holder, "__name__", ""))
+            if module is not None and module.__dict__ is each.holder and named(module) is not None:
+                return "members", module
         if each.holder not in self.reached:
             raise Unnameable(f"{each.path}, to which no name leads")
         return "itself", each.holder
@@ -299,7 +303,9 @@ class _Writer:
         """An optimizer's group, and what it remembers of its parameters."""
         if has_hooks(optimizer):
             raise Unnameable("an optimizer with hooks")
-        at = next(i for i, each in enumerate(optimizer.param_groups) if each is group)
+        at = next((i for i, each in enumerate(optimizer.param_groups) if each is group), None)
+        if at is None:
+            raise Unnameable("a group that its optimizer has no more")
         states = []
         for param, (_, *rest) in states_of(optimizer, group).items():
             keys, values = rest[:len(rest) // 2], rest[len(rest) // 2:]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import math
 import os
 import random
 import time
@@ -226,6 +227,15 @@ def test_names_of_the_module(monkeypatch):
     after(make, 2.0, 2.0, recalled=True)
     after(make, 2.0, 3.0, recalled=False)
     after(make, 2.0, np.float64(3.0), recalled=False)
+
+
+def test_names_of_other_modules(monkeypatch):
+    def make(value):
+        monkeypatch.setattr(math, "tau", value)
+        return lambda x: x * math.tau + np.pi, lambda i: (data(i),), nothing
+
+    after(make, math.tau, math.tau, recalled=True)
+    after(make, math.tau, 3.0, recalled=False)
 
 
 def test_functions_that_are_called(monkeypatch):
