@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
-from ..autograd.modes import no_grad
 from ..autograd.versions import WRITES
 from ..backends.compiled.sizes import pause, resume
 from ..ir.namespace import lowered
@@ -25,11 +24,11 @@ from ..ir.whole import Foreign
 from ..modes import captures, capturing
 from ..ops.declare import COMPOSITE, VIEW, Op
 from ..tensor import Tensor
-from ..tensor.apply import _operands, apply, rounded_params
+from ..tensor.apply import _operands, rounded_params
 from ..tensor.interception import Interceptor
 from ..tensor.tensor import wrap
 from . import storages
-from .drawing import Draw
+from .calls import Application, Draw
 from .environment import states_of
 from .storages import Storage
 from .symbols import Group, Symbol, concrete
@@ -415,25 +414,9 @@ class Capture(Interceptor):
                 if isinstance(x, Value):
                     named.append((name, i))
                     values.append(x)
-        count, several = len(places), op.n_outputs != 1
         keeping = [name for name, _ in kept]
         extra = [array for name in keeping for array in params[name]]
-
-        def run(*given: np.ndarray) -> Sequence[np.ndarray]:
-            with no_grad():
-                args = list(fixed)
-                for i, a in zip(places, given[:count], strict=True):
-                    args[i] = wrap(a)
-                again = {name: list(value) if isinstance(value, list) else value for name, value in run_params.items()}
-                for (name, at), a in zip(named, given[count:], strict=True):
-                    if at is None:
-                        again[name] = a
-                    else:
-                        again[name][at] = a
-                found = apply(op, args, again)
-                return [*(t._array for t in (found if several else [found])),
-                        *(a for name in keeping for a in again[name])]
-
+        run = Application(op, fixed, places, run_params, named, keeping)
         self.foreign.append((op.name, why, user_line()))
         words = [f"{x!r}" for x in fixed if x is not None]
         words += [f"{k}={v!r}" for k, v in run_params.items() if k not in keeping]

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import grad_mode, inference
-from ..autograd.node import FREED_MESSAGE, Node, next_number
+from ..autograd.node import FREED_MESSAGE, LeafHooks, Node, next_number
 from ..autograd.timeline import spanned
 from ..backends.compiled.allocator import trim
 from ..backends.numpy.memory import lying
@@ -29,7 +29,7 @@ from ..tensor.tensor import INFERENCE, wrap
 from ..trees import is_container, tree_flatten, tree_unflatten
 from . import experience, profiling, recollection
 from .capture import Capture
-from .environment import Flags, entries_of, optimizer_comparison
+from .environment import Flags, are_hooked, entries_of, optimizer_comparison
 from .experience import Known
 from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
@@ -254,6 +254,8 @@ class Replay:
         for x, pin in zip(arguments, self.pins, strict=True):
             if pin is not None and not is_pinned(x, pin):
                 return False
+        if trace.ran_backward and LeafHooks.found and are_hooked(*arguments):
+            return False
         gradients = [held.of(arguments)._grad for held in self._accumulated]
         if not self.are_apart([x._array for x in arguments], [g._array for g in gradients if g is not None]):
             return False

@@ -26,7 +26,24 @@ class Flags:
 
 
 def _hooks_of(tensor: Any) -> tuple[Any, ...]:
-    return *(tensor._hooks or {}).values(), None, *(tensor._post_accumulate_hooks or {}).values()
+    """The hooks of a leaf and of the node that accumulates its gradient, in two parts or more."""
+    found = *(tensor._hooks or {}).values(), None, *(tensor._post_accumulate_hooks or {}).values()
+    node = None if tensor._accumulator is None else tensor._accumulator()
+    if node is None or node.extra is None:
+        return found
+    extra = node.extra
+    return *found, *(hook for hooks in (extra.pre_hooks, extra.post_hooks, *(extra.tensor_hooks or {}).values())
+                     for hook in (hooks or {}).values())
+
+
+def is_hooked(tensor: Any) -> bool:
+    """Whether a leaf has hooks."""
+    return tensor._requires_grad and len(_hooks_of(tensor)) > 1
+
+
+def are_hooked(*tensors: Any) -> bool:
+    """Whether one of these leaves has hooks."""
+    return any(map(is_hooked, tensors))
 
 
 def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]], without: Sequence[Any]) -> Callable[[], bool]:
@@ -80,4 +97,4 @@ def states_of(optimizer: Any, group: dict[str, Any]) -> dict[Any, list[Any]]:
     return found
 
 
-__all__ = ["Flags", "entries_of", "optimizer_comparison", "states_of"]
+__all__ = ["Flags", "are_hooked", "entries_of", "is_hooked", "optimizer_comparison", "states_of"]

@@ -21,6 +21,7 @@ from ..modes import configured, inferred, special
 from ..tensor import Tensor
 from ..tensor.tensor import wrap
 from ..trees import tree_unflatten
+from .environment import are_hooked
 from .renewal import again
 from .seen import Held, Made, advance
 from .storages import address, owner
@@ -45,7 +46,8 @@ class _Lines:
             "default_dtype": dtypes.get_default_dtype, "configured": configured, "MISSED": MISSED, "Tensor": Tensor,
             "owner": owner, "address": address, "advance": advance, "inferred": inferred,
             "pool": threads.pool, "empty": np.empty, "again": again, "wrap": wrap,
-            "unflatten": tree_unflatten, "is_": is_, "hooked": LeafHooks.found}
+            "unflatten": tree_unflatten, "is_": is_, "hooked": LeafHooks.found,
+            "are_hooked": are_hooked}
         self._known: dict[int, str] = {}
 
     def name(self, thing: Any, prefix: str) -> str:
@@ -112,6 +114,8 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
         lines.unless(1, "replay.flags_are_same()")
     else:
         lines.unless(1, "not hooked or replay.flags_are_same()")
+    if replay.trace.ran_backward and tensors:
+        lines.unless(1, f"not hooked or not are_hooked({', '.join(f'a{i}' for i in tensors)})")
     inference_tensors = [f"a{i}._inference" for i in tensors]
     if inference_tensors:
         lines.unless(1, f"(not inferred[0] or not ({' or '.join(inference_tensors)}))")

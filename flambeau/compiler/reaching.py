@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import sys
 import types
 from collections import deque
@@ -21,6 +22,7 @@ from .. import dtypes
 from ..nn import Module
 from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
+from .environment import is_hooked
 from .experience import said_of_code
 from .surroundings import PLAIN, is_followed
 from .watching import is_of_library
@@ -338,6 +340,8 @@ def described(x: Any) -> str:
     """
     if is_value(x):
         return repr(x)
+    if isinstance(x, re.Pattern):
+        return f"re {x.pattern!r} {x.flags}"
     if isinstance(x, types.FunctionType):
         held = ""
         if _is_given(x.__module__ or ""):  # of which nobody looks at what they hold
@@ -353,7 +357,7 @@ def described(x: Any) -> str:
         a = x._array
         if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
             raise Unnameable(f"a tensor of class {type(x).__qualname__}")
-        if x._hooks or x._post_accumulate_hooks or x._node is not None:
+        if x._node is not None or is_hooked(x):
             raise Unnameable("a tensor with hooks or with a history")
         return (f"{type(x).__name__} {dtypes.OF_NUMPY.get(a.dtype, a.dtype)} {a.shape} {a.strides} "
                 f"{x._requires_grad} {x._inference}")

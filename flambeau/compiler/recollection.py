@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.node import LeafHooks
 from ..ir import keeping
 from ..ir.leaves import memory_order
 from ..ir.planning import Target
@@ -33,14 +32,15 @@ from ..ir.whole import Foreign, Native
 from ..jit import cache as disk
 from ..kernels.random import Engine
 from ..nn import Module
+from ..ops.declare import REGISTRY, Op
 from ..optim.optimizer import has_hooks
 from ..tensor import Tensor
 from ..tensor.random import default_generator
 from ..tensor.tensor import wrap
 from ..trees import tree_flatten, tree_unflatten
 from ..version import __version__
+from .calls import Application, Draw, SeenAs
 from .capture import Guard
-from .drawing import Draw
 from .environment import states_of
 from .experience import Known, said_of_argument, said_of_code
 from .joint import Joint
@@ -62,14 +62,14 @@ from .surroundings import (
     Surroundings,
 )
 from .trace import Trace
-from .watching import is_users
+from .watching import is_own, is_users
 
 _FORMAT = "recollection 1"
 #: programs of one name that are kept: of functions of the same code, which saw other things
 MOST = 4
 #: what of a trace is kept as it is
 _PLAIN = ("decisions", "foreign", "starts", "modules", "results", "gradients", "without", "written", "bumps", "bare",
-          "graph_is_freed", "gradient_strides", "length")
+          "ran_backward", "gradient_strides", "length")
 
 
 class Recalled(NamedTuple):
@@ -176,6 +176,8 @@ class _Pickler(pickle.Pickler):
             return "missing", None
         if x.__class__ is Engine and x is default_generator.engine:
             return "engine", None
+        if x.__class__ is Op and is_own(x.forward):
+            return "operator", next(key for key, each in REGISTRY.items() if each is x)
         if x in self._reached:
             at = self._reached.at(x)
             self._used.add(at)
@@ -192,7 +194,8 @@ class _Pickler(pickle.Pickler):
 _SEVERAL = (LIST, DICT, SET, MODULE)
 #: what is never looked up
 _DATA = frozenset({str, int, float, bool, bytes, type(None), complex})
-_RECORDS = (Held, Made, Shown, Native, Foreign, Draw, functools.partial)
+_RECORDS = (Held, Made, Shown, Native, Foreign, Application, Draw, SeenAs,
+            functools.partial)
 
 
 class _Writer:
@@ -204,11 +207,6 @@ class _Writer:
         self.initial = {id(x) for x in initial}
         if surroundings.asked_outside is not None:
             raise Unnameable(surroundings.asked_outside)
-        for value in trace.graph.values[:trace.length]:
-            if value.op == "whole" and isinstance(value.attrs, Foreign) and not isinstance(value.attrs.run, Draw):
-                raise Unnameable(f"{value.attrs.name}, which is called as a whole")
-        if LeafHooks.found:
-            raise Unnameable("hooks on leaves")
         agreed = {id(each) for each in run.seen}
         self.seen = [(key[1], each) for key, each in surroundings.seen.items() if id(each) in agreed]
         names: dict[int, set[str]] = {}
@@ -377,8 +375,6 @@ def read(place: str, function: Any, arguments: Sequence[Any], calls: int) -> Rec
     Args:
         calls: how many there were.
     """
-    if LeafHooks.found:
-        return None
     roots = [function, *(x for x in arguments if not isinstance(x, Tensor) and not is_value(x))]
     tensors = [x for x in arguments if isinstance(x, Tensor)]
     for head, body in reversed(_entries(place)):
@@ -412,6 +408,8 @@ class _Unpickler(pickle.Unpickler):
             return of_name(number)
         if kind == "engine":
             return default_generator.engine
+        if kind == "operator":
+            return REGISTRY[number]
         return MISSING
 
 

@@ -18,6 +18,7 @@ from ..ir import strides as algebra
 from ..ir.leaves import leaf_of, memory_order
 from ..ir.value import Graph, Unsupported, Value
 from ..ir.whole import Foreign
+from .calls import SeenAs
 
 
 def place(a: np.ndarray) -> tuple:
@@ -120,8 +121,7 @@ class Storage:
         if small.kind + large.kind != "fc" or large.itemsize != 2 * small.itemsize or (
                 count * dtype.itemsize != value.size * value.dtype.itemsize):
             raise Unsupported(f"memory of {value.dtype} seen as {dtype}")
-        whole = Foreign(f"seen as {dtype}", lambda a: [np.ascontiguousarray(a).reshape(-1).view(dtype)],
-                        f"{value.dtype} seen as {dtype}")
+        whole = Foreign(f"seen as {dtype}", SeenAs(dtype), f"{value.dtype} seen as {dtype}")
         [made] = self.graph.whole(whole, [self.graph.copy(value)], [((count,), dtype)])
         return made
 

@@ -23,7 +23,7 @@ from ..tensor.parameter import Parameter
 from ..trees import tree_flatten
 from . import storages
 from .capture import Capture, hooks_of
-from .environment import states_of
+from .environment import are_hooked, states_of
 from .joint import Joint, inputs_of
 from .seen import Held, Made, Shown
 from .surroundings import Surroundings
@@ -55,6 +55,7 @@ class Trace:
         shared: where arguments lie, for `pinned`.
         effects: values that must be computed whether anybody wants them or not.
         length: how many values there are; a program adds others.
+        ran_backward: whether gradients were computed in the run.
         starts: arguments by position, and at which byte of their memory they must begin.
         bumps: arguments by position, and how often their versions went up.
         bare: parameters of optimizers that have no gradient.
@@ -89,7 +90,7 @@ class Trace:
                        for x in arguments]
         self.written: list[int] = []
         self.bumps: list[tuple[int, int]] = []
-        self.graph_is_freed = capture.ran_backward
+        self.ran_backward = capture.ran_backward
         self.gradient_strides: dict[int, tuple[int, ...]] = {}
         self.joint: Joint | None = None
         self.initial = capture.initial
@@ -135,6 +136,8 @@ class Trace:
             Unsupported: the function did that.
         """
         capture = self._capture
+        if self.ran_backward and are_hooked(*(tensor for tensor, _ in capture.entered)):
+            raise Unsupported("a hook of an argument, whose gradient is computed in the function")
         for tensor, before in capture.entered:
             array, node, requires_grad, *hooks, _ = before
             if tensor._array is not array:

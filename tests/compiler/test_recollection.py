@@ -485,6 +485,14 @@ def test_draws(function):
     after(make, 3, 4, recalled=True)
 
 
+@pytest.mark.parametrize("function", [
+    lambda x: x.sort(1).values + torch.linalg.pinv(x).sum(), lambda x: torch.view_as_complex(x.view(12, 2)).abs(),
+    lambda x: torch.cumsum(x.double(), 0, dtype=torch.float64) + torch.kthvalue(x, 2, 1).values[:, None],
+    lambda x: torch.logcumsumexp(x, 1)])
+def test_operators_that_are_called_as_a_whole(function):
+    after(lambda _: (function, lambda i: (data(i),), nothing), 0, 0, recalled=True)
+
+
 def test_draws_from_other_generators():
     def make(seed):
         generator = torch.Generator().manual_seed(seed)

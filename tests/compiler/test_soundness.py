@@ -374,3 +374,45 @@ def test_a_view_made_without_gradients_keeps_the_base_that_it_borrows_them_from(
         found.sum().backward()
         assert found.grad is None
         assert x.grad is None
+
+
+@pytest.mark.parametrize("order", [[False, False, False, False, True, False], [True, True, True, False, False, True]])
+@pytest.mark.parametrize("put_on", [
+    lambda x: x.register_hook(lambda g: g * 10),
+    lambda x: x.register_post_accumulate_grad_hook(lambda x: setattr(x, "grad", x.grad * 3)),
+    lambda x: (x * 1).grad_fn.next_functions[0][0].register_hook(lambda given, _: None),
+    lambda x: (x * 1).grad_fn.next_functions[0][0].register_prehook(lambda given: (given[0] * 7,))])
+def test_hooks_of_arguments_whose_gradients_are_computed_in_the_function(order, put_on):
+    def function(x):
+        (x * 2).sum().backward()
+        return x.grad * 1
+
+    compiled, kept = torch.compile(function), []
+    for hooked in order:
+        found = []
+        for each in (function, compiled):
+            x = torch.ones(3, requires_grad=True)
+            if hooked:
+                kept.append((x * 1).grad_fn.next_functions[0][0])  # which lives for as long as somebody holds it
+                put_on(x)
+            found += [each(x), x.grad]
+        assert torch.equal(found[0], found[2])
+        assert torch.equal(found[1], found[3])
+
+
+def test_hooks_of_nodes_of_tensors_from_outside():
+    weight = torch.ones(3, requires_grad=True)
+    node = (weight * 1).grad_fn.next_functions[0][0]
+
+    @torch.compile
+    def function(x):
+        weight.grad = None
+        (x * weight).sum().backward()
+        return weight.grad * 1
+
+    for i in range(6):
+        if i == 4:
+            handle = node.register_prehook(lambda given: (given[0] * 7,))
+        if i == 5:
+            handle.remove()
+        assert function(torch.ones(3)).tolist() == ([7.0] * 3 if i == 4 else [1.0] * 3)
