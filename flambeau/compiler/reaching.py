@@ -340,6 +340,9 @@ def described(x: Any) -> str:
     """
     if is_value(x):
         return repr(x)
+    if isinstance(x, (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType,
+                      types.MethodDescriptorType, types.ClassMethodDescriptorType)):
+        return f"{type(x).__name__} {x.__name__} of {x.__objclass__.__qualname__}"
     if isinstance(x, re.Pattern):
         return f"re {x.pattern!r} {x.flags}"
     if isinstance(x, types.FunctionType):
@@ -368,11 +371,13 @@ def described(x: Any) -> str:
         inner = [described(y) if isinstance(y, tuple) or is_value(y) else 0 for y in x]
         return f"{cls.__module__}.{cls.__qualname__} {inner}"
     if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_followed(x) or (
-            cls.__module__.startswith(f"{_PACKAGE}.compiler")):
+            cls.__module__.startswith(f"{_PACKAGE}.compiler") or cls.__module__ in _SAID):
         return f"a {cls.__module__}.{cls.__qualname__}"
     raise Unnameable(f"a {cls.__module__}.{cls.__qualname__}, which may hold what nobody can see")
 
 
+#: modules whose objects say how classes are written, and nothing that changes
+_SAID = frozenset({"dataclasses", "typing", "_abc"})
 #: what holds nothing but what can be reached
 _TRANSPARENT = (list, dict, set, deque, type(functools.lru_cache(int)), types.CellType, functools.partial,
                 staticmethod, classmethod, property)

@@ -11,6 +11,7 @@ What an optimizer remembers begins with zeros in the first step; these are made,
 from __future__ import annotations
 
 import functools
+import importlib
 import io
 import os
 import pickle
@@ -37,6 +38,7 @@ from ..optim.optimizer import has_hooks
 from ..tensor import Tensor
 from ..tensor.random import default_generator
 from ..tensor.tensor import wrap
+from ..tensor.views import Geometry
 from ..trees import tree_flatten, tree_unflatten
 from ..version import __version__
 from .calls import Application, Draw, SeenAs
@@ -194,8 +196,7 @@ class _Pickler(pickle.Pickler):
 _SEVERAL = (LIST, DICT, SET, MODULE)
 #: what is never looked up
 _DATA = frozenset({str, int, float, bool, bytes, type(None), complex})
-_RECORDS = (Held, Made, Shown, Native, Foreign, Application, Draw, SeenAs,
-            functools.partial)
+_RECORDS = (Held, Made, Shown, Native, Foreign, Application, Draw, SeenAs, Geometry, functools.partial)
 
 
 class _Writer:
@@ -326,6 +327,8 @@ def _given(names: Collection[str]) -> dict[str, dict[str, str]]:
     """By module, what this package's functions and classes of these names are: someone may put others there."""
     found = {}
     for place in _PUBLIC:
+        if place != _TENSOR and place not in sys.modules:
+            continue
         own = vars(_space(place))
         found[place] = {name: _origin(own[name]) for name in sorted(own.keys() & names)
                         if isinstance(own[name], (types.FunctionType, type))}
@@ -333,7 +336,7 @@ def _given(names: Collection[str]) -> dict[str, dict[str, str]]:
 
 
 def _space(place: str) -> Any:
-    return sys.modules.get(place, Tensor)
+    return Tensor if place == _TENSOR else importlib.import_module(place)
 
 
 def _origin(x: Any) -> str:
@@ -342,9 +345,11 @@ def _origin(x: Any) -> str:
 
 
 _NAME = __name__.partition(".")[0]
-#: where programs look up what is of this package; what is no module is the class of tensors
+#: the class of tensors, among modules
+_TENSOR = "Tensor"
+#: where programs look up what is of this package
 _PUBLIC = (_NAME, *(f"{_NAME}.{name}" for name in (
-    "nn", "nn.functional", "nn.init", "nn.utils", "linalg", "special", "func", "optim", "autograd")), "Tensor")
+    "nn", "nn.functional", "nn.init", "nn.utils", "linalg", "special", "func", "optim", "autograd")), _TENSOR)
 
 
 def _options(group: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -418,9 +423,10 @@ def _recalled(head: bytes, body: bytes, roots: Sequence[Any], tensors: Sequence[
     after, places, order, running, given, groups = pickle.loads(head)
     if calls < after:
         raise Unnameable("calls that set up something")
-    if any(_origin(getattr(_space(where), name, None)) != said for where, names in given.items()
-           for name, said in names.items()):
-        raise Unnameable("a function of flambeau's that is another one now")
+    for where, names in given.items():
+        for name, said in names.items():
+            if _origin(getattr(_space(where), name, None)) != said:
+                raise Unnameable(f"{where}.{name} is not flambeau's own {said} now")
     found = Found(places, roots)
     for number in running:
         found[number]
