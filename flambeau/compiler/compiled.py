@@ -550,8 +550,11 @@ class Compiled:
         place = recollection.name(self.function, self._key(arguments, tree))
         if place is not None:
             known = run.known._replace(free=(True,) * len(run.trace.shared))
-            replay.forgotten = recollection.write(place, self.function, arguments, run._replace(known=known),
-                                                  surroundings, initial, after)
+            try:
+                replay.forgotten = recollection.write(place, self.function, arguments, run._replace(known=known),
+                                                      surroundings, initial, after)
+            except Exception as error:
+                replay.forgotten = self._breaks("cannot be kept for the next process", error)
 
     def _recall(self, kind: _Kind, key: tuple, arguments: list[Any]) -> None:
         """Let calls be replayed as an earlier process found that they can be, if everything is as it was there."""
@@ -561,9 +564,19 @@ class Compiled:
         if place is None:
             return
         with self._lock:
-            found = recollection.read(place, self.function, arguments, kind.tries)
+            try:
+                found = recollection.read(place, self.function, arguments, kind.tries)
+            except Exception as error:
+                self._breaks("cannot be looked up", error)
+                return
         if found is not None:
             kind.trusting = not self._plan(kind, lambda: self._remembered(found))
+
+    def _breaks(self, what: str, error: Exception) -> str:
+        """Warn of an error of flambeau's own, without which all goes on; what it is."""
+        said = f"an error of flambeau's own: {type(error).__name__}: {error}"
+        warnings.warn(f"{self._title} {what}, by {said}. Please report it.", RuntimeWarning, stacklevel=4)
+        return said
 
     def _remembered(self, found: recollection.Recalled) -> Replay:
         """The program of a run of an earlier process."""

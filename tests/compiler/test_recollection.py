@@ -540,6 +540,26 @@ def test_a_damaged_entry_is_made_again(tmp_path):
     after(make, 0, 0, recalled=True)
 
 
+@pytest.mark.parametrize("where", ["_Writer", "_recalled"])
+def test_errors_of_its_own_are_warnings(monkeypatch, where):
+    def broken(*args):
+        raise ZeroDivisionError("on purpose")
+
+    def make(_):
+        return lambda x: x * 11, lambda i: (data(i),), nothing
+
+    function, argument, _ = make(0)
+    run(function, [argument(i) for i in range(3)])
+    monkeypatch.setattr(recollection, where, broken)
+    function, argument, _ = make(0)
+    if where == "_Writer":
+        monkeypatch.setenv("FLAMBEAU_CACHE_DIR", os.environ["FLAMBEAU_CACHE_DIR"] + "/other")
+    with pytest.warns(RuntimeWarning, match="error of flambeau's own: ZeroDivisionError: on purpose"):
+        results, recalled, _ = run(function, [argument(i) for i in range(3)])
+    assert torch.equal(results[2], function(data(2)))
+    assert not recalled
+
+
 def test_why_it_is_not_kept():
     held = decimal.Decimal(3)
     _, _, why = run(lambda x: x * (2 if held is not None else 1), [(data(i),) for i in range(3)])
