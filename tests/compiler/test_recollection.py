@@ -328,6 +328,7 @@ def test_tied_weights(first, then):
         return training(model, torch.optim.Adam(model.parameters(), lr=0.1))
 
     after(make, first, then, recalled=False)
+    after(make, (True,), (True,), recalled=True)
 
 
 def double_gradient(p):
