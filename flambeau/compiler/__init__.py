@@ -2,7 +2,8 @@
 
 `compile` is the way in. `capture` writes a run down as a graph (`flambeau.ir`), recognizing arrays by their memory
 (`storages`); `trace` says what the run amounts to, `compiled` replays it, `fast` is the short way into a program and
-`joint` the gradient of what is differentiated outside.
+`joint` the gradient of what is differentiated outside. `recollection` keeps programs for the next process, and
+`experience` what their runs have in common.
 """
 
 from .explaining import explain
