@@ -321,6 +321,9 @@ class Capture(Interceptor):
             a = self.entered[source[1]][0]._array
             self.starts[source[1]] = storages.address(a) - storages.address(root)
 
+    def origins(self, trace: Any) -> Any:
+        """The lines and names of a trace's values; None, since nobody asked for them (`origins.Lined`)."""
+
     def note(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
         """Take note of an operator's values and of the tensors that it gave."""
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..ir.planning import Target
 from ..ir.program import Program
+from ..ir.target import Target
 from ..ir.value import Value
 from ..tensor.random import default_generator
 from .capture import Capture, user_line

@@ -18,8 +18,8 @@ from ..autograd.node import FREED_MESSAGE, LeafHooks, Node, next_number
 from ..autograd.timeline import spanned
 from ..backends.compiled.allocator import trim
 from ..backends.numpy.memory import lying
-from ..ir.planning import Target
 from ..ir.program import Program, Watch
+from ..ir.target import Target
 from ..jit import compiled as code
 from ..jit import debugging
 from ..modes import captures, capturing, configured, profiled, special
@@ -33,9 +33,7 @@ from .environment import Flags, are_hooked, entries_of, optimizer_comparison
 from .experience import Known
 from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
-from .origins import Lined
 from .renewal import again, renewed
-from .reporting import report
 from .seen import Made, Shown, advance, become_view
 from .storages import address, by_memory, extent, owner, place, stretch
 from .surroundings import CHANGING, ITEM, MODULE, Seen, Surroundings, is_followed
@@ -621,10 +619,19 @@ class Compiled:
         kind.replays.insert(0, replay)
         self._strange -= kind.is_strange
         kind.is_strange = False
-        report(replay)
+        if replay.trace.origins is not None:
+            from .reporting import report
+
+            report(replay)
         kind.tries = 0
         trim()  # what the eager runs took, the program does not need
         return True
+
+    def _lined(self, args: tuple, kwargs: dict[str, Any]) -> Capture:
+        """A capture that notes lines and names."""
+        from .origins import Lined
+
+        return Lined(self.function, args, kwargs)
 
     def _captured(self, kind: _Kind, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         known = len(kind.replays)
@@ -634,7 +641,7 @@ class Compiled:
             last = kind.pending[-1].surroundings if kind.pending else None
             moved = None if last is None else last.moved()
             told = self.explained or debugging.wanted("ir", "kernels")
-            capture = Lined(self.function, args, kwargs) if told else Capture()
+            capture = self._lined(args, kwargs) if told else Capture()
             capture.watch.hand(self._title, self.function)
             leaves, tree = tree_flatten((args, kwargs))
             for x in leaves:
@@ -647,8 +654,7 @@ class Compiled:
                 if now != tree or any(x is not y for x, y in zip(leaves, after, strict=True)):
                     capture.fail("a container among the arguments is changed")
                 trace = Trace(capture, tensors, result)
-            if isinstance(capture, Lined):
-                trace.origins = capture.origins(trace)
+            trace.origins = capture.origins(trace)
             capture.forget()
             if any(replay.frees(trace) for replay in kind.replays):
                 return result

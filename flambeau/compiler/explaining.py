@@ -131,17 +131,8 @@ def _kernels(program: Program, origins: Origins, fate: dict[Value, list[str]]) -
     return found
 
 
-def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
-    """A function that calls `function` a few times with its arguments, and tells what became of it.
-
-    The calls are real: whatever they change is changed.
-
-    >>> import flambeau as torch
-    >>> from flambeau import jit
-    >>> found = torch.compile.explain(lambda x: (x * 2).exp().sum())(torch.ones(4))
-    >>> found.graph_break_count if jit.available() else 0
-    0
-    """
+def explanation(function: Callable[..., Any]) -> Callable[..., Explanation]:
+    """A function that calls `function` a few times with its arguments, and tells what became of it."""
     made = function if isinstance(function, Compiled) else getattr(function, "__dict__", {}).get("_run")
     if not isinstance(made, Compiled):
         made = compile(function)
@@ -212,6 +203,3 @@ def _origins(function: Callable[..., Any], replay: Replay, args: tuple, kwargs: 
     found = capture.origins(trace)
     of = {value.number: value for value in replay.trace.graph.values}
     return Origins(found.places, {of[value.number]: name for value, name in found.names.items()}, found.labels)
-
-
-compile.explain = explain  # type: ignore[attr-defined]

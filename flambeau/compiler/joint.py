@@ -16,8 +16,8 @@ import numpy as np
 from ..autograd.interface import grad
 from ..autograd.modes import grad_mode
 from ..autograd.node import FREED_MESSAGE, Node, next_number
-from ..ir.planning import Target
 from ..ir.program import Program
+from ..ir.target import Target
 from ..ir.value import Graph, Unsupported, Value
 from ..modes import special
 from ..tensor import Tensor

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..ir import keeping
 from ..ir.leaves import memory_order
-from ..ir.planning import Target
+from ..ir.target import Target
 from ..ir.value import Graph, Value
 from ..ir.whole import Foreign, Native
 from ..jit import cache as disk

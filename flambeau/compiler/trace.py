@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..autograd.node import FREED_MESSAGE, AccumulateGrad
-from ..ir.planning import Target
+from ..ir.target import Target
 from ..ir.value import Graph, Unsupported, Value
 from ..tensor import Tensor
 from ..tensor.apply import gradient_edge

@@ -23,8 +23,8 @@ from ..jit import cache as disk
 from ..jit import compiled, debugging, launch, target
 from ..jit.compiled import Library, Symbol, Word
 from ..kernels import threads
-from .course import Call, Course, Step, View
-from .planning import Target
+from .steps import Call, Course, Step, View
+from .target import Target
 from .value import Graph, Value
 from .whole import Foreign, Native
 

@@ -7,7 +7,6 @@ or in the arena, where values whose lifetimes do not meet share bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,21 +15,9 @@ from .arena import Stay, placed
 from .clusters import Clustering, is_whole
 from .emission import kernels
 from .rewriting import merge_products
+from .target import Target
 from .value import Graph, Value
 from .writing import Kernel
-
-
-class Target(NamedTuple):
-    """What a run leaves behind: a new array with a value, or a leaf's array overwritten with it.
-
-    Attributes:
-        part: the shape and the strides, in elements, of what may be written of the leaf; None: all of it. What lies
-            between may be others', who write there at the same time.
-    """
-
-    value: Value
-    leaf: Value | None = None
-    part: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 class Plan:

@@ -148,9 +148,9 @@ def _program(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequen
     from ..jit import compiled
     from .leaves import leaf_of, shown
     from .namespace import namespace_of
-    from .planning import Target
     from .program import Program
     from .reporting import report
+    from .target import Target
 
     graph = Graph()
     count = 0

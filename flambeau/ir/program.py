@@ -12,16 +12,19 @@ import threading
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..jit import compiled, launch, threads
 from . import keeping
-from .course import Call, Course, Step, course
-from .planning import Plan, Target
+from .steps import Call, Course, Step
+from .target import Target
 from .value import Graph, Value
 from .whole import Foreign, Native
+
+if TYPE_CHECKING:
+    from .planning import Plan
 
 #: told of each kernel of a run: its number in the plan, when it began, and when it ended, in nanoseconds. Copies to
 #: where leaves lie, after all kernels, count as one more.
@@ -80,6 +83,8 @@ class Program:
         name = keeping.name(*self._asked)
         found = keeping.read(name, self._asked[0])
         if found is None:
+            from .course import course  # which a process whose plans are on disk does not need
+
             with compiled.ahead():
                 found = course(self.plan)
             keeping.write(name, found, self._asked[0])
@@ -88,6 +93,8 @@ class Program:
     @functools.cached_property
     def plan(self) -> Plan:
         """Its kernels, as formulas, and the memory of its arrays."""
+        from .planning import Plan
+
         return Plan(*self._asked, self._captured)
 
     def _drawn_before_conditions(self) -> list[Any]:

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from flambeau.ir.planning import Target
+from flambeau.ir.target import Target
 from flambeau.ir.value import BOOL, Graph, Unsupported, Value
 from flambeau.ir.whole import Foreign
 

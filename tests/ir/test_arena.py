@@ -9,7 +9,8 @@ import pytest
 
 from flambeau import jit
 from flambeau.ir.arena import Stay, placed
-from flambeau.ir.planning import Plan, Target
+from flambeau.ir.planning import Plan
+from flambeau.ir.target import Target
 from flambeau.ir.value import Graph
 from flambeau.jit.launch import ALIGNMENT
 from tests.ir.legality import check

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from flambeau import jit
-from flambeau.ir.planning import Target
 from flambeau.ir.program import Program
+from flambeau.ir.target import Target
 from flambeau.ir.value import Graph
 from tests.ir.evaluating import evaluate
 from tests.ir.legality import check

@@ -14,9 +14,9 @@ import pytest
 import flambeau
 from flambeau import jit
 from flambeau.ir import keeping
-from flambeau.ir.course import Call
-from flambeau.ir.planning import Target
 from flambeau.ir.program import Program
+from flambeau.ir.steps import Call
+from flambeau.ir.target import Target
 from flambeau.ir.value import FLOAT32, Graph
 from flambeau.jit import cache, compiled
 from flambeau.kernels import threads

@@ -7,7 +7,8 @@ import pytest
 
 from flambeau import jit
 from flambeau.ir import showing
-from flambeau.ir.planning import Plan, Target
+from flambeau.ir.planning import Plan
+from flambeau.ir.target import Target
 from flambeau.ir.value import Graph
 from flambeau.ir.whole import Foreign
 from flambeau.ir.work import Work, computed, work
