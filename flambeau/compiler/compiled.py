@@ -156,7 +156,8 @@ class Replay:
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
         self._results_count = sum(t.leaf is None for t in trace.targets)
         self.program = Program(trace.graph, [*trace.targets, *handed_over],
-                               [(g.value, g.outcome) for g in trace.guards], trace.effects)
+                               [(g.value, g.outcome) for g in trace.guards], trace.effects, trace.plan)
+        trace.plan = self.program.entry
         self.renewed = renewed(trace, self.program)
         self.numbers: dict[int, np.ndarray] = {
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}

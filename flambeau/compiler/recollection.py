@@ -71,7 +71,7 @@ _FORMAT = "recollection 1"
 MOST = 4
 #: what of a trace is kept as it is
 _PLAIN = ("decisions", "foreign", "starts", "modules", "results", "gradients", "without", "written", "bumps", "bare",
-          "ran_backward", "gradient_strides", "length")
+          "ran_backward", "gradient_strides", "length", "plan")
 
 
 class Recalled(NamedTuple):

@@ -61,11 +61,13 @@ class Trace:
         bare: parameters of optimizers that have no gradient.
         initial: zeros that optimizers made to begin with.
         origins: the lines and names of its values, if they were noted.
+        plan: the name of its program's plan on disk, once there is one.
         surroundings: what the run saw without being handed it; None once a program looks after it.
         cost: how much a failure counts, of `TRIES`; one of the first call may be the only one.
     """
 
     origins: Origins | None = None
+    plan: str | None = None
 
     def __init__(self, capture: Capture, arguments: Sequence[Any], result: Any) -> None:
         self.graph: Graph = capture.graph

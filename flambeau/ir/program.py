@@ -52,15 +52,19 @@ class Program:
         targets: what a run is to leave behind.
         conditions: truths on which all depends, and what they should be.
         effects: values that are computed though nobody may want them.
+        entry: the name of its entry on disk, if it is known.
 
     Attributes:
+        entry: that name.
         leaves: the numbers of the leaves it reads or writes, in the order in which `run` takes their arrays.
         fresh: shapes and dtypes of the arrays that it makes.
     """
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
-                 conditions: Sequence[tuple[Value, bool]] = (), effects: Sequence[Value] = ()) -> None:
+                 conditions: Sequence[tuple[Value, bool]] = (), effects: Sequence[Value] = (),
+                 entry: str | None = None) -> None:
         self._asked, self._captured = (graph, targets, conditions, effects), len(graph.values)
+        self.entry = keeping.name(*self._asked) if entry is None else entry
         course = self.course = self._course()
         self.leaves, self.fresh = course.leaves, course.fresh
         self._objects = len(course.leaves) + len(course.fresh)
@@ -80,14 +84,13 @@ class Program:
 
     def _course(self) -> Course:
         """What there is to run: as it is kept on disk, else planned."""
-        name = keeping.name(*self._asked)
-        found = keeping.read(name, self._asked[0])
+        found = keeping.read(self.entry, self._asked[0])
         if found is None:
             from .course import course  # which a process whose plans are on disk does not need
 
             with compiled.ahead():
                 found = course(self.plan)
-            keeping.write(name, found, self._asked[0])
+            keeping.write(self.entry, found, self._asked[0])
         return found
 
     @functools.cached_property
