@@ -11,6 +11,7 @@ What an optimizer remembers begins with zeros in the first step; these are made,
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import io
 import os
@@ -267,7 +268,7 @@ class _Writer:
         """A name and what was there. Lists and others that are compared by identity must be somewhere themselves."""
         value = each.value
         if each.kind == ARRAY:
-            return each.key, (str(value.dtype), value.shape, value.tobytes())
+            return each.key, _summary(value)
         for x in _entries_of(each):
             if not (is_value(x) or x is MISSING or x in self.reached or named(x) is not None or (
                     type(x) is tuple and not x)):
@@ -321,6 +322,11 @@ class _Writer:
 def _entries_of(each: Seen) -> tuple:
     """What was there, one by one."""
     return each.value if each.kind in _SEVERAL or (each.kind == ASKED and type(each.value) is tuple) else (each.value,)
+
+
+def _summary(array: np.ndarray) -> tuple[str, tuple[int, ...], str]:
+    """An array by its numbers' hash."""
+    return str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()
 
 
 def _given(names: Collection[str]) -> dict[str, dict[str, str]]:
@@ -478,8 +484,10 @@ def _begin(optimizer: Any, params: Sequence[Any], states: Sequence[Any], begun: 
 def _seen(kind: int, holder: tuple[str, Any], key: Any, value: Any, path: str) -> Seen:
     how, thing = holder
     if kind == ARRAY:
-        dtype, shape, bits = value
-        value = np.frombuffer(bits, dtype).reshape(shape)
+        now = thing.copy()
+        if _summary(now) != value:
+            raise Unnameable(f"{path} has other numbers now")
+        value = now
     return Seen(kind, thing.__dict__ if how == "members" else thing, key,
                 tuple(value) if kind in _SEVERAL else value, path)
 
