@@ -216,9 +216,10 @@ class Watch:
             elif id(code) in _TOLD:
                 self._does(frame, _TOLD[id(code)])
         elif event == "c_call":
-            if self.asked_outside is None and not _says_all(arg):
+            name = arg.__name__
+            if self.asked_outside is None and (name == "warn" or _kind_of(frame) != _FOREIGN) and not _says_all(arg):
                 self._asked(frame, arg)
-            if arg.__name__ in _CALLS and self.effect is None:
+            if name in _CALLS and self.effect is None:
                 self._called(frame, arg)
 
     def _is_called(self, frame: Any) -> bool:
