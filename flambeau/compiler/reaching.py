@@ -35,7 +35,7 @@ MOST = 50_000
 #: a step: what is done (of `_STEPS`), and with what
 Step = tuple[str, Any]
 _MISSING: Any = object()
-_VALUES = (*PLAIN, types.CodeType, np.generic, np.dtype, dtypes.dtype, range, slice, frozenset, type(Ellipsis),
+_VALUES = (*PLAIN, np.generic, np.dtype, dtypes.dtype, range, slice, frozenset, type(Ellipsis),
            type(NotImplemented))
 
 
@@ -343,6 +343,8 @@ def described(x: Any) -> str:
     if isinstance(x, (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType,
                       types.MethodDescriptorType, types.ClassMethodDescriptorType)):
         return f"{type(x).__name__} {x.__name__} of {x.__objclass__.__qualname__}"
+    if isinstance(x, types.CodeType):
+        return f"code {said_of_code(x)}"
     if isinstance(x, re.Pattern):
         return f"re {x.pattern!r} {x.flags}"
     if isinstance(x, types.FunctionType):

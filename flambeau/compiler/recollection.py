@@ -244,14 +244,21 @@ class _Writer:
     def payload(self) -> tuple[bytes, bytes]:
         """States of optimizers and the places of objects; then the trace and what it saw."""
         used = {*self.running}
-        body = io.BytesIO()
-        _Pickler(body, self.reached, used).dump({**self._trace(), "seen": [
-            (each.kind, self._holder(of, each), *self._looked_up(each), each.path) for of, each in self.seen]})
-        groups = io.BytesIO()
-        _Pickler(groups, self.reached, used).dump([self._group(*each) for each in self.trace.groups])
+        seen = [(each.kind, self._holder(of, each), *self._looked_up(each), each.path) for of, each in self.seen]
+        body = self._dumped({**self._trace(), "seen": seen}, used)
+        groups = self._dumped([self._group(*each) for each in self.trace.groups], used)
         places, order = self.reached.places(used)
-        head = self.after, places, order, [order[at] for at in sorted(self.running)], self.given, groups.getvalue()
-        return pickle.dumps(head, pickle.HIGHEST_PROTOCOL), body.getvalue()
+        head = self.after, places, order, [order[at] for at in sorted(self.running)], self.given, groups
+        return pickle.dumps(head, pickle.HIGHEST_PROTOCOL), body
+
+    def _dumped(self, data: Any, used: set[int]) -> bytes:
+        """Data written down; the objects among them are `used`."""
+        file = io.BytesIO()
+        try:
+            _Pickler(file, self.reached, used).dump(data)
+        except (TypeError, AttributeError, RecursionError) as error:  # what the things themselves say to pickle
+            raise Unnameable(f"something that cannot be written down: {error}") from None
+        return file.getvalue()
 
     def _holder(self, of: int, each: Seen) -> Any:
         if isinstance(each.holder, types.MappingProxyType):  # of a class
@@ -392,7 +399,8 @@ def read(place: str, function: Any, arguments: Sequence[Any], calls: int) -> Rec
         begun: list[tuple[Any, Any]] = []
         try:
             return _recalled(head, body, roots, tensors, calls, begun)
-        except (Unnameable, pickle.UnpicklingError, LookupError, AttributeError, ImportError, TypeError, ValueError):
+        except (Unnameable, pickle.UnpicklingError, LookupError, AttributeError, ImportError, TypeError, ValueError,
+                RecursionError):
             take_back(begun)
     return None
 

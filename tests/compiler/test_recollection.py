@@ -442,9 +442,14 @@ def test_caches():
     after(make, 3, 4, recalled=False)
 
 
+class NoPickle(float):
+    def __reduce_ex__(self, protocol):
+        raise TypeError("not me")
+
+
 @pytest.mark.parametrize("thing", [
     lambda: decimal.Decimal(3), lambda: datetime.timedelta(seconds=5), lambda: random.Random(3),
-    lambda: iter([1, 2]), lambda: types.SimpleNamespace(when=datetime.date(2000, 1, 1))])
+    lambda: iter([1, 2]), lambda: NoPickle(), lambda: types.SimpleNamespace(when=datetime.date(2000, 1, 1))])
 def test_objects_that_do_not_show_what_they_are(thing):
     def make(_):
         held = thing()
