@@ -223,7 +223,7 @@ class Capture(Interceptor):
         root = storages.owner(a)
         if not a.ndim and a is root and not a.flags.writeable:  # what backward begins with: one for all
             return self._keep(root, storages.made(self.graph, a, self.graph.constant(a)))
-        shown = root if storages.memory_order(root) is not None and root.dtype == a.dtype else a
+        shown = storages.shown_by(a)
         storage, _ = storages.given(self.graph, shown, self.leaves)
         self.outside.append(Outside(self.leaves, tensor, shown, a))
         self.leaves += 1

@@ -123,7 +123,7 @@ def _run(trace: Trace) -> list[str]:
 
 
 def _plain(things: Sequence[Any]) -> list[str]:
-    return [_said(x) for x in things]
+    return [said_of(x) for x in things]
 
 
 def said_of_argument(x: Any) -> str:
@@ -152,20 +152,20 @@ def _seen(each: Seen) -> str:
     elif each.kind == ARRAY:
         said = f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     elif each.kind == SET:
-        said = repr(sorted(map(_said, value)))
+        said = repr(sorted(map(said_of, value)))
     else:
-        said = _said(value)
+        said = said_of(value)
     return _hash(f"{_place(each)} {said}")
 
 
-def _said(x: Any) -> str:
+def said_of(x: Any) -> str:
     """A thing as every process would describe it: numbers and texts themselves, code, the kinds of all others."""
     if isinstance(x, (*PLAIN, np.generic, np.dtype, dtypes.dtype, range, slice)):
         return repr(x)
     if isinstance(x, tuple):
-        return f"({', '.join(map(_said, x))})"
+        return f"({', '.join(map(said_of, x))})"
     if isinstance(x, types.MethodType):
-        return f"method {_said(x.__func__)}"
+        return f"method {said_of(x.__func__)}"
     if isinstance(x, types.FunctionType):
         return f"function {said_of_code(x.__code__)}"
     if isinstance(x, types.CodeType):
@@ -185,8 +185,8 @@ def _said(x: Any) -> str:
 def said_of_code(code: types.CodeType) -> str:
     """What a piece of code does, by a hash."""
     parts = [code.co_qualname, code.co_code.hex(), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
-    parts += [_said(x) if not isinstance(x, frozenset) else repr(sorted(map(_said, x))) for x in code.co_consts]
+    parts += [said_of(x) if not isinstance(x, frozenset) else repr(sorted(map(said_of, x))) for x in code.co_consts]
     return disk.key(*parts)
 
 
-__all__ = ["Known", "learned", "name", "read", "said_of_argument", "said_of_code", "write"]
+__all__ = ["Known", "learned", "name", "read", "said_of", "said_of_argument", "said_of_code", "write"]

@@ -23,9 +23,8 @@ from ..nn import Module
 from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
 from .environment import is_hooked
-from .experience import said_of_code
-from .surroundings import PLAIN, is_followed
-from .watching import is_of_library
+from .experience import said_of
+from .surroundings import PLAIN, is_followed, is_steady
 
 _PACKAGE = __name__.partition(".")[0]
 #: containers of more entries than this are not looked into
@@ -65,12 +64,12 @@ def is_value(x: Any) -> bool:
 def named(x: Any) -> str | None:
     """The module and the name of a function, class or module that is not the user's: it is the same everywhere."""
     if isinstance(x, types.ModuleType):
-        return f"{x.__name__}:" if _is_given(x.__name__) and sys.modules.get(x.__name__) is x else None
+        return f"{x.__name__}:" if is_steady(x.__name__) and sys.modules.get(x.__name__) is x else None
     if not isinstance(x, (type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)):
         return None
     home = getattr(x, "__module__", None) or "builtins"
     name = getattr(x, "__qualname__", None) or getattr(x, "__name__", "")
-    if not _is_given(home):
+    if not is_steady(home):
         return None
     for module in (home, *_HOMES) if home.startswith(_PACKAGE) else (home,):
         if of_name(f"{module}:{name}") is x:
@@ -92,16 +91,6 @@ def of_name(said: str) -> Any:
     for part in name.split(".") if name else ():
         found = getattr(found, part, None)
     return found
-
-
-@functools.lru_cache(4096)
-def _is_given(module: str) -> bool:
-    """Whether a module is this package's, NumPy's or the standard library's."""
-    top = module.partition(".")[0]
-    if top in (_PACKAGE, "numpy", "builtins"):
-        return True
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return top in sys.stdlib_module_names and top != "__main__" and (file is None or is_of_library(file))
 
 
 # ----- steps --------------------------------------------------------------------------------
@@ -343,21 +332,17 @@ def described(x: Any) -> str:
     if isinstance(x, (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType,
                       types.MethodDescriptorType, types.ClassMethodDescriptorType)):
         return f"{type(x).__name__} {x.__name__} of {x.__objclass__.__qualname__}"
-    if isinstance(x, types.CodeType):
-        return f"code {said_of_code(x)}"
+    if isinstance(x, (types.CodeType, type, types.ModuleType)):
+        return said_of(x)
     if isinstance(x, re.Pattern):
         return f"re {x.pattern!r} {x.flags}"
     if isinstance(x, types.FunctionType):
         held = ""
-        if _is_given(x.__module__ or ""):  # of which nobody looks at what they hold
+        if is_steady(x.__module__):  # of which nobody looks at what they hold
             held = named(x) or f" {[described(cell.cell_contents) for cell in x.__closure__ or ()]}"
-        return f"function {said_of_code(x.__code__)}{held}"
+        return f"{said_of(x)}{held}"
     if isinstance(x, types.MethodType):
         return f"method {described(x.__func__)}"
-    if isinstance(x, type):
-        return f"class {x.__module__}.{x.__qualname__}"
-    if isinstance(x, types.ModuleType):
-        return f"module {x.__name__}"
     if isinstance(x, Tensor):
         a = x._array
         if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
@@ -374,7 +359,7 @@ def described(x: Any) -> str:
         return f"{cls.__module__}.{cls.__qualname__} {inner}"
     if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_followed(x) or (
             cls.__module__.startswith(f"{_PACKAGE}.compiler") or cls.__module__ in _SAID):
-        return f"a {cls.__module__}.{cls.__qualname__}"
+        return said_of(x)
     raise Unnameable(f"a {cls.__module__}.{cls.__qualname__}, which may hold what nobody can see")
 
 

@@ -1,7 +1,7 @@
 """Programs kept on disk whole, with what they depend on: the next process replays its first call.
 
-Of a run that did not draw random numbers, warn, or ask the system for anything, everything is kept: its graph, where
-its arrays come from, what becomes of its results, and what it saw. Objects are named by how they are reached from the
+Of a run that did not warn or ask the system for anything, everything is kept: its graph, where its arrays come from,
+what becomes of its results, and what it saw. Objects are named by how they are reached from the
 function (`reaching`). The next process looks all of them up, compares what is there with what was seen, and replays
 the run, if nothing differs: the function itself is not called. Else it is captured, as any function is.
 
@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..ir import keeping
-from ..ir.leaves import memory_order
 from ..ir.target import Target
 from ..ir.value import Graph, Value
 from ..ir.whole import Foreign, Native
@@ -49,7 +48,7 @@ from .experience import Known, said_of_argument, said_of_code
 from .joint import Joint
 from .reaching import Found, Reached, Unnameable, is_value, named, of_name
 from .seen import Held, Made, Shown
-from .storages import address, owner
+from .storages import address, owner, shown_by
 from .surroundings import (
     ARRAY,
     ASKED,
@@ -67,7 +66,7 @@ from .surroundings import (
 from .trace import Trace
 from .watching import is_own, is_users
 
-_FORMAT = "recollection 1"
+_FORMAT = "recollection 2"
 #: programs of one name that are kept: of functions of the same code, which saw other things
 MOST = 4
 #: what of a trace is kept as it is
@@ -302,9 +301,9 @@ class _Writer:
         if source[0] != "tensor":
             return source
         _, tensor, memory, own = source
-        if tensor is None or tensor._array is not own or (_shown(own) is not memory and memory is not own):
+        if tensor is None or tensor._array is not own or shown_by(own) is not memory:
             raise Unnameable("an array that no tensor holds")
-        return "tensor", tensor, memory is own, memory.shape, memory.strides, memory.dtype
+        return "tensor", tensor, memory.shape, memory.strides, memory.dtype
 
     def _group(self, optimizer: Any, group: dict[str, Any]) -> tuple:
         """An optimizer's group, and what it remembers of its parameters."""
@@ -378,12 +377,6 @@ def _options(group: dict[str, Any]) -> list[tuple[str, Any]]:
     return found
 
 
-def _shown(array: np.ndarray) -> np.ndarray:
-    """The array that a capture takes for the memory of one (`Capture._found`)."""
-    root = owner(array)
-    return root if memory_order(root) is not None and root.dtype == array.dtype else array
-
-
 # ----- reading ------------------------------------------------------------------------------
 
 
@@ -415,7 +408,6 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, data: bytes, lookup: Callable[[int], Any]) -> None:
         super().__init__(io.BytesIO(data))
         self._lookup = lookup
-        self.graph: Graph | None = None
 
     def persistent_load(self, pid: Any) -> Any:
         kind, number = pid
@@ -524,12 +516,11 @@ def _trace(kept: dict[str, Any], groups: list[tuple[Any, dict[str, Any]]], tenso
 def _source(number: int, kind: str, *rest: Any) -> tuple[int, tuple]:
     if kind != "tensor":
         return number, (kind, *rest)
-    tensor, is_own, *looks = rest
-    own = tensor._array
-    memory = own if is_own else _shown(own)
-    if [memory.shape, memory.strides, memory.dtype] != looks or (is_own and _shown(own) is not own):
+    tensor, *looks = rest
+    memory = shown_by(tensor._array)
+    if [memory.shape, memory.strides, memory.dtype] != looks:
         raise Unnameable("a tensor that lies otherwise in memory")
-    return number, (kind, tensor, memory, own)
+    return number, (kind, tensor, memory, tensor._array)
 
 
 __all__ = ["Recalled", "name", "read", "take_back", "write"]

@@ -50,6 +50,12 @@ def span(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return stretch(next(a for a in arrays if address(a) == start), count)
 
 
+def shown_by(a: np.ndarray) -> np.ndarray:
+    """The array that is a leaf where `a` is found: what owns its memory, if that lies in one piece and is of its dtype."""
+    root = owner(a)
+    return root if memory_order(root) is not None and root.dtype == a.dtype else a
+
+
 def stretch(a: np.ndarray, count: int) -> np.ndarray:
     """So many elements of memory, from an array's first on."""
     return as_strided(a, (count,), (a.itemsize,))

@@ -379,18 +379,18 @@ class Surroundings:
 
     def _class(self, cls: type, path: str) -> None:
         for each in cls.__mro__:
-            if not _is_steady(each.__module__):
+            if not is_steady(each.__module__):
                 own = each.__dict__
                 for name in self.names.intersection(own) if not self._anything else [*own]:
                     if not (name.startswith("__") and name.endswith("__") and isinstance(own[name], (*PLAIN, dict))):
                         self._see(ITEM, own, name, own[name], f"{each.__name__}.{name}", each)
                         self._pending.append((own[name], f"{each.__name__}.{name}"))
                         for nearer in cls.__mro__[:cls.__mro__.index(each)]:
-                            if name not in nearer.__dict__ and not _is_steady(nearer.__module__):
+                            if name not in nearer.__dict__ and not is_steady(nearer.__module__):
                                 self._see(ABSENT, nearer.__dict__, name, False, f"{nearer.__name__}.{name}", nearer)
 
     def _python_module(self, module: types.ModuleType, path: str) -> None:
-        own, steady = module.__dict__, _is_steady(module.__name__)
+        own, steady = module.__dict__, is_steady(module.__name__)
         for name in self.names.intersection(own):
             value = own[name]
             if steady and (isinstance(value, (type, types.ModuleType)) or callable(value)):
@@ -417,7 +417,7 @@ class Surroundings:
         cls = type(thing)
         own = getattr(thing, "__dict__", None)
         names: Any = self.names
-        is_open = _is_open(cls) or not _is_steady(cls.__module__)
+        is_open = _is_open(cls) or not is_steady(cls.__module__)
         if cls.__module__.partition(".")[0] == _PACKAGE:
             if cls.__module__.startswith(f"{_PACKAGE}.compiler"):
                 self._pending.append((getattr(thing, "function", None), path))
@@ -438,7 +438,7 @@ class Surroundings:
                 for name in self._asked.difference(own):
                     self._see(ABSENT, own, name, False, f"{path}.{name}")
         for each in cls.__mro__:
-            if _is_steady(each.__module__):
+            if is_steady(each.__module__):
                 continue
             for name in names.intersection(each.__dict__):
                 value = each.__dict__[name]
@@ -519,7 +519,7 @@ class Surroundings:
 
 
 @functools.lru_cache(4096)
-def _is_steady(module: str | None) -> bool:
+def is_steady(module: str | None) -> bool:
     """Whether a module is this package's, NumPy's or the standard library's, and not one of the user's of that name."""
     top = (module or "").partition(".")[0]
     if top not in _STEADY:
@@ -546,7 +546,7 @@ def is_followed(thing: Any) -> bool:
     if cls.__module__.partition(".")[0] == _PACKAGE:
         return isinstance(thing, Optimizer) or cls.__module__.startswith(
             (f"{_PACKAGE}.optim", f"{_PACKAGE}.devices", f"{_PACKAGE}.tensor.random"))
-    return bool(cls.__flags__ & _HEAP) and not _is_steady(cls.__module__) and (
+    return bool(cls.__flags__ & _HEAP) and not is_steady(cls.__module__) and (
         cls.__module__ in sys.modules or isinstance(getattr(thing, "__dict__", None), dict))
 
 
@@ -616,5 +616,5 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
 
 
 __all__ = ["ARRAY", "ASKED", "ATTRIBUTE", "CHANGING", "DICT", "ITEM", "ITERATOR", "LIST", "MISSING", "MODULE", "PLAIN",
-           "SET", "STREAM", "Seen", "Surroundings", "expression", "is_",
-           "is_followed", "paths", "snapshot"]
+           "SET", "STREAM", "Seen", "Surroundings", "expression", "is_", "is_followed", "is_steady",
+           "paths", "snapshot"]
