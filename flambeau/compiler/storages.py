@@ -51,7 +51,7 @@ def span(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def shown_by(a: np.ndarray) -> np.ndarray:
-    """The array that is a leaf where `a` is found: what owns its memory, if that lies in one piece and is of its dtype."""
+    """The array that is a leaf where `a` is found: what owns its memory, if that is in one piece, of its dtype."""
     root = owner(a)
     return root if memory_order(root) is not None and root.dtype == a.dtype else a
 
