@@ -23,6 +23,7 @@ from ..modes import capturing, special
 from .accumulate import accumulate, add_arrays, converted, told
 from .anomaly_mode import Anomaly, check, evaluated, explain
 from .kernel_runs import add as add_large
+from .kernel_runs import vjp
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
 from .observing import observers
@@ -227,7 +228,7 @@ class _Run:
                 node.check_saved()
         else:
             full = _materialized(node, g, self.create) if node.outputs is not None and node.materializes else g
-            found = self.watched(node, full) if special[0] else node.vjp(full, self.create)
+            found = self.watched(node, full) if special[0] else vjp(node, full, self.create)
             del full
         if extra is not None and extra.post_hooks:
             if self.wanted is not None and node.materializes:  # hooks do not see what nobody wants
@@ -244,10 +245,10 @@ class _Run:
     def watched(self, node: Node, g: Any) -> Any:
         """A node's rules, in anomaly mode if that is on: then an error shows where the node was made."""
         if not Anomaly.enabled:
-            return node.vjp(g, self.create)
+            return vjp(node, g, self.create)
         inside = evaluated.set(node)
         try:
-            found = node.vjp(g, self.create)
+            found = vjp(node, g, self.create)
         except Exception:
             explain(node)
             raise

@@ -12,10 +12,11 @@ import numpy as np
 from numpy import ndarray
 
 from ..backends.compiled import kernels_of
-from ..backends.compiled.sizes import limit_of
-from ..backends.errstate import run_quietly
-from ..ops.declare import NOTHING, ONE_INPUT, ONE_OUTPUT, REGISTRY, TWO_INPUTS
-from .node import FREED
+from ..backends.compiled.sizes import MET, limit_of
+from ..backends.errstate import run_in_quiet, run_quietly
+from ..ops.declare import ELEMENTWISE, NOTHING, ONE_INPUT, ONE_OUTPUT, REGISTRY, TWO_INPUTS
+from .node import FREED, OpNode
+from .saved import Packed
 
 #: what runs a plan's rules on arrays of one dtype, with or without a number among them; None: nothing does
 _usual: dict[tuple[Any, ...], Any] = {}
@@ -37,6 +38,26 @@ def by_kernel(node: Any, g: Any) -> Any:
             if usual is not None:
                 return run_quietly(usual, (g, *arrays), numbers)
     return _in_full(node, g)
+
+
+def in_quiet(node: Any, g: Any) -> Any:
+    """The run of other operators on large arrays: their plan's, whose results are put where memory is kept."""
+    return run_in_quiet(node.plan.run, (node, g))
+
+
+def vjp(node: Any, g: Any, tensors: bool) -> Any:
+    """`node.vjp`, by a kernel where that serves: for a node that something watches (hooks, a profiler)."""
+    if MET[0] and not tensors and g.__class__ is ndarray and isinstance(node, OpNode):
+        op = node.op
+        if op.kind == ELEMENTWISE and op.n_outputs == 1 and g.size > limit_of(op.name)[0] and not any(
+                map(_is_packed, node.saved or ())):
+            return _in_full(node, g)
+    return node.vjp(g, tensors)
+
+
+def _is_packed(entry: Any) -> bool:
+    """Whether a saved value is a user's: what unpacks it is called once."""
+    return entry.__class__ is Packed or (entry.__class__ is tuple and entry[1] is None)
 
 
 def _in_full(node: Any, g: Any) -> Any:
@@ -96,4 +117,4 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _add = REGISTRY["add"]
 _limit = limit_of("add")
 
-__all__ = ["add", "by_kernel"]
+__all__ = ["add", "by_kernel", "in_quiet", "vjp"]

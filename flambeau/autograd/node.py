@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.compiled.sizes import MET
+from ..backends.errstate import run_in_quiet
 from ..modes import configured
 from ..ops.declare import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, Op, Plan
 from .anomaly_mode import Anomaly
@@ -397,7 +399,8 @@ class OpNode(Node):
             if self.op.variadic:
                 values = self._gather_variadic(values)
             function, pick = plan.joint
-            result = list(function(*pick(values)))
+            given = pick(values)
+            result = list(run_in_quiet(function, given) if MET[0] and not tensors else function(*given))
             result += [None] * (len(self.edges) - len(result))
             for i, need in enumerate(plan.needs):
                 if not need:
@@ -405,7 +408,8 @@ class OpNode(Node):
         else:
             result = [None] * len(self.edges)
             for i, function, pick in plan.steps:
-                result[i] = function(*pick(values))
+                given = pick(values)
+                result[i] = run_in_quiet(function, given) if MET[0] and not tensors else function(*given)
         return result if fix is None else self._mend(result, tensors)
 
     def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:

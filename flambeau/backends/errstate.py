@@ -66,3 +66,25 @@ def run_quietly(function: Any, *args: Any) -> Any:
             return function(*args)
         finally:
             reset_state(token)
+
+
+def _told(function: Any, args: Any, params: Any) -> tuple[Any, RuntimeError | None]:
+    try:
+        return function(*args, **params), None
+    except RuntimeError as error:
+        return None, error
+
+
+def run_in_quiet(function: Any, args: Any, params: Any = {}) -> Any:  # noqa: B006 - it is not changed
+    """`run_quietly` of a function that may raise anything."""
+    try:
+        found, error = quietly(_told, function, args, params)
+    except RuntimeError:
+        token = set_state(IGNORE)
+        try:
+            return function(*args, **params)
+        finally:
+            reset_state(token)
+    if error is not None:
+        raise error
+    return found

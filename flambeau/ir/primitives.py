@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import jit
 from ..backends.compiled.sizes import LEAST as SIZES
+from ..backends.errstate import run_quietly
 from ..dtypes import NARROW
 from .value import Graph, Unsupported, Value
 
@@ -110,7 +111,7 @@ class Programs:
             made = self.found[key] = _program(self.title, self.line, args, params)
             if made is None:
                 return NOTHING
-        found = made.program.run(arrays if made.in_order else [arrays[i] for i in made.program.leaves])
+        found = run_quietly(made.program.run, arrays if made.in_order else [arrays[i] for i in made.program.leaves])
         if found is None:
             return NOTHING
         for i, places in made.kept:

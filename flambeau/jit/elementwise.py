@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import compiled, layout, target, threads
+from . import caches, compiled, layout, target, threads
 from .endings import ANY, Ending, ending, lengths
 from .expression import Node, cost, ordered, text, variable
 from .launch import Launch, Spec
@@ -88,6 +88,7 @@ class Kernel:
         self._lanes = max(4, target.host().vector_bits // 8 // widest)
         work = cost(outputs)
         self._unroll = 4 if work <= 4 else 2 if work <= 24 else 1
+        self._waits = work <= caches.MOST_WORK
         # about ten microseconds of one thread: bytes at 30 a nanosecond, additions at 20
         self._grain = max(512, int(10_000 / (sum(self._sizes) / 30 + work / 20)))
         self._info: Any = None
@@ -288,22 +289,25 @@ class Kernel:
         return "".join("t" if step == "s" and i >= len(self.outputs) and dims.strides[i][1] == self._sizes[i] else step
                        for i, step in enumerate(steps))
 
-    def _body(self, steps: str, rows: bool, known: Ending) -> tuple[compiled.Library, compiled.Symbol]:
-        name = f"{steps} {'rows' if rows else 'run'} {known}"
+    def _body(self, steps: str, rows: bool, known: Ending,
+              past: bool = False) -> tuple[compiled.Library, compiled.Symbol]:
+        name = f"{steps} {'rows' if rows else 'run'} {known}{' past' * past}"
         found = self._bodies.get(name)
         if found is None:
-            library = self._library(steps, rows, known)
+            library = self._library(steps, rows, known, past)
             found = self._bodies[name] = library, library.symbol("body")
         return found
 
-    def _library(self, steps: str, rows: bool, known: Ending = ANY) -> compiled.Library:
-        recipe = f"elementwise {steps} {'rows' if rows else 'run'} {known} {self._lanes} {self._unroll}\n{self._recipe}"
-        return compiled.load(recipe, ("body",), lambda: self._generate(steps, rows, known), "few")
+    def _library(self, steps: str, rows: bool, known: Ending = ANY, past: bool = False) -> compiled.Library:
+        way = f"{steps} {'rows' if rows else 'run'} {known}{' past' * past} {self._lanes} {self._unroll}"
+        return compiled.load(f"elementwise {way}\n{self._recipe}", ("body",),
+                             lambda: self._generate(steps, rows, known, past), "few")
 
-    def _generate(self, steps: str, rows: bool, known: Ending) -> str:
+    def _generate(self, steps: str, rows: bool, known: Ending, past: bool) -> str:
         from . import streaming
 
-        return streaming.Writer(self.outputs, self._all, steps, self._lanes, self._unroll, NARROW, known).module(rows)
+        return streaming.Writer(self.outputs, self._all, steps, self._lanes, self._unroll, NARROW, known,
+                                past).module(rows)
 
 
 def _alike(inputs: Sequence[np.ndarray]) -> bool:
@@ -391,5 +395,7 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
     if layout.elements(shape) == 0:
         return []
     course = found._course(shape, every)
-    library, body = found._body(course.steps, course.rows, course.ending)
+    past = found._waits and caches.overflow(sum(layout.distinct(shape, each) * dtype.itemsize
+                                                for each, dtype in zip(every, found._all, strict=True)))
+    library, body = found._body(course.steps, course.rows, course.ending, past)
     return [Launch(library, body, course.chunks, tuple(course.words))]

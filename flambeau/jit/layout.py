@@ -53,6 +53,15 @@ def spread(shape: tuple[int, ...], strides: tuple[int, ...], full: tuple[int, ..
     return stretched(shape, strides, full)
 
 
+def distinct(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How many elements are there, where those that a stride of 0 repeats count once.
+
+    >>> distinct((2, 3), [0, 4])
+    3
+    """
+    return prod(extent for extent, stride in zip(shape, strides, strict=True) if stride)
+
+
 class Dims(NamedTuple):
     """Dimensions to walk, the innermost first: extents, and of every operand the strides."""
 

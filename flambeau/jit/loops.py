@@ -8,6 +8,7 @@ elements of the next dimension lie one after the other.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,33 @@ def after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence[Any])
         ",".join([*["=r"] * len(pointers), *map(str, range(len(pointers))), *[register] * len(values)]),
         [*pointers, *values], True)
     return [builder.extract_value(found, i) for i in range(len(pointers))]
+
+
+def may_pass(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], read: Sequence[Any]) -> Any:
+    """Whether results may go past the caches: all begin where vectors do, and none is read, and so in a cache by now.
+
+    Args:
+        written: where results begin, and the bytes of their vectors.
+        read: where inputs begin.
+    """
+    places = [builder.ptrtoint(place, I64) for place, _ in written]
+    others = [builder.ptrtoint(place, I64) for place in read]
+    within = [builder.and_(place, i64(size - 1)) for place, (_, size) in zip(places, written, strict=True)]
+    may = builder.icmp_signed("==", functools.reduce(builder.or_, within), i64(0))
+    for place in places:
+        for other in others:
+            may = builder.and_(may, builder.icmp_signed("!=", place, other))
+    return may
+
+
+def settle(builder: ir.IRBuilder) -> None:
+    """Wait until other threads see what went past the caches, whose order is not kept otherwise."""
+    from .target import host
+
+    if host().triple.startswith(("x86_64", "amd64")):
+        builder.asm(ir.FunctionType(ir.VoidType(), []), "sfence", "~{memory}", [], True)
+    else:
+        builder.fence("seq_cst")
 
 
 def at(builder: ir.IRBuilder, pointer: Any, offset: Any) -> Any:
@@ -192,6 +220,16 @@ class Operand:
             return
         addresses = self._addresses(builder, base, stride, index, lanes)
         intrinsic(builder, "masked.scatter", ir.VoidType(), [value, addresses, one, mask], [vector, addresses.type])
+
+    def store_past(self, builder: ir.IRBuilder, value: Any, base: Any, index: Any, lanes: int) -> None:
+        """Write `lanes` elements that follow each other to memory, without reading what the caches lack of it.
+
+        The address is a multiple of the vector's size.
+        """
+        kind = stored(self.dtype)
+        address = builder.gep(base, [index], source_etype=kind)
+        made = builder.store(value, address, align=lanes * self.dtype.itemsize)
+        made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
 
     def store_one(self, builder: ir.IRBuilder, value: Any, place: Any) -> None:
         """Write an element, which is no vector."""

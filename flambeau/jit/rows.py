@@ -137,7 +137,8 @@ class _Kernel:
         name = " ".join([str(found.lanes), found.steps, "".join("-r"[each] for each in found.of_row),
                          str(found.ending), *(
             word for word, said in [("across", found.across), ("whole", found.whole), ("long", found.long),
-                                    ("flat", found.flat_rows), ("even", found.flat_elements), ("keep", keep)] if said)])
+                                    ("flat", found.flat_rows), ("even", found.flat_elements), ("keep", keep),
+                               ("past", found.past)] if said)])
         code = self.codes.get(name)
         if code is None:
             code = self.codes[name] = self._compiled(name, made, found)

@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from . import calling, target
 from .expression import Node
-from .loops import I8, I64, POINTER, Operand, at, first_lanes, i64, loop, smaller, turn, turn_back, untyped
+from .loops import I8, I64, POINTER, Operand, at, first_lanes, i64, loop, settle, smaller, turn, turn_back, untyped
 from .lowering import stored
 from .monoid import Monoid
 from .pairwise import States, pairs
@@ -102,7 +102,13 @@ class _Rows(Function):
             for i, value in enumerate(totals.horizontal(state) if self.across else state):
                 memory, dtype = self.region("total", i)
                 b.store(value, b.gep(memory, [self.chunk], source_etype=stored(dtype)))
+        self._settle(kind.passes)
         b.ret_void()
+
+    def _settle(self, loops: Sequence[int]) -> None:
+        """What these loops wrote past the caches is seen by other threads before the chunk is done."""
+        if any(map(self.kind.goes_past, loops)):
+            settle(self.b)
 
     def _block(self, row: Any, one: Any) -> None:
         """Do a row, or a block: masked only where it has fewer rows than lanes, if masks cost something."""
@@ -206,6 +212,7 @@ class _Rows(Function):
             self._block(row, one)
             walk.advance(b)
         self._write_columns({i: sums[i] for i, _ in kind.schedule.loops[k].columns}, start, stop)
+        self._settle([k])
         b.ret_void()
 
     def _states(self, k: int) -> list[Any]:

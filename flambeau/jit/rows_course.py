@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import layout, threads
+from . import caches, layout, threads
 from .endings import ANY, Ending, ending
 
 #: rows, or blocks of rows, that are enough to go by whole rows
@@ -68,6 +68,7 @@ class Course(NamedTuple):
         outer, inner: the dimensions, their strides those of the walked operands and of the elements'.
         rows, n: extents altogether.
         ending: what is known of the length of a row's runs of elements.
+        past: whether what is written for every element goes past the caches (see `caches`).
     """
 
     lanes: int
@@ -81,6 +82,7 @@ class Course(NamedTuple):
     rows: int
     n: int
     ending: Ending = ANY
+    past: bool = False
 
     @property
     def flat_rows(self) -> bool:
@@ -160,7 +162,9 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     if across and not few:
         steps = ["t" if i in turning else each for i, each in enumerate(steps)]
     known = ending([n], 1 if across else lanes, rows * n) if not few and found.flat_elements else ANY
-    return found._replace(whole=not few, steps="".join(steps), ending=known)
+    past = not across and operands.elementwise > 0 and caches.overflow(
+        sum(layout.distinct(shape, strides[i]) * sizes[i] for i in range(operands.number)))
+    return found._replace(whole=not few, steps="".join(steps), ending=known, past=past)
 
 
 def _steps(dims: layout.Dims, of: Sequence[int], sizes: Sequence[int]) -> list[str]:

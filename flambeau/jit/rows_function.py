@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from . import calling
-from .expression import Node, ordered, variable
+from . import caches, calling
+from .expression import BOOL, Node, ordered, variable
 from .loops import I64, POINTER, Line, Operand, Walk, at, first_lanes, i64, local, loop, smaller, word
 from .lowering import lower, number
 from .monoid import Monoid
@@ -71,6 +71,13 @@ class Kind:
         column = k - self.operands.elementwise - self.operands.per_row
         op = self.rows.column_op(column) if column < self.operands.columns else "sum"
         return Monoid([(op, variable(0, self.dtypes[k]))])
+
+    def goes_past(self, k: int) -> bool:
+        """Whether what loop k writes for every element goes past the caches, where it lies as vectors do."""
+        written = [i for i, _ in self.schedule.loops[k].outputs]
+        return (self.course.past and bool(written) and not self.course.ending.once
+                and self.schedule.loops[k].work <= caches.MOST_WORK
+                and all(self.course.steps[i] == "c" and self.dtypes[i] != BOOL for i in written))
 
     def unroll(self, k: int) -> int:
         """Vectors that loop k takes at a time."""

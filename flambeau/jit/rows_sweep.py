@@ -7,7 +7,7 @@ from typing import Any
 
 from . import target
 from .expression import Node
-from .loops import I64, Operand, at, first_lanes, i64, local, loop, number_range
+from .loops import I64, Operand, at, first_lanes, i64, local, loop, may_pass, number_range
 from .lowering import intrinsic, lower, splat
 from .pairwise import BLOCK, States
 from .rows_function import Function
@@ -35,6 +35,7 @@ class Sweep:
         self.inputs = {node: rows.first_input + node.const for node in self.loop.variables if node.const < inputs}
         self.reads = {node: i for i, node in enumerate(schedule.buffers) if node in self.loop.variables}
         self.repeated = [node for node, k in self.inputs.items() if not self.across and rows.operands[k].step == "b"]
+        self.past = rows.kind.goes_past(k)
         self.of_row: dict[Node, Any] = {}
 
     def __call__(self, pointers: dict[int, Any], known: dict[Node, Any], start: Any, stop: Any,
@@ -104,15 +105,29 @@ class Sweep:
             return
         exact = step == 1 or ending.multiple >= self.unroll
         whole = length if exact else b.sub(length, b.srem(length, i64(step)))
-        with loop(b, i64(0), whole, step) as index:
-            for u, state in enumerate(states):
-                self._element(here, place, b.add(index, i64(u * single)), mask, state, repeated)
+
+        def steadily(past: bool) -> None:
+            with loop(b, i64(0), whole, step) as index:
+                for u, state in enumerate(states):
+                    self._element(here, place, b.add(index, i64(u * single)), mask, state, repeated, past)
+
+        if self.past:
+            written = [(k, here[k]) for k, _ in self.loop.outputs]
+            read = [here[k] for k in self.inputs.values() if k in here and self._operand(k).step == "c"]
+            with b.if_else(may_pass(b, [(at, self.lanes * self._operand(k).dtype.itemsize) for k, at in written],
+                                           read)) as (yes, no):
+                with yes:
+                    steadily(True)
+                with no:
+                    steadily(False)
+        else:
+            steadily(False)
         if not exact:
             with loop(b, whole, length, single) as index:
                 self._element(here, place, index, last(index), states[0], repeated)
 
     def _element(self, here: dict[int, Any], place: Any, index: Any, mask: Any, state: list[Any],
-                 repeated: dict[Node, Any]) -> None:
+                 repeated: dict[Node, Any], past: bool = False) -> None:
         """A vector of elements, from number `index` of the block on: along a row, or one in each row."""
         b, rows, lanes = self.b, self.rows, self.lanes
         linear = b.add(place, index)
@@ -133,7 +148,10 @@ class Sweep:
                 lifted = self.states.masked(mask, lifted)
             self.states.write(state, self.monoid.merge(b, self.states.value(state), lifted))
         for (k, _), value in zip(self.loop.outputs, rest, strict=False):
-            self._operand(k).store(b, value, *self._at(k, here, index), lanes, mask)
+            if past:
+                self._operand(k).store_past(b, value, here[k], index, lanes)
+            else:
+                self._operand(k).store(b, value, *self._at(k, here, index), lanes, mask)
         rest = rest[len(self.loop.outputs):]
         for (i, _), value in zip(self.loop.columns, rest, strict=False):
             self._add_column(i, kept, value, mask)

@@ -13,10 +13,25 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from . import calling
+from . import caches, calling
 from .endings import Ending
-from .expression import Node, ordered
-from .loops import I64, POINTER, Operand, Walk, at, block_of, first_lanes, i64, loop, smaller, turn, word
+from .expression import BOOL, Node, ordered
+from .loops import (
+    I64,
+    POINTER,
+    Operand,
+    Walk,
+    at,
+    block_of,
+    first_lanes,
+    i64,
+    loop,
+    may_pass,
+    settle,
+    smaller,
+    turn,
+    word,
+)
 from .lowering import lower, stored
 
 
@@ -26,13 +41,18 @@ class Writer:
     Args:
         narrow: columns of a block where an operand is turned.
         ending: what is known of the runs' lengths.
+        past: whether results go past the caches to memory (see `caches`).
     """
 
     def __init__(self, expressions: Sequence[Node], dtypes: Sequence[np.dtype], steps: str, lanes: int,
-                 unroll: int, narrow: int, ending: Ending) -> None:
+                 unroll: int, narrow: int, ending: Ending, past: bool = False) -> None:
         self.expressions, self.lanes, self.narrow = expressions, lanes, narrow
-        self.unroll, self.ending = min(unroll, ending.most), ending
         self.operands = [Operand(dtype, step) for dtype, step in zip(dtypes, steps, strict=True)]
+        outputs = self.operands[:len(expressions)]
+        self.past = past and not ending.once and all(each.step == "c" and each.dtype != BOOL for each in outputs)
+        if self.past:  # whole lines of memory at a time
+            unroll = max(unroll, *(caches.LINE // (lanes * each.dtype.itemsize) for each in outputs))
+        self.unroll, self.ending = min(unroll, ending.most), ending
         self.inputs = {len(expressions) + node.const: node for node in ordered(expressions) if node.op == "input"}
 
     def module(self, rows: bool) -> str:
@@ -43,6 +63,8 @@ class Writer:
         bases = [self.b.load(self.b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
                  for i in range(len(self.operands))]
         (self._rows if rows else self._line)(bases, plan, chunk)
+        if self.past:
+            settle(self.b)
         self.b.ret_void()
         return str(module)
 
@@ -103,13 +125,15 @@ class Writer:
         repeated = {node: operands[k].load(b, bases[k], strides[k], None, lanes)
                     for k, node in self.inputs.items() if operands[k].step == "b"}
 
-        def vectors(starts: Sequence[Any], mask: Any) -> None:
+        def vectors(starts: Sequence[Any], mask: Any, past: bool = False) -> None:
             loaded = [repeated | {node: operands[k].load(b, bases[k], strides[k], start, lanes, mask)
                                   for k, node in self.inputs.items() if node not in repeated} for start in starts]
             results = [lower(b, self.expressions, values, lanes) for values in loaded]
             for start, found in zip(starts, results, strict=True):
                 for k, value in enumerate(found):
-                    if lanes:
+                    if past:
+                        operands[k].store_past(b, value, bases[k], start, lanes)
+                    elif lanes:
                         operands[k].store(b, value, bases[k], strides[k], start, lanes, mask)
                     else:
                         operands[k].store_one(b, value, bases[k])
@@ -124,8 +148,21 @@ class Writer:
         step = lanes * self.unroll
         exact = ending.multiple >= self.unroll
         whole = count if exact else b.sub(count, b.srem(count, i64(step)))
-        with loop(b, i64(0), whole, step) as index:
-            vectors([b.add(index, i64(lanes * u)) for u in range(self.unroll)], None)
+        def steadily(past: bool) -> None:
+            with loop(b, i64(0), whole, step) as index:
+                vectors([b.add(index, i64(lanes * u)) for u in range(self.unroll)], None, past)
+
+        if self.past:
+            outs = len(self.expressions)
+            written = [(base, lanes * each.dtype.itemsize) for base, each in zip(bases[:outs], operands, strict=False)]
+            read = [base for base, each in zip(bases[outs:], operands[outs:], strict=True) if each.step == "c"]
+            with b.if_else(may_pass(b, written, read)) as (yes, no):
+                with yes:
+                    steadily(True)
+                with no:
+                    steadily(False)
+        else:
+            steadily(False)
         if not exact:
             with loop(b, whole, count, lanes) as index:
                 vectors([index], last(index))

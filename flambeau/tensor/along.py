@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.kernel_runs import by_kernel
+from ..autograd.kernel_runs import by_kernel, in_quiet
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
-from ..autograd.runs import plan_of
+from ..autograd.runs import plan_of, spread
 from ..backends.compiled import kernels_of
-from ..backends.compiled.sizes import MET, limit_of
-from ..backends.errstate import IGNORE, quietly, reset_state, set_state
+from ..backends.compiled.sizes import LEAST, MET, limit_of
+from ..backends.errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
 from ..modes import inferred, special, transforming, transforms
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from . import apply as _applying
@@ -105,6 +105,7 @@ def _finishing(op: Op) -> Callable[..., Any]:
     saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
     constants = _constants(op, plan.consts)
     compact = op.name in ROW_MAJOR
+    usual, least = (None if plan.run is spread else plan.run), LEAST
 
     def finish(input: Any, a: Any, r: Any, params: tuple[Any, ...], run: Any) -> Any:
         dt = a.dtype
@@ -139,7 +140,7 @@ def _finishing(op: Op) -> Callable[..., Any]:
         node.n_edges = 1
         node.edge_outputs = (input._output_nr,) if input._output_nr else None
         node.plan = plan
-        node.run = run if r.dtype is dt else None
+        node.run = (in_quiet if MET[0] and a.size > least[0] and run is usual else run) if r.dtype is dt else None
         node.fix = None if r.dtype is dt else (None, (dt,), False, False)
         node.consts = constants(a.shape, params)
         node.extra = node.outputs = node.versions = node.saved1 = None
@@ -217,11 +218,14 @@ def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:
             return general(op, input, params)
         if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
             return general(op, input, params)
-        token = set_state(IGNORE)
-        try:
-            r = kernel(a, *params)
-        finally:
-            reset_state(token)
+        if MET[0]:
+            r = run_in_quiet(kernel, (a, *params))
+        else:
+            token = set_state(IGNORE)
+            try:
+                r = kernel(a, *params)
+            finally:
+                reset_state(token)
         return wrap(r if type(r) is ndarray else asarray(r))
 
     call.__name__ = call.__qualname__ = op.name
@@ -243,11 +247,14 @@ def pairs_along(op: Op) -> Callable[..., Any]:
             return general(op, input, params)
         if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
             return result_type(general(op, input, params))
-        token = set_state(IGNORE)
-        try:
-            r, index = kernel(a, *params)
-        finally:
-            reset_state(token)
+        if MET[0]:
+            r, index = run_in_quiet(kernel, (a, *params))
+        else:
+            token = set_state(IGNORE)
+            try:
+                r, index = kernel(a, *params)
+            finally:
+                reset_state(token)
         if type(r) is not ndarray:
             r = asarray(r)
         if type(index) is not ndarray:

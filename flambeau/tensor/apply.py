@@ -16,14 +16,14 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.anomaly_mode import Anomaly, remember
-from ..autograd.kernel_runs import by_kernel
+from ..autograd.kernel_runs import by_kernel, in_quiet
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..autograd.timeline import recording
 from ..backends.compiled import copied, kernels_of
 from ..backends.compiled.sizes import LEAST, MET, NARROW_CASTS, limit_of
-from ..backends.errstate import IGNORE, reset_state, run_quietly, set_state
+from ..backends.errstate import IGNORE, reset_state, run_in_quiet, run_quietly, set_state
 from ..backends.numpy import ArrayNamespace, primitives
 from ..backends.numpy.memory import address
 from ..ir.primitives import lines_with_programs, with_programs
@@ -322,11 +322,14 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
         else:
             narrow = None
     if found is None:
-        token = set_state(IGNORE)
-        try:
-            found = kernel_of(op)(*values, **run_params)
-        finally:
-            reset_state(token)
+        if MET[0]:  # large results are made of memory that is kept
+            found = run_in_quiet(kernel_of(op), values, run_params)
+        else:
+            token = set_state(IGNORE)
+            try:
+                found = kernel_of(op)(*values, **run_params)
+            finally:
+                reset_state(token)
     if op.name in ROW_MAJOR:
         found = row_major(found)
     if op.n_outputs == 1:
@@ -353,6 +356,11 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
     if op.n_outputs == 1:
         return outs[0]
     return outs
+
+
+def _are_large(outs: Sequence[Tensor], inputs: Sequence[Any]) -> bool:
+    least = LEAST[0]
+    return any(isinstance(x, Tensor) and x._array.size > least for x in (*outs, *inputs))
 
 
 #: operators whose results PyTorch lays out in row-major order, in whatever order their inputs lie
@@ -493,8 +501,10 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     if MET[0] and op.kind == ELEMENTWISE and op.n_outputs == 1 and first.size > limit_of(op.name)[0] and (
             first.__class__ is ndarray) and kernels_of(REGISTRY) is not None:
         node.run = by_kernel
+    elif node.fix is None and op.n_outputs == 1:
+        node.run = in_quiet if MET[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
     else:
-        node.run = plan.run if node.fix is None and op.n_outputs == 1 else None
+        node.run = None
     for k, out in enumerate(outs):
         if out._array.dtype.kind in "fcV":
             out._requires_grad = True

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.mutation import about_to_write
+from ..backends.compiled import room, room_like
 from ..backends.numpy.memory import copy_as, lying
 from ..dtypes import dtype as dtype_type
 from ..modes import special
@@ -59,7 +60,7 @@ def _made(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | None,
     if fill is None or (fill == 0 and not isinstance(fill, complex)):
         array = np.zeros(shape, d.numpy)
     else:
-        array = np.empty(shape, d.numpy)
+        array = room(shape, d.numpy)
         array[...] = number_array(fill, d)
     if out is not None:
         return put_out(array, out, dtype)
@@ -101,8 +102,8 @@ def empty(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: 
         raise TypeError('empty() missing 1 required positional arguments: "size"')
     shape = sizes(size, "empty")
     if out is not None:
-        return put_out(np.empty(shape, out.dtype.numpy), out, dtype)
-    array = np.empty(shape, (dtype or dtypes.get_default_dtype()).numpy)
+        return put_out(room(shape, out.dtype.numpy), out, dtype)
+    array = room(shape, (dtype or dtypes.get_default_dtype()).numpy)
     return finished(_laid_out(array, memory_format), device, requires_grad, unset=True)
 
 
@@ -125,8 +126,8 @@ def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, la
         raise RuntimeError(f"mismatch in length of strides and shape: {len(size)} and {len(stride)}")
     d = dtype or dtypes.get_default_dtype()
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    memory = np.empty(count, d.numpy)
-    array = lying(memory, size, tuple(s * d.itemsize for s in stride)) if count else np.empty(size, d.numpy)
+    memory = room((count,), d.numpy)
+    array = lying(memory, size, tuple(s * d.itemsize for s in stride)) if count else room(size, d.numpy)
     return finished(array, device, requires_grad, unset=True)
 
 
@@ -145,7 +146,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     if sorted(order) != list(range(len(size))):
         raise RuntimeError("Duplicate dim not allowed" if len(set(order)) != len(order) else
                            "Dimension out of range in physical layout")
-    array = np.empty([size[d] for d in order], (dtype or dtypes.get_default_dtype()).numpy)
+    array = room([size[d] for d in order], (dtype or dtypes.get_default_dtype()).numpy)
     back = [order.index(d) for d in range(len(order))]
     return finished(array.transpose(back), device, requires_grad, unset=True)
 
@@ -172,9 +173,9 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
         return batched(_like(input._value, fill, dtype, device, requires_grad, memory_format), input._levels)
     d = a.dtype if dtype is None else dtype.numpy
     if memory_format is None or memory_format.name == "preserve_format":
-        array = np.empty_like(a, d, "C" if 0 in a.strides else "K", subok=False)
+        array = room_like(a, d, "C" if 0 in a.strides else "K")
     else:
-        array = _laid_out(np.empty(a.shape, d), memory_format)
+        array = _laid_out(room(a.shape, d), memory_format)
     if fill is not None:
         array[...] = number_array(fill, dtype or input.dtype)
     return finished(array, device, requires_grad, unset=fill is None)

@@ -15,6 +15,8 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..autograd.mutation import about_to_write
+from ..backends.compiled.sizes import MET
+from ..backends.errstate import run_in_quiet
 from ..dtypes import dtype as dtype_type
 from ..kernels import random as kernels
 from ..modes import special
@@ -168,6 +170,12 @@ def _engine(generator: Generator | None) -> Any:
     return (default_generator if generator is None else generator).engine
 
 
+def _draw(kernel: Any, generator: Generator | None, *args: Any) -> Any:
+    """What a kernel draws: many numbers are put where memory is kept."""
+    engine = _engine(generator)
+    return run_in_quiet(kernel, (engine, *args)) if MET[0] else kernel(engine, *args)
+
+
 def _created(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool) -> Tensor:
     if device is not None:
         devices.check(device)
@@ -243,7 +251,7 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     if special[0] and _in_vmap():
         return _drawn(lambda size: rand(size, generator=generator, dtype=d, requires_grad=requires_grad), shape, out)
     with _lock:
-        stream = kernels.uniform(_engine(generator), _count(shape), d.numpy, 0.0, 1.0)
+        stream = _draw(kernels.uniform, generator, _count(shape), d.numpy, 0.0, 1.0)
     return _created(stream.reshape(shape), out, device, requires_grad)
 
 
@@ -262,7 +270,7 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     if special[0] and _in_vmap():
         return _drawn(lambda size: randn(size, generator=generator, dtype=d, requires_grad=requires_grad), shape, out)
     with _lock:
-        stream = kernels.normal(_engine(generator), _count(shape), d.numpy, 0.0, 1.0)
+        stream = _draw(kernels.normal, generator, _count(shape), d.numpy, 0.0, 1.0)
     return _created(stream.reshape(shape), out, device, requires_grad)
 
 
@@ -294,7 +302,7 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
         return _drawn(lambda size: randint(low, high, size, generator=generator, dtype=d, requires_grad=requires_grad),
                       shape, out)
     with _lock:
-        stream = kernels.randint(_engine(generator), _count(shape), int(low), int(high), d.numpy)
+        stream = _draw(kernels.randint, generator, _count(shape), int(low), int(high), d.numpy)
     return _created(stream.reshape(shape), out, device, requires_grad)
 
 
@@ -313,7 +321,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     if special[0] and _in_vmap():
         return _drawn(lambda size: _permutations(size, generator, d), (int(n),), out)
     with _lock:
-        stream = kernels.randperm(_engine(generator), int(n), d.numpy)
+        stream = _draw(kernels.randperm, generator, int(n), d.numpy)
     return _created(stream, out, device, requires_grad)
 
 
@@ -321,7 +329,7 @@ def _permutations(size: tuple[int, ...], generator: Generator | None, d: dtype_t
     """Permutations of the last dimension, one after the other."""
     *front, n = size
     with _lock:
-        rows = [kernels.randperm(_engine(generator), n, d.numpy) for _ in range(_count(tuple(front)))]
+        rows = [_draw(kernels.randperm, generator, n, d.numpy) for _ in range(_count(tuple(front)))]
     return wrap(np.array(rows, d.numpy).reshape(size))
 
 
@@ -351,7 +359,7 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     if special[0] and _in_vmap():
         return rand(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     array = _drawn_like(input, d, memory_format,
-                        lambda n, _: kernels.uniform(_engine(generator), n, d.numpy, 0.0, 1.0))
+                        lambda n, _: _draw(kernels.uniform, generator, n, d.numpy, 0.0, 1.0))
     return _created(array, None, device, requires_grad)
 
 
@@ -363,7 +371,7 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     if special[0] and _in_vmap():
         return randn(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     array = _drawn_like(input, d, memory_format,
-                        lambda n, c: kernels.normal(_engine(generator), n, d.numpy, 0.0, 1.0, c))
+                        lambda n, c: _draw(kernels.normal, generator, n, d.numpy, 0.0, 1.0, c))
     return _created(array, None, device, requires_grad)
 
 
@@ -378,7 +386,7 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
     if special[0] and _in_vmap():
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     array = _drawn_like(input, d, memory_format,
-                        lambda n, _: kernels.randint(_engine(generator), n, first, last, d.numpy))
+                        lambda n, _: _draw(kernels.randint, generator, n, first, last, d.numpy))
     return _created(array, None, device, requires_grad)
 
 
@@ -398,7 +406,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
             return _drawn(lambda size: normal(mean, std, size, generator=generator, dtype=d,
                                               requires_grad=requires_grad), shape, out)
         with _lock:
-            stream = kernels.normal(_engine(generator), _count(shape), d.numpy, float(mean), float(std))
+            stream = _draw(kernels.normal, generator, _count(shape), d.numpy, float(mean), float(std))
         return _created(stream.reshape(shape), out, device, requires_grad)
     if special[0] and _in_vmap():
         return _drawn_from(lambda *given: normal(*given, generator=generator), [mean, std], out)
@@ -412,7 +420,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     if out is not None and not isinstance(mean, Tensor):
         broadcast_shapes(s.shape, out._array.shape)  # type: ignore[union-attr]
     with _lock:
-        array = kernels.normal_around(_engine(generator), m, s)
+        array = _draw(kernels.normal_around, generator, m, s)
     if out is not None:
         return _created(array, out, device, False)
     if isinstance(mean, Tensor) and isinstance(std, Tensor):
@@ -439,7 +447,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     if input._array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.scalar_name}'")
     with _lock:
-        values = kernels.bernoulli_each(_engine(generator), input._array, input._array.dtype)
+        values = _draw(kernels.bernoulli_each, generator, input._array, input._array.dtype)
     values = values.reshape(input._array.shape)
     if out is not None:
         return _created(dtypes.cast(values, out._array.dtype), out, None, False)
@@ -451,7 +459,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if special[0] and _in_vmap():
         return _drawn_from(lambda rates: poisson(rates, generator), [input])
     with _lock:
-        values = kernels.poisson(_engine(generator), input._array)
+        values = _draw(kernels.poisson, generator, input._array)
     return apply(REGISTRY["_poisson_PoissonBackward0"], [input], {"values": values})
 
 
@@ -460,7 +468,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     if special[0] and _in_vmap():
         return _drawn_from(lambda count, prob: binomial(count, prob, generator), [count, prob])
     with _lock:
-        return wrap(kernels.binomial(_engine(generator), count._array, prob._array))
+        return wrap(_draw(kernels.binomial, generator, count._array, prob._array))
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
@@ -481,7 +489,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
 
         return _drawn_from(rows, [input], out)
     with _lock:
-        found = kernels.multinomial(_engine(generator), input._array, num_samples, replacement)
+        found = _draw(kernels.multinomial, generator, input._array, num_samples, replacement)
     return _created(found, out, None, False)
 
 
@@ -503,14 +511,14 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Genera
     low, high = float(kwargs.pop("from", from_)), float(to)
     d = self._array.dtype
     return _fill(self, "_uniform_UniformBackward0",
-                 lambda n, _: kernels.uniform(_engine(generator), n, d, low, high))
+                 lambda n, _: _draw(kernels.uniform, generator, n, d, low, high))
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
     d = self._array.dtype
     return _fill(self, "_normal_NormalBackward0",
-                 lambda n, c: kernels.normal(_engine(generator), n, d, float(mean), float(std), c))
+                 lambda n, c: _draw(kernels.normal, generator, n, d, float(mean), float(std), c))
 
 
 def random_(self: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None,
@@ -525,7 +533,7 @@ def random_(self: Tensor, from_: int | None = None, to: int | None = None, *, ge
     d = self._array.dtype
     if low is None and high is not None:
         low = 0
-    return _fill(self, f"_random_{node}", lambda n, _: kernels.random(_engine(generator), n, d, low, high))
+    return _fill(self, f"_random_{node}", lambda n, _: _draw(kernels.random, generator, n, d, low, high))
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
@@ -538,37 +546,37 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
             return fill_by(self, p, lambda wide: bernoulli(wide, generator=generator))
         wide = np.broadcast_to(p._array, self._array.shape)
         return _fill(self, "_bernoulli_BernoulliBackward1",
-                     lambda n, _: kernels.bernoulli_each(_engine(generator), wide, d).reshape(-1), (p,))
+                     lambda n, _: _draw(kernels.bernoulli_each, generator, wide, d).reshape(-1), (p,))
     return _fill(self, "_bernoulli_BernoulliBackward2",
-                 lambda n, _: kernels.bernoulli(_engine(generator), n, float(p), d))
+                 lambda n, _: _draw(kernels.bernoulli, generator, n, float(p), d))
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponential numbers of rate `lambd`."""
     d = self._array.dtype
     return _fill(self, "_exponential_ExponentialBackward0",
-                 lambda n, _: kernels.exponential(_engine(generator), n, d, float(lambd)))
+                 lambda n, _: _draw(kernels.exponential, generator, n, d, float(lambd)))
 
 
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of trials up to the first success, each of probability `p`."""
     d = self._array.dtype
     return _fill(self, "_geometric_GeometricBackward0",
-                 lambda n, _: kernels.geometric(_engine(generator), n, float(p), d))
+                 lambda n, _: _draw(kernels.geometric, generator, n, float(p), d))
 
 
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with Cauchy numbers."""
     d = self._array.dtype
     return _fill(self, "_cauchy_CauchyBackward0",
-                 lambda n, _: kernels.cauchy(_engine(generator), n, d, float(median), float(sigma)))
+                 lambda n, _: _draw(kernels.cauchy, generator, n, d, float(median), float(sigma)))
 
 
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithm is normal."""
     d = self._array.dtype
     return _fill(self, "_log_normal_LogNormalBackward0",
-                 lambda n, _: kernels.log_normal(_engine(generator), n, d, float(mean), float(std)))
+                 lambda n, _: _draw(kernels.log_normal, generator, n, d, float(mean), float(std)))
 
 
 METHODS: dict[str, Any] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from ... import dtypes
 from ...kernels.random import quicker
 from ..errstate import run_quietly
-from .sizes import DRAWN, JOINS, MOVES, NARROW_CASTS, NORMALS, STEPS, TURNS
+from .sizes import DRAWN, JOINS, MET, MOVES, NARROW_CASTS, NORMALS, STEPS, TURNS
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -26,7 +27,7 @@ _operators: list[Operators | None] = []
 def ready() -> bool:
     """Whether kernels can be compiled here; large arrays' memory is kept from then on."""
     from ... import jit
-    from .sizes import MET, lower
+    from .sizes import lower
 
     MET[0] = True
     if not jit.available():
@@ -156,6 +157,21 @@ def steps_of(elements: int) -> Any:
     return _module("recurrent") if elements > STEPS[0] else None
 
 
+def room(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """A new array that is to be written: a large one in memory that was used before, if there is some."""
+    kept = MET[0] or (prod(shape) > MOVES[0] and ready())
+    found: np.ndarray = run_quietly(np.empty, shape, dtype) if kept else np.empty(shape, dtype)
+    return found
+
+
+def room_like(like: np.ndarray, dtype: np.dtype, order: Literal["C", "K"] = "K") -> np.ndarray:
+    """`room` for an array that lies in memory as another one does ("K"), or row by row."""
+    kept = MET[0] or (like.size > MOVES[0] and ready())
+    given = (like, dtype, order, False)
+    found: np.ndarray = run_quietly(np.empty_like, *given) if kept else np.empty_like(*given)
+    return found
+
+
 def copy(to: np.ndarray, source: Any) -> None:
     """Write an array or a number over an array."""
     by = mover() if to.size > MOVES[0] or (to.size > TURNS[0] and turns(to, source)) else None
@@ -179,16 +195,12 @@ def pieces_mover(size: int, pieces: int) -> Any:
 def copied_like(x: np.ndarray, like: np.ndarray) -> np.ndarray:
     """A copy of an array that lies in memory as another one of its shape does, which is dense."""
     if x.size > TURNS[0]:
-        found: np.ndarray = run_quietly(_room_like, like, x.dtype)
+        found = room_like(like, x.dtype)
         copy(found, x)
         return found
     found = np.empty_like(like, x.dtype)
     found[...] = x
     return found
-
-
-def _room_like(like: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    return np.empty_like(like, dtype)
 
 
 def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:

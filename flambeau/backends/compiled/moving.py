@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
 from ...jit.expression import BOOL, select, variable
-from ..errstate import run_quietly
+from . import room, room_like
 from .elementwise import Runner
 
 #: what elements of so many bytes are moved as
@@ -36,20 +35,10 @@ def copy(to: Any, source: Any) -> bool:
 
 def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     """A copy of an array: row by row, or in the order in which its elements lie."""
-    found = room(x.shape, x.dtype) if order == "C" else run_quietly(_room_as, x)
+    found = room_like(x, x.dtype, order)
     if not copy(found, x):
         found[...] = x
     return found
-
-
-def room(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """Memory for an array that is to be written: what is there already, if there is some."""
-    found: np.ndarray = run_quietly(np.empty, shape, dtype)
-    return found
-
-
-def _room_as(x: np.ndarray) -> np.ndarray:
-    return np.empty_like(x, order="K", subok=False)
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -76,4 +65,4 @@ def filled(out: np.ndarray, x: np.ndarray, mask: np.ndarray, value: np.ndarray) 
     return True
 
 
-__all__ = ["copied", "copy", "filled", "room", "zeros"]
+__all__ = ["copied", "copy", "filled", "zeros"]

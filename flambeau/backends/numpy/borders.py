@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import copied, copy
-from .memory import large_room
+from ..compiled import copied, copy, room
 
 Place = tuple[slice, ...]
 
@@ -64,7 +63,7 @@ def _bordered(x: Any, pad: tuple[int, ...], mode: str) -> Any:
     elif not _simple(x.shape, widths, mode):
         full = np.pad(x, widths, mode)  # type: ignore[call-overload]
     else:
-        full = large_room(whole, x.dtype)
+        full = room(whole, x.dtype)
         copy(full[_inside(x.shape, widths)], x)
         for slab, source in _slabs(x.shape, widths, mode):
             full[slab] = full[source]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...shapes import wrap_dim
-from ..compiled import pieces_mover
+from ..compiled import pieces_mover, room
 from ..compiled.sizes import JOINS
 
 
@@ -22,8 +22,7 @@ def joined(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
     first = arrays[0]
     axis %= first.ndim
     lead = (slice(None),) * axis
-    whole: np.ndarray = by.room((*first.shape[:axis], sum([a.shape[axis] for a in arrays]), *first.shape[axis + 1:]),
-                                first.dtype)
+    whole = room((*first.shape[:axis], sum([a.shape[axis] for a in arrays]), *first.shape[axis + 1:]), first.dtype)
     end = 0
     for a in arrays:
         start, end = end, end + a.shape[axis]

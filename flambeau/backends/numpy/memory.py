@@ -8,7 +8,6 @@ which are slower and give arrays that refuse writes.
 from __future__ import annotations
 
 import ctypes
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided as _as_strided
 from ... import dtypes
 from ...jit.arrays import DATA, readable
 from ...shapes import contiguous_strides
-from ..compiled import copied, copy, mover
+from ..compiled import copied, copy
 from ..compiled.sizes import MOVES
 
 ndarray = np.ndarray
@@ -114,13 +113,6 @@ def strided(x: np.ndarray, size: Any, stride: Any, storage_offset: int | None = 
     else:
         return nothing(x, size)
     return lying(x, size, tuple(s * item for s in stride), (offset - here) * item)
-
-
-def large_room(shape: Any, dtype: np.dtype) -> np.ndarray:
-    """Memory for an array that is to be written: for a large one, such as was used before, if there is some."""
-    by = mover() if prod(shape) > MOVES[0] else None
-    found: np.ndarray = np.empty(shape, dtype) if by is None else by.room(shape, dtype)
-    return found
 
 
 # ----- copies ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...shapes import wrap_dim, wrap_dims
-from ..compiled import copied, copy, mover
+from ..compiled import copied, copy, mover, room
 from ..compiled.sizes import JOINS, MOVES
 from .memory import filled
 
@@ -29,8 +29,7 @@ def _shifted(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> A
     """`np.roll`; of a large array row by row, its pieces copied by threads."""
     if axes is None:
         return _shifted(np.reshape(x, -1), (sum(shifts),), (0,)).reshape(x.shape)
-    by = mover() if x.size > JOINS[0] else None
-    out = np.empty(x.shape, x.dtype) if by is None else by.room(x.shape, x.dtype)
+    out = room(x.shape, x.dtype)
     if not x.size:
         return out
     pairs: list[tuple[tuple[slice, slice], ...]] = [((slice(None), slice(None)),)] * x.ndim
@@ -98,10 +97,10 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     if any(r < 0 for r in repeats):
         sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}")
-    if not repeats or prod(repeats) * x.size <= JOINS[0] or (by := mover()) is None:
+    if not repeats or prod(repeats) * x.size <= JOINS[0] or mover() is None:
         return np.tile(x, repeats) if repeats else np.array(x, copy=True)
     full = (1,) * (len(repeats) - x.ndim) + x.shape
-    out = by.room([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)
+    out = room([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)
     copy(out.reshape([n for pair in zip(repeats, full, strict=True) for n in pair]),
          x.reshape([n for size in full for n in (1, size)]))
     return out
@@ -126,7 +125,7 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
         source[axis] = slice(first, max(last, first))
         target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
     by = mover() if prod(shape) > MOVES[0] else None
-    out = np.empty(shape, x.dtype) if by is None else by.room(shape, x.dtype)
+    out = room(shape, x.dtype)
     if by is None or not x.size:
         out[...] = filled(value, x.dtype)
         if x.size:
