@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Collection
 from typing import Any
 
-from . import markdown
+from . import markdown, timing
 from .fresh import say
 from .peers import COMPILED, EAGER, PEERS
 from .row import measure
@@ -22,7 +22,8 @@ One step, or one pass forward and backward, in all columns by turns, each in a p
 medians over {rounds} rounds. The ratios are the peer's time over flambeau's, the medians of the rounds' ratios, with
 the floor that they are to reach in brackets; **bold**: below it. "PyTorch tuned" has the quicker of its fused and
 foreach optimizers. The best peer is the quickest of the four. Every result (outputs, gradients, updated parameters)
-was compared with one in float64 before it was timed; a peer that computed something else has no time."""
+was compared with one in float64 before it was timed; a peer that computed something else has no time. Each column
+runs for {warm} s before its first turn."""
 
 
 def ratio(times: dict[str, list[float]], peer: str, ours: str) -> float:
@@ -63,7 +64,8 @@ def section(rows: Collection[str], groups: Collection[str], rounds: int) -> str:
         found = measure(name, groups, rounds)
         lines.append(cells(workload, found["times"]))
         notes += remarks(workload, found)
-    parts = ["## Beside PyTorch and jax", EXPLANATION.format(rounds=rounds), markdown.table(HEADS, lines)]
+    explained = EXPLANATION.format(rounds=rounds, warm=timing.WARM)
+    parts = ["## Beside PyTorch and jax", explained, markdown.table(HEADS, lines)]
     if notes:
         parts.append("Which way was the quickest where there are several, and what failed:\n\n" + "\n".join(notes))
     return "\n\n".join(parts)

@@ -11,6 +11,9 @@ from typing import Any
 #: idle threads of the library that had its turn before may look for work for so many seconds yet
 SETTLE = 0.03
 
+#: seconds for which every column runs before its first turn: what compiles or measures as it goes is done with that
+WARM = 0.7
+
 #: timed batches of calls in a turn, and how many seconds a batch should last at least
 BATCHES, BATCH_SECONDS = 5, 0.004
 
@@ -27,6 +30,13 @@ def calls_in_a_batch(run: Callable[[], Any]) -> int:
         if elapsed >= BATCH_SECONDS / 2:
             return max(1, round(calls * BATCH_SECONDS / elapsed))
         calls *= 2
+
+
+def warm(run: Callable[[], Any]) -> None:
+    """Run for a while that is not timed."""
+    ending = time.perf_counter() + WARM
+    while time.perf_counter() < ending:
+        run()
 
 
 def turn(run: Callable[[], Any], calls: int) -> float:

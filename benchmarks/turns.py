@@ -77,6 +77,7 @@ def take_turns(peer: str, workload: Workload, expected: Reference, answers: Any)
     say_back({"way": way, "notes": notes, "runs": runner is not None})
     if runner is None:
         return
+    timing.warm(runner.run)
     calls = timing.calls_in_a_batch(runner.run)
     timing.put_garbage_aside()
     for _ in sys.stdin:
