@@ -41,11 +41,12 @@ _quiet = copy_context()
 _quiet.run(set_state, IGNORE)
 _quiet.run(_inside.set, True)
 quietly = _quiet.run
+is_inside = _inside.get
 
 
 def in_quiet(function: Any) -> None:
     """Call a function in the context that `quietly` enters, as soon as no other thread is there."""
-    if _inside.get():
+    if is_inside():
         function()
         return
     while True:
@@ -58,9 +59,11 @@ def in_quiet(function: Any) -> None:
 
 def run_quietly(function: Any, *args: Any) -> Any:
     """`quietly`, whatever other threads do, of a function that raises no RuntimeError of its own."""
+    if is_inside():
+        return function(*args)
     try:
         return quietly(function, *args)
-    except RuntimeError:  # another thread is in there, or this one already
+    except RuntimeError:  # another thread is in there
         token = set_state(IGNORE)
         try:
             return function(*args)
@@ -77,6 +80,8 @@ def _told(function: Any, args: Any, params: Any) -> tuple[Any, RuntimeError | No
 
 def run_in_quiet(function: Any, args: Any, params: Any = {}) -> Any:  # noqa: B006 - it is not changed
     """`run_quietly` of a function that may raise anything."""
+    if is_inside():
+        return function(*args, **params)
     try:
         found, error = quietly(_told, function, args, params)
     except RuntimeError:

@@ -33,6 +33,7 @@ PROGRAMS = 256
 _PLAIN = frozenset((int, float, bool, str, tuple))
 #: stands for what no program gives
 NOTHING: Any = object()
+empty = np.empty
 
 
 class _Made:
@@ -42,13 +43,30 @@ class _Made:
         result: places of arrays among the program's, None, or a tuple of such.
         kept: the places of what goes into each list among the arguments.
         in_order: whether the program's leaves are the arrays as they are given.
+        short: what runs a program of one piece and one result, which needs no other memory; as `Programs.run`.
     """
 
-    __slots__ = ("in_order", "kept", "program", "result")
+    __slots__ = ("in_order", "kept", "program", "result", "short")
 
     def __init__(self, program: Any, result: Any, kept: list[tuple[int, list[int]]], arrays: int) -> None:
         self.program, self.result, self.kept = program, result, kept
         self.in_order = list(program.leaves) == list(range(arrays))
+        self.short = None if kept or result != 0 or len(program.fresh) != 1 else _short_way(program)
+
+
+def _short_way(program: Any) -> Callable[[Sequence[Any]], Any] | None:
+    start = program.start
+    if start is None or program.course.arena:
+        return None
+    from ..jit.threads import pool
+
+    (shape, dtype), = program.fresh
+
+    def run(arrays: Sequence[Any]) -> Any:
+        result, threads = empty(shape, dtype), pool()
+        return NOTHING if start(threads, 0, *arrays, result) is threads else result
+
+    return run
 
 
 def with_programs(primitives: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
@@ -111,7 +129,11 @@ class Programs:
             made = self.found[key] = _program(self.title, self.line, args, params)
             if made is None:
                 return NOTHING
-        found = run_quietly(made.program.run, arrays if made.in_order else [arrays[i] for i in made.program.leaves])
+        if not made.in_order:
+            arrays = [arrays[i] for i in made.program.leaves]
+        if made.short is not None:
+            return run_quietly(made.short, arrays)
+        found = run_quietly(made.program.run, arrays)
         if found is None:
             return NOTHING
         for i, places in made.kept:

@@ -47,9 +47,9 @@ def _size(folder: str) -> int:
 
 
 def overflow(size: int) -> bool:
-    """Whether so many bytes, all touched once, leave little of themselves in the caches: half of the last one.
+    """Whether so many bytes, all touched once, leave little of themselves in the caches: three quarters of the last.
 
     >>> overflow(1000)
     False
     """
-    return size >= FEWEST // 2 and size >= last() // 2
+    return size >= FEWEST and size >= last() // 4 * 3

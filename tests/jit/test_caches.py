@@ -101,7 +101,7 @@ def test_only_what_waits_for_memory(small_cache):
 
 
 def test_what_the_last_cache_holds(monkeypatch):
-    assert not caches.overflow(caches.FEWEST // 2 - 1)
+    assert not caches.overflow(caches.FEWEST - 1)
     assert caches.overflow(caches.last())
     monkeypatch.setattr(caches, "_LISTED", "/nowhere")
     assert caches.last.__wrapped__() == caches.USUAL
