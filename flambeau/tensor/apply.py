@@ -322,7 +322,7 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
         else:
             narrow = None
     if found is None:
-        if MET[0]:  # large results are made of memory that is kept
+        if MET[0] and not special[0]:  # large results are put where memory is kept
             found = run_in_quiet(kernel_of(op), values, run_params)
         else:
             token = set_state(IGNORE)

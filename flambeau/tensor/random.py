@@ -173,7 +173,7 @@ def _engine(generator: Generator | None) -> Any:
 def _draw(kernel: Any, generator: Generator | None, *args: Any) -> Any:
     """What a kernel draws: many numbers are put where memory is kept."""
     engine = _engine(generator)
-    return run_in_quiet(kernel, (engine, *args)) if MET[0] else kernel(engine, *args)
+    return run_in_quiet(kernel, (engine, *args)) if MET[0] and not special[0] else kernel(engine, *args)
 
 
 def _created(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool) -> Tensor:
