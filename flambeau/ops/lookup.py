@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from .declare import linear, op
 
 
@@ -173,5 +175,16 @@ def _put_places(xp, input, *, places, size):
     return xp.put_places(input, places, size)
 
 
+def _put_places_of_batches(xp, batch, input, *, places, size):
+    """One tensor of all elements' results: each has places of its own."""
+    import numpy as np
+
+    first = np.arange(batch.count).reshape(-1, *(1 for _ in places.shape)) * prod(size)
+    every = np.where(places < 0, -1, places + first)
+    found = xp._put_places(xp.reshape(input, every.shape), places=every, size=(batch.count, *size))
+    return xp.reshape(found, (*batch.sizes, *size))
+
+
+_put_places.batching(_put_places_of_batches)
 _embedding_bag_max.vjp(weight=lambda xp, g, weight_shape, places: xp._put_places(g, places=places, size=weight_shape))
 _put_places.vjp(input=lambda xp, g, places: xp._embedding_bag_max(g, places=places))

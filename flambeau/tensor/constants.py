@@ -49,6 +49,20 @@ def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> 
     return out
 
 
+_MISSING: Any = object()
+
+
+def _either(args: tuple[Any, ...], size: Any, name: str) -> tuple[Any, ...]:
+    """The sizes, given by place or as `size=`."""
+    if size is _MISSING:
+        return args
+    if args:
+        raise TypeError(f"{name}() got multiple values for argument 'size'")
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+    return (size,)
+
+
 def _made(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | None, device: Any, requires_grad: bool,
           out: Any = None) -> Tensor:
     if not size:
@@ -67,8 +81,8 @@ def _made(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | None,
     return finished(array, device, requires_grad)
 
 
-def zeros(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
-          pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def zeros(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
+          device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros.
 
     >>> import flambeau as torch
@@ -76,31 +90,33 @@ def zeros(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: 
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return _made(0, size, "zeros", dtype, device, requires_grad, out)
+    return _made(0, _either(args, size, "zeros"), "zeros", dtype, device, requires_grad, out)
 
 
-def ones(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
-         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def ones(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
+         device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A tensor of ones.
 
     >>> import flambeau as torch
     >>> torch.ones(2)
     tensor([1., 1.])
     """
-    return _made(1, size, "ones", dtype, device, requires_grad, out)
+    return _made(1, _either(args, size, "ones"), "ones", dtype, device, requires_grad, out)
 
 
-def empty(*size: Any, out: Any = None, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
-          requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
+def empty(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
+          device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+          memory_format: Any = None) -> Tensor:
     """A tensor whose elements are not set to anything.
 
     >>> import flambeau as torch
     >>> torch.empty(2, 3).shape
     flambeau.Size([2, 3])
     """
-    if not size:
+    given = _either(args, size, "empty")
+    if not given:
         raise TypeError('empty() missing 1 required positional arguments: "size"')
-    shape = sizes(size, "empty")
+    shape = sizes(given, "empty")
     if out is not None:
         return put_out(room(shape, out.dtype.numpy), out, dtype)
     array = room(shape, (dtype or dtypes.get_default_dtype()).numpy)

@@ -24,7 +24,7 @@ from .binding import functions_of, write_out
 from .shaping import reshaped
 from .tensor import INFERENCE, Tensor
 
-__all__ = ["linear", "matmul", "mm"]
+__all__ = ["linear", "matmul", "mm", "spmm"]
 
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -519,6 +519,16 @@ def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any,
     result._requires_grad = True
     result._node = node
     return result
+
+
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """`mm`, by the name that it has for sparse matrices too; there are none here.
+
+    >>> import flambeau as torch
+    >>> torch.spmm(torch.ones(1, 2), torch.ones(2, 1))
+    tensor([[2.]])
+    """
+    return mm(input, mat2)
 
 
 def _dunder(self: Tensor, other: Any) -> Any:

@@ -226,6 +226,10 @@ def _size(size: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> tuple[int
             raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected one of:\n"
                             " * (tuple of ints size, *, torch.Generator generator, Tensor out = None, ...)")
         size = (kwargs.pop("size"),)
+    if kwargs:
+        given = ", ".join([*(type(x).__name__ for x in size), *(f"{k}={type(x).__name__}" for k, x in kwargs.items())])
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n"
+                        " * (tuple of ints size, *, torch.Generator generator, Tensor out = None, ...)")
     return sizes(size, name)
 
 

@@ -170,3 +170,17 @@ def test_the_default_dtype_is_followed() -> None:
         assert torch.tensor(1j).dtype is torch.complex128
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty", "rand", "randn"])
+def test_sizes_by_name(name):
+    make = getattr(torch, name)
+    assert make(size=(2, 3)).shape == (2, 3)
+    assert make(size=torch.Size([4]), dtype=torch.float64).dtype == torch.float64
+    with pytest.raises(TypeError, match="size"):
+        make()
+    with pytest.raises(TypeError):
+        make(2, size=(3,))
+    if name in ("zeros", "ones", "empty"):
+        with pytest.raises(TypeError, match="must be tuple of ints, not int"):
+            make(size=3)
