@@ -40,7 +40,7 @@ def by_kernel(node: Any, g: Any) -> Any:
     return _in_full(node, g)
 
 
-def in_quiet(node: Any, g: Any) -> Any:
+def quiet_run(node: Any, g: Any) -> Any:
     """The run of other operators on large arrays: their plan's, whose results are put where memory is kept."""
     return run_in_quiet(node.plan.run, (node, g))
 
@@ -117,4 +117,4 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _add = REGISTRY["add"]
 _limit = limit_of("add")
 
-__all__ = ["add", "by_kernel", "in_quiet", "vjp"]
+__all__ = ["add", "by_kernel", "quiet_run", "vjp"]

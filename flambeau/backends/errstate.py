@@ -71,7 +71,8 @@ def run_quietly(function: Any, *args: Any) -> Any:
             reset_state(token)
 
 
-def _told(function: Any, args: Any, params: Any) -> tuple[Any, RuntimeError | None]:
+def _result_or_error(function: Any, args: Any, params: Any) -> tuple[Any, RuntimeError | None]:
+    """What a function gives, and its RuntimeError, which is not taken for that of a context in use."""
     try:
         return function(*args, **params), None
     except RuntimeError as error:
@@ -83,7 +84,7 @@ def run_in_quiet(function: Any, args: Any, params: Any = {}) -> Any:  # noqa: B0
     if is_inside():
         return function(*args, **params)
     try:
-        found, error = quietly(_told, function, args, params)
+        found, error = quietly(_result_or_error, function, args, params)
     except RuntimeError:
         token = set_state(IGNORE)
         try:
@@ -91,5 +92,8 @@ def run_in_quiet(function: Any, args: Any, params: Any = {}) -> Any:  # noqa: B0
         finally:
             reset_state(token)
     if error is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # whose traceback refers to this frame
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.kernel_runs import by_kernel, in_quiet
+from ..autograd.kernel_runs import by_kernel, quiet_run
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import OpNode, next_number
 from ..autograd.runs import plan_of, spread
@@ -140,7 +140,7 @@ def _finishing(op: Op) -> Callable[..., Any]:
         node.n_edges = 1
         node.edge_outputs = (input._output_nr,) if input._output_nr else None
         node.plan = plan
-        node.run = (in_quiet if MET[0] and a.size > least[0] and run is usual else run) if r.dtype is dt else None
+        node.run = (quiet_run if MET[0] and a.size > least[0] and run is usual else run) if r.dtype is dt else None
         node.fix = None if r.dtype is dt else (None, (dt,), False, False)
         node.consts = constants(a.shape, params)
         node.extra = node.outputs = node.versions = node.saved1 = None

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.anomaly_mode import Anomaly, remember
-from ..autograd.kernel_runs import by_kernel, in_quiet
+from ..autograd.kernel_runs import by_kernel, quiet_run
 from ..autograd.modes import grad_mode, inference
 from ..autograd.node import AccumulateGrad, Node, OpNode, layer, next_number
 from ..autograd.runs import plan_of
@@ -502,7 +502,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
             first.__class__ is ndarray) and kernels_of(REGISTRY) is not None:
         node.run = by_kernel
     elif node.fix is None and op.n_outputs == 1:
-        node.run = in_quiet if MET[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
+        node.run = quiet_run if MET[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
     else:
         node.run = None
     for k, out in enumerate(outs):
