@@ -64,11 +64,16 @@ def run_quietly(function: Any, *args: Any) -> Any:
     try:
         return quietly(function, *args)
     except RuntimeError:  # another thread is in there
-        token = set_state(IGNORE)
-        try:
-            return function(*args)
-        finally:
-            reset_state(token)
+        return _ignoring(function, args, {})
+
+
+def _ignoring(function: Any, args: Any, params: Any) -> Any:
+    """A call with the warnings off, in this context."""
+    token = set_state(IGNORE)
+    try:
+        return function(*args, **params)
+    finally:
+        reset_state(token)
 
 
 def _result_or_error(function: Any, args: Any, params: Any) -> tuple[Any, RuntimeError | None]:
@@ -86,11 +91,7 @@ def run_in_quiet(function: Any, args: Any, params: Any = {}) -> Any:  # noqa: B0
     try:
         found, error = quietly(_result_or_error, function, args, params)
     except RuntimeError:
-        token = set_state(IGNORE)
-        try:
-            return function(*args, **params)
-        finally:
-            reset_state(token)
+        return _ignoring(function, args, params)
     if error is not None:
         try:
             raise error

@@ -395,7 +395,6 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
     if layout.elements(shape) == 0:
         return []
     course = found._course(shape, every)
-    past = found._waits and caches.overflow(sum(layout.distinct(shape, each) * dtype.itemsize
-                                                for each, dtype in zip(every, found._all, strict=True)))
+    past = found._waits and caches.overflow(layout.touched(shape, every, found._sizes))
     library, body = found._body(course.steps, course.rows, course.ending, past)
     return [Launch(library, body, course.chunks, tuple(course.words))]

@@ -53,13 +53,14 @@ def spread(shape: tuple[int, ...], strides: tuple[int, ...], full: tuple[int, ..
     return stretched(shape, strides, full)
 
 
-def distinct(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """How many elements are there, where those that a stride of 0 repeats count once.
+def touched(shape: Sequence[int], operands: Sequence[Sequence[int]], sizes: Sequence[int]) -> int:
+    """Bytes of operands, given by their strides over a shape and their elements' bytes; what is repeated counts once.
 
-    >>> distinct((2, 3), [0, 4])
-    3
+    >>> touched((2, 3), [[12, 4], [0, 4]], [4, 4])
+    36
     """
-    return prod(extent for extent, stride in zip(shape, strides, strict=True) if stride)
+    return sum(size * prod(extent for extent, stride in zip(shape, strides, strict=True) if stride)
+               for strides, size in zip(operands, sizes, strict=True))
 
 
 class Dims(NamedTuple):

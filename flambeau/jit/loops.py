@@ -9,7 +9,7 @@ elements of the next dimension lie one after the other.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -52,8 +52,11 @@ def after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence[Any])
     return [builder.extract_value(found, i) for i in range(len(pointers))]
 
 
-def may_pass(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], read: Sequence[Any]) -> Any:
-    """Whether results may go past the caches: all begin where vectors do, and none is read, and so in a cache by now.
+def past_if_possible(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], read: Sequence[Any],
+                     write: Callable[[bool], None]) -> None:
+    """Write results past the caches (`write(True)`) if all begin where vectors do and none is read; else as usual.
+
+    What is read is in a cache by then.
 
     Args:
         written: where results begin, and the bytes of their vectors.
@@ -66,7 +69,11 @@ def may_pass(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], read: Se
     for place in places:
         for other in others:
             may = builder.and_(may, builder.icmp_signed("!=", place, other))
-    return may
+    with builder.if_else(may) as (yes, no):
+        with yes:
+            write(True)
+        with no:
+            write(False)
 
 
 def settle(builder: ir.IRBuilder) -> None:

@@ -18,8 +18,6 @@ from .endings import ANY, Ending, ending
 ENOUGH = 16
 #: vectors that lie across rows together, where an element takes little, and their lanes, at most
 WIDE_BLOCK, MOST_LANES = 4, 64
-#: bytes that memory brings at once
-LINE = 64
 #: elements of a row, in vectors, up to which blocks of rows are turned
 TURNED_ROW = 3
 #: rows that are added up one after the other in a column sum, at most: the rest is pairwise
@@ -154,7 +152,8 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     long = n > (64 if across else 64 * lanes)
     if across and not turning and not operands.columns:
         # a block of several vectors reads as much together: at least all that a line of memory brings
-        wide = WIDE_BLOCK * lanes if cheap else LINE // min((sizes[i] for i in full), default=LINE)
+        wide = WIDE_BLOCK * lanes if cheap else caches.LINE // min(
+            (sizes[i] for i in full), default=caches.LINE)
         if side >= wide:
             lanes = max(lanes, min(wide, MOST_LANES))
     found = Course(lanes, across, True, "", of_row, long, outer, within, rows, n)
@@ -162,8 +161,7 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     if across and not few:
         steps = ["t" if i in turning else each for i, each in enumerate(steps)]
     known = ending([n], 1 if across else lanes, rows * n) if not few and found.flat_elements else ANY
-    past = not across and operands.elementwise > 0 and caches.overflow(
-        sum(layout.distinct(shape, strides[i]) * sizes[i] for i in range(operands.number)))
+    past = not across and operands.elementwise > 0 and caches.overflow(layout.touched(shape, strides, sizes))
     return found._replace(whole=not few, steps="".join(steps), ending=known, past=past)
 
 

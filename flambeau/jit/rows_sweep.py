@@ -7,7 +7,7 @@ from typing import Any
 
 from . import target
 from .expression import Node
-from .loops import I64, Operand, at, first_lanes, i64, local, loop, may_pass, number_range
+from .loops import I64, Operand, at, first_lanes, i64, local, loop, number_range, past_if_possible
 from .lowering import intrinsic, lower, splat
 from .pairwise import BLOCK, States
 from .rows_function import Function
@@ -112,14 +112,9 @@ class Sweep:
                     self._element(here, place, b.add(index, i64(u * single)), mask, state, repeated, past)
 
         if self.past:
-            written = [(k, here[k]) for k, _ in self.loop.outputs]
+            written = [(here[k], self.lanes * self._operand(k).dtype.itemsize) for k, _ in self.loop.outputs]
             read = [here[k] for k in self.inputs.values() if k in here and self._operand(k).step == "c"]
-            with b.if_else(may_pass(b, [(at, self.lanes * self._operand(k).dtype.itemsize) for k, at in written],
-                                           read)) as (yes, no):
-                with yes:
-                    steadily(True)
-                with no:
-                    steadily(False)
+            past_if_possible(b, written, read, steadily)
         else:
             steadily(False)
         if not exact:

@@ -26,7 +26,7 @@ from .loops import (
     first_lanes,
     i64,
     loop,
-    may_pass,
+    past_if_possible,
     settle,
     smaller,
     turn,
@@ -156,11 +156,7 @@ class Writer:
             outs = len(self.expressions)
             written = [(base, lanes * each.dtype.itemsize) for base, each in zip(bases[:outs], operands, strict=False)]
             read = [base for base, each in zip(bases[outs:], operands[outs:], strict=True) if each.step == "c"]
-            with b.if_else(may_pass(b, written, read)) as (yes, no):
-                with yes:
-                    steadily(True)
-                with no:
-                    steadily(False)
+            past_if_possible(b, written, read, steadily)
         else:
             steadily(False)
         if not exact:

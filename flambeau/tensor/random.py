@@ -221,12 +221,9 @@ def _drawn_from(make: Any, inputs: list[Any], out: Any = None) -> Any:
 
 
 def _size(size: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> tuple[int, ...]:
-    if not size:
-        if "size" not in kwargs:
-            raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected one of:\n"
-                            " * (tuple of ints size, *, torch.Generator generator, Tensor out = None, ...)")
+    if not size and "size" in kwargs:
         size = (kwargs.pop("size"),)
-    if kwargs:
+    if not size or kwargs:
         given = ", ".join([*(type(x).__name__ for x in size), *(f"{k}={type(x).__name__}" for k, x in kwargs.items())])
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n"
                         " * (tuple of ints size, *, torch.Generator generator, Tensor out = None, ...)")
