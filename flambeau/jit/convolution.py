@@ -15,9 +15,10 @@ import numpy as np
 
 from . import convolution_geometry as geometry
 from . import matmul
-from .convolution_correlation import Images, launches
+from .convolution_correlation import Correlating, Images
 from .convolution_geometry import Correlation, triple
 from .convolution_gradient import Gradient
+from .convolution_winograd import Winograd, fits, pays
 from .expression import Node, variable
 from .launch import Launch, Spec
 
@@ -121,8 +122,7 @@ def _forward(outputs: tuple[Spec, ...], x: Spec, w: Spec, extras: tuple[Spec, ..
                         options.shortened, nodes)
     if _pointwise(options, w, x, outputs[0]):
         return _product(outputs, x, Spec(w.shape[1::-1], w.strides[1::-1], w.dtype), extras, nodes)
-    return tuple(launches(_problem(x, w, outputs[0], options), nodes, outputs, x, w, extras, w.strides[0],
-                          w.strides[1]))
+    return _sums(_problem(x, w, outputs[0], options), nodes, outputs, x, w, extras, w.strides[0], w.strides[1])
 
 
 @lru_cache(KEPT)
@@ -144,7 +144,7 @@ def _input_gradient(outputs: tuple[Spec, ...], gy: Spec, w: Spec, extras: tuple[
     problem = geometry.transposed(x.shape[0], groups, w.shape[0] // groups, w.shape[1], triple(gy.shape[2:], 1),
                                   triple(x.shape[2:], 1), triple(w.shape[2:], 1), triple(stride, 1),
                                   triple(padding, 0), triple(dilation, 1))
-    return tuple(launches(problem, nodes, outputs, gy, w, extras, w.strides[1], w.strides[0]))
+    return _sums(problem, nodes, outputs, gy, w, extras, w.strides[1], w.strides[0])
 
 
 @lru_cache(KEPT)
@@ -170,6 +170,25 @@ def _weight_gradient(w: Spec, x: Spec, gy: Spec, options: Options) -> tuple[Laun
         problem = problem._replace(groups=1, width=problem.groups)
     found = Gradient(problem, Images.of(x, x.shape), Images.of(gy, gy.shape), apart)
     return tuple(found.launches(w, w.strides[0], group, w.strides[1]))
+
+
+def _sums(problem: Correlation, nodes: tuple[Node, ...], outputs: Sequence[Spec], source: Spec, w: Spec,
+          extras: Sequence[Spec], lane: int, channel: int) -> tuple[Launch, ...]:
+    """The launches of a correlation.
+
+    Args:
+        nodes: what is stored, one expression for each output.
+        lane, channel: the weights' strides by the target's channel and by the source's.
+    """
+    group = w.strides[0] * (w.shape[0] // problem.groups)
+    apart = problem.groups > 1 and problem.depth == problem.width == 1
+    if apart:
+        problem, lane = problem._replace(groups=1, width=problem.groups), w.strides[0]
+    operands = [Images.of(each, outputs[0].shape) for each in (*outputs, *extras)]
+    images = Images.of(source, source.shape)
+    found = (Winograd(problem, nodes, images, operands) if fits(problem, source.dtype) and pays(problem)
+             else Correlating(problem, nodes, images, operands, apart))
+    return tuple(found.launches(w, lane, group, channel))
 
 
 def _problem(x: Spec, w: Spec, y: Spec, options: Options) -> Correlation:

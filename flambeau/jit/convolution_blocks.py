@@ -65,15 +65,13 @@ def region(count: int, step: int, span: int) -> int:
     return (count - 1) * step + span
 
 
-def cut(problem: Correlation, channel_bytes: int, itemsize: int, lanes: int, copied: bool, buffered: bool,
-        apart: bool) -> Cut:
+def cut(problem: Correlation, channel_bytes: int, itemsize: int, lanes: int, apart: bool, runs: bool = False) -> Cut:
     """The cut for this machine.
 
     Args:
         channel_bytes: of all channels of the source at one position.
-        copied: whether the source is copied.
-        buffered: whether sums are put into a buffer.
         apart: whether each channel is convolved alone.
+        runs: whether tiles go on from one row to the next, and weights are always packed before.
     """
     sizes = problem.grid
     every = (problem.batch, *sizes)
@@ -84,7 +82,8 @@ def cut(problem: Correlation, channel_bytes: int, itemsize: int, lanes: int, cop
         return prod(map(region, (d, h, w), problem.source_step, span)) * channel_bytes
 
     narrow = min(phase.counts[2] for phase in problem.phases if prod(phase.counts))
-    tile = choose(narrow if narrow < WIDE else WIDE, min(8, prod(every[:3])), vectors, apart)
+    tile = (choose(WIDE, 1, vectors, apart) if runs
+            else choose(narrow if narrow < WIDE else WIDE, min(8, prod(every[:3])), vectors, apart))
     pixel = tile.vectors * lanes * itemsize * prod(problem.target_step)
     row = tile.columns * max(1, BUFFER // (pixel * tile.columns))
     least = 2 * tile.columns
@@ -96,7 +95,7 @@ def cut(problem: Correlation, channel_bytes: int, itemsize: int, lanes: int, cop
     whole = seen(*sizes)
     block = _block(every, seen, LARGE_SOURCE if heavy else SOURCE, row, least)
     splits, deep = 1, False
-    if weights > WEIGHTS and jobs >= 4 and jobs * whole * problem.batch < _count(every, block) * weights:
+    if not runs and weights > WEIGHTS and jobs >= 4 and jobs * whole * problem.batch < _count(every, block) * weights:
         # few positions for many weights
         deep, splits = True, jobs
         block = [-(-problem.batch // min(problem.batch, -(-wanted // jobs))), *sizes]

@@ -125,18 +125,25 @@ class Correlating:
         # vectors of channels that end in the middle would be read past an array's end
         self.copied = not problem.inside or not (source.c == size or self.channels == 1) or (
             apart and problem.width % self.lanes != 0)
-        self.cut: Cut = cut(problem, self.channels * size, size, self.lanes, self.copied, not self.direct, apart)
+        self.cut = self._cut()
         self.tile = Tile(self.dtype, self.cut.tile.rows, self.cut.tile.columns, self.cut.tile.vectors, self.lanes,
                          apart)
         self.pixel = self.tile.vectors * self.lanes * size  # of the buffer
         self.span = [most - least + 1 for least, most in zip(problem.least, problem.most, strict=True)]
         self._layout()
 
+    def _cut(self) -> Cut:
+        return cut(self.problem, self.channels * self.size, self.size, self.lanes, self.apart)
+
+    @property
+    def part(self) -> list[int]:
+        """Positions along n, d, h and w that a part has at most."""
+        every = zip((self.problem.batch, *self.problem.grid), self.cut.part, strict=True)
+        return [min(a, b + self.cut.least * (i == 3)) for i, (a, b) in enumerate(every)]
+
     def _layout(self) -> None:
         """Distances in the source or its copy, and in the target or the buffer."""
         problem, cut_ = self.problem, self.cut
-        part = [min(a, b + cut_.least * (i == 3)) for i, (a, b) in enumerate(zip(
-            (problem.batch, *problem.grid), cut_.part, strict=True))]
         d, h, w = cut_.block[1:]
         self.counts = problem.grid if cut_.deep else (d, h, min(problem.grid[2], w + cut_.least))
         self.copy_bytes = 0
@@ -154,13 +161,17 @@ class Correlating:
             self.buffer, self.buffer_bytes = (0, 0, 0, 0), 0
             self.target = self.operands[0].outer
         else:
-            row = problem.sizes[2] if self.rowed else part[3] * spread[2]
-            h = row * self.pixel
-            d = h * part[2] * spread[1]
-            n = d * part[1] * spread[0]
+            images, depth, height, width = self.part
+            h = self._row(width * spread[2]) * self.pixel
+            d = h * height * spread[1]
+            n = d * depth * spread[0]
             self.target = self.buffer = (n, d, h, self.pixel)
             # blocks that end with the last position read some more
-            self.buffer_bytes = aligned(n * part[0] + self.lanes * self.pixel)
+            self.buffer_bytes = aligned(n * images + self.lanes * self.pixel)
+
+    def _row(self, most: int) -> int:
+        """Positions of a row of the buffer, which parts have `most` of."""
+        return self.problem.sizes[2] if self.rowed else most
 
     @property
     def rowed(self) -> bool:
@@ -209,6 +220,9 @@ class Correlating:
         """What is done with the sums; None where a tile's sums are what is stored."""
         if self.direct and len(self.nodes) == 1 and self.nodes[0].op == "input" and self.nodes[0].const == 0:
             return None
+        return self._ending()
+
+    def _ending(self) -> Ending:
         steps = "".join(each.steps_along(each.c if self.direct else each.w) for each in self.operands)
         return Ending(self.nodes, tuple(each.dtype for each in self.operands), steps, self.dtype)
 
@@ -216,12 +230,8 @@ class Correlating:
         """The launches: of weights with strides by the target's channel, by group and by the source's channel."""
         problem, cut_ = self.problem, self.cut
         phases, offsets, order = self._phases()
-        # a tap that no position meets stands behind all others
-        place = {tap: i for i, tap in enumerate([*order, *sorted(set(range(prod(problem.kernel))) - set(order))])}
-        taps = [sum(i * s for i, s in zip(index, w.strides[2:], strict=True)) for index in np.ndindex(w.shape[2:])]
-        depth = 1 if self.apart else problem.depth
-        weights = Weights(self.dtype, self.lanes, problem.width, depth, problem.groups, lane, group, channel, taps,
-                          [place[i] for i in range(len(taps))], self.tile.vectors)
+        weights = self._weights(w, lane, group, channel, order)
+        taps, depth = weights.taps, weights.depth
         chunks = prod(cut_.blocks) * cut_.splits
         scratch, source = len(self.operands) + 2, self.count
         # scratch memory: slots' header; weights' panels, or the copy; slots of a copy or a panel, and a buffer
@@ -248,15 +258,27 @@ class Correlating:
                 sizes = [region(*each) for each in zip(self.counts, problem.source_step, self.span, strict=True)]
                 before.append(convolution_source.copying(self._fill(), source, scratch, shared_at, problem.least, sizes,
                                                          problem.batch, about))
-                values |= {"source": scratch, "from.first": shared_at}
+                values |= {"source": scratch, "read.first": shared_at}
         else:
             before.append(weights.launch("pack", source + 1, scratch, shared_at))
             if self.copied:
                 values["fill"] = self._fill().symbol("fill")
         body = convolution_body.library()
-        operands = [word for each in self.operands for word in (*each.outer, each.c)]
-        plan = CORRELATION.plan(values, *phases, *offsets, *operands, *about, *packing)
+        plan = CORRELATION.plan(values, *phases, *offsets, *self._strides(), *about, *packing)
         return [*before, Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot)]
+
+    def _weights(self, w: Spec, lane: int, group: int, channel: int, order: Sequence[int]) -> Weights:
+        """The weights, whose taps are met in this order."""
+        # a tap that no position meets stands behind all others
+        taps = [sum(i * s for i, s in zip(index, w.strides[2:], strict=True)) for index in np.ndindex(w.shape[2:])]
+        place = {tap: i for i, tap in enumerate([*order, *sorted(set(range(len(taps))) - set(order))])}
+        return Weights(self.dtype, self.lanes, self.problem.width, 1 if self.apart else self.problem.depth,
+                       self.problem.groups, lane, group, channel, taps, [place[i] for i in range(len(taps))],
+                       self.tile.vectors)
+
+    def _sweep(self, tile: Tile, masked: bool, ending: Ending | None) -> compiled.Word:
+        """The code of a panel's sums."""
+        return convolution_sweep.library(tile, masked, ending).symbol("sweep")
 
     def _words(self, weights: Weights, slots: int, slots_at: int, slot: int) -> dict[str, compiled.Word]:
         problem, cut_, tile = self.problem, self.cut, self.tile
@@ -272,13 +294,14 @@ class Correlating:
             "group.bytes": weights.bytes // problem.groups, "panel.channels": tile.vectors * self.lanes,
             "width": problem.width, "least.part": cut_.least, "slots": slots, "slots.at": slots_at, "slot.bytes": slot,
             "flush": 0, "ahead": convolution_store.ahead().symbol("ahead"),
-            "sweep": convolution_sweep.library(tile, False, within).symbol("sweep") if panels > 1 else 0,
-            "sweep.last": convolution_sweep.library(last, masked, within).symbol("sweep"),
+            "sweep": self._sweep(tile, False, within) if panels > 1 else 0,
+            "sweep.last": self._sweep(last, masked, within),
             "from.group": 0 if self.apart else problem.depth * self.size,
             "from.panel": tile.bytes if self.apart else 0,
-            "from.first": sum(a * b for a, b in zip(problem.least, self.pitches[1:], strict=True)),
+            "read.first": sum(a * b for a, b in zip(problem.least, self.pitches[1:], strict=True)),
             "target.c": self.size, "target.size": self.operands[0].dtype.itemsize, "flat": int(self.flat),
-            "weights": self.count + 1,
+            "weights": self.count + 1, "seen": 0, "points": 0, "sums": 0, "channels": 0, "inside": 0, "points.at": 0,
+            "sums.at": 0, "marks.at": 0, "plainly.at": 0,
         }
         if not self.direct:
             assert ending is not None
@@ -287,7 +310,7 @@ class Correlating:
         steps, spread = (1, *problem.source_step), (1, *problem.target_step)
         for i, axis in enumerate("ndhw"):
             values[f"block.{axis}"], values[f"part.{axis}"] = cut_.block[i], cut_.part[i]
-            values[f"from.{axis}"] = self.pitches[i] * steps[i]
+            values[f"from.{axis}"] = values[f"read.{axis}"] = self.pitches[i] * steps[i]
             values[f"target.{axis}"] = self.target[i] * spread[i]
             values[f"buffer.{axis}"] = self.buffer[i]
         for i, axis in enumerate("dhw"):
@@ -296,6 +319,10 @@ class Correlating:
                        f"span.{axis}": self.span[i], f"spread.{axis}": spread[i + 1],
                        f"size.{axis}": problem.sizes[i]}
         return values
+
+    def _strides(self) -> list[int]:
+        """The operands'."""
+        return [word for each in self.operands for word in (*each.outer, each.c)]
 
     def _fill(self) -> compiled.Library:
         """The code that copies the source."""
@@ -309,20 +336,3 @@ def _pieces(length: int) -> list[tuple[int, int]]:
         return []
     size = even(length, LONGEST)
     return [(start, min(size, length - start)) for start in range(0, length, size)]
-
-
-def launches(problem: Correlation, nodes: tuple[Node, ...], outputs: Sequence[Spec], source: Spec, w: Spec,
-             extras: Sequence[Spec], lane: int, channel: int) -> list[Launch]:
-    """The launches of a correlation.
-
-    Args:
-        nodes: what is stored, one expression for each output.
-        lane, channel: the weights' strides by the target's channel and by the source's.
-    """
-    group = w.strides[0] * (w.shape[0] // problem.groups)
-    apart = problem.groups > 1 and problem.depth == problem.width == 1
-    if apart:
-        problem, lane = problem._replace(groups=1, width=problem.groups), w.strides[0]
-    operands = [Images.of(each, outputs[0].shape) for each in (*outputs, *extras)]
-    found = Correlating(problem, nodes, Images.of(source, source.shape), operands, apart)
-    return found.launches(w, lane, group, channel)

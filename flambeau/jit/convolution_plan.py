@@ -29,15 +29,18 @@ class Words:
 
 
 #: of a correlation: positions, blocks and parts of them; panels, and how chunks share them; pointers and places in
-#: scratch memory; addresses of code; distances in the source, the target and the buffer
+#: scratch memory; addresses of code; distances in the source, the target and the buffer; of
+#: Winograd's points, the bytes between them and between their sums, channels of all groups and of one, places in the
+#: slot and of the panels' marks; where the plan begins by which marked tiles are computed
 CORRELATION = Words("""
     batch grid.dhw block.ndhw blocks.dhw part.ndhw least.part
     jobs share splits panels panel.bytes group.bytes panel.channels width
     source weights scratch slots slots.at slot.bytes panels.at packed.at buffer.at
     fill sweep sweep.last flush ahead pack
-    from.ndhw from.group from.panel from.first step.dhw least.dhw span.dhw
+    from.ndhw from.group from.panel read.ndhw read.first step.dhw least.dhw span.dhw
     target.ndhw target.c target.size target buffer.ndhw flat spread.dhw size.dhw
     phases phases.at operands.at about.at pack.at
+    seen points sums channels inside points.at sums.at marks.at plainly.at
 """)
 
 #: of a weight's gradient: positions and blocks of them, and the blocks of a piece; tiles of the sums, and how chunks

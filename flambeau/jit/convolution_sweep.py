@@ -1,8 +1,8 @@
 """The sums of one panel of channels at a part of the positions: every phase, row by row, tile by tile.
 
-`sweep(plan, pointers, source, target, panel, n, images, d, depth, h, height, w, width, channel)` finds its positions'
-taps from `source` on and stores from `target` on; the positions' numbers and that of the first channel are for what
-an ending brings in.
+`sweep(plan, pointers, source, target, panel, room, n, images, d, depth, h, height, w, width, channel)` finds its
+positions' taps from `source` on and stores from `target` on; the positions' numbers and that of the first channel are
+for what an ending brings in. `room` is memory that Winograd's sums (`convolution_winograd_code`) need.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .convolution_words import Plan
 from .loops import I32, I64, POINTER, at, block_of, first_lanes, i64, local, loop, smaller, word
 from .lowering import intrinsic, number
 
-SWEEP = ir.FunctionType(ir.VoidType(), [POINTER] * 5 + [I64] * 9)
+SWEEP = ir.FunctionType(ir.VoidType(), [POINTER] * 6 + [I64] * 9)
 
 
 def library(tile: Tile, masked: bool, ending: Ending | None) -> compiled.Library:
@@ -43,8 +43,8 @@ class _Sweep:
         module = ir.Module("sweep")
         function, self.builder = calling.begin(module, "sweep", SWEEP)
         b = self.builder
-        (words, self.pointers, self.source, self.target, self.panel, self.n, self.images, self.d, self.depth, self.h,
-         self.height, self.w, self.width, self.channel) = function.args
+        (words, self.pointers, self.source, self.target, self.panel, _, self.n, self.images, self.d, self.depth,
+         self.h, self.height, self.w, self.width, self.channel) = function.args
         plan = self.plan = Plan(b, words, CORRELATION)
         self.read = {name: plan[name] for name in (
             "from.n", "from.d", "from.h", "from.w", "target.n", "target.d", "target.h", "target.w",

@@ -46,7 +46,7 @@ def main(cpu: str) -> None:
         convolution.input_gradient([x], y, w, **options)
         convolution.weight_gradient([w], x, y, **options)
     for library in list(compiled._loaded.values()):
-        if library.recipe.startswith(("convolution sweep", "convolution gradient float")):
+        if library.recipe.startswith(("convolution sweep", "convolution gradient float", "convolution winograd sweep")):
             report(library.recipe, library.ir, library._passes)
 
 

@@ -118,6 +118,7 @@ def check(one: Case, dtype: str, x_layout: str = "rows", y_layout: str = "rows",
 
 CASES = {
     "3x3": case(2, 32, 64, 28, 3, padding=1),
+    "3x3, odd": case(3, 24, 40, 15, 3, padding=1),
     "one channel": case(3, 1, 32, 28, 3),
     "rgb, 7x7, stride 2": case(1, 3, 20, 31, 7, 2, 3),
     "1x1": case(3, 20, 40, 7, 1),
@@ -219,10 +220,114 @@ def test_the_transpose_reaches_further_than_the_output():
     close(found, wanted, "float32")
 
 
+# ----- Winograd's sums ------------------------------------------------------------------
+
+TILED = {
+    "even": case(2, 32, 64, 28, 3, padding=1),
+    "odd": case(3, 17, 19, 13, 3, padding=1),
+    "all inside": case(2, 16, 24, 12, 3),
+    "odd and all inside": Case(2, 9, 33, (11, 14), (3, 3), (1, 1), (0, 0), (1, 1)),
+    "wide margins": Case(2, 5, 8, (6, 9), (3, 3), (1, 1), (2, 4), (1, 1)),
+    "one column": Case(3, 12, 8, (20, 1), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "one position": case(40, 20, 30, 3, 3),
+    "wide": Case(1, 4, 20, (5, 301), (3, 3), (1, 1), (1, 0), (1, 1)),
+    "groups": case(2, 36, 42, 9, 3, 1, 1, 1, 3),
+    "planes": Case(2, 8, 16, (4, 7, 9), (1, 3, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1)),
+    "many channels": case(1, 150, 100, 10, 3, padding=1),
+}
+
+
+@pytest.fixture
+def winograd(monkeypatch):
+    """Wherever they are possible."""
+    monkeypatch.setattr(convolution, "pays", lambda problem: True)
+    convolution.forget()
+    yield
+    convolution.forget()
+
+
+@pytest.mark.parametrize("layouts", [("rows", "rows", "rows"), ("last", "last", "last"), ("rows", "last", "gaps"),
+                                     ("channels of more", "gaps", "turned")])
+@pytest.mark.parametrize("name", TILED)
+@pytest.mark.usefixtures("winograd")
+def test_tiles(name, layouts):
+    check(TILED[name], "float32", *layouts)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.usefixtures("winograd")
+def test_tiles_in_small_blocks(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(convolution_blocks, "SOURCE", int(rng.choice([1 << 9, 1 << 12, 1 << 18])))
+    monkeypatch.setattr(convolution_blocks, "BUFFER", int(rng.choice([1 << 9, 1 << 14])))
+    monkeypatch.setattr(convolution_blocks, "SMALLEST", int(rng.choice([1, 1 << 20])))
+    high, wide = map(int, rng.integers(1, 60, 2))
+    groups = int(rng.choice([1, 1, 2]))
+    padding = max(1, 3 - high), max(1, 3 - wide)
+    one = Case(int(rng.integers(1, 4)), groups * int(rng.integers(1, 40)), groups * int(rng.integers(1, 40)),
+               (high, wide), (3, 3), (1, 1), padding, (1, 1), groups)
+    check(one, "float32", *map(str, rng.choice(["rows", "last"], 3)))
+
+
+def reached(x: np.ndarray, w: np.ndarray, one: Case) -> np.ndarray:
+    """What numbers that are not finite come to: the convolution in float64, without warnings."""
+    with np.errstate(all="ignore"):
+        return reference.conv_forward(x.astype("f8"), w.astype("f8"), *one.how.values())
+
+
+@pytest.mark.parametrize("layouts", [("rows", "rows"), ("last", "last"), ("last", "rows")])
+@pytest.mark.parametrize("name", ["even", "odd", "groups", "planes"])
+@pytest.mark.usefixtures("winograd")
+def test_what_is_not_finite_reaches_its_windows_alone(name, layouts):
+    one = TILED[name]
+    x, w, gy = one.arrays("float32")
+    for value, where in ((np.inf, 0.3), (-np.inf, 0.9), (np.nan, 0.6), (3e38, 0.1)):
+        x.flat[int(where * x.size)] = value
+    found = empty(gy.shape, "f4", layouts[1])
+    total, before = e.variable(0, "float32"), e.variable(1, "float32")
+    found[...] = gy
+    run(convolution.forward, [found], laid_out(x, layouts[0]), w, extras=(found,), epilogue=[total + before], **one.how)
+    wanted = reached(x, w, one) + gy
+    some = np.isfinite(wanted) & (abs(wanted) < 1e30)
+    assert 0.2 < some.mean() < 1
+    assert (np.isnan(found) == np.isnan(wanted)).all()
+    close(found[some], wanted[some], "float32")
+    beyond = ~some & ~np.isnan(wanted)
+    assert (np.sign(found[beyond]) == np.sign(wanted[beyond])).all() and (abs(found[beyond]) > 1e30).all()
+
+
+@pytest.mark.parametrize("layout", ["rows", "last"])
+@pytest.mark.usefixtures("winograd")
+def test_weights_that_are_not_finite(layout):
+    one = TILED["odd"]
+    x, w, gy = one.arrays("float32")
+    x = np.sign(x)
+    w[2, 3, 1, 1], w[18, 0, 2, 2] = np.inf, np.nan
+    found = empty(gy.shape, "f4", layout)
+    run(convolution.forward, [found], laid_out(x, layout), w, **one.how)
+    wanted = reached(x, w, one)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("winograd")
+def test_marked_tiles_do_not_depend_on_threads(monkeypatch):
+    one = TILED["even"]
+    x, w, gy = one.arrays("float32")
+    x[0, 3, 5, 5], x[1, 8, 20, 27] = np.inf, np.nan
+    found = []
+    for count in (1, 2, 5):
+        monkeypatch.setattr(limits, "_asked", count)
+        convolution.forget()
+        y = empty(gy.shape, "f4")
+        run(convolution.forward, [y], x, w, **one.how)
+        found.append(y.tobytes())
+    assert found[0] == found[1] == found[2]
+
+
 # ----- endings --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["3x3", "1x1", "depthwise, stride 2", "3d"])
+@pytest.mark.parametrize("name", ["3x3", "3x3, odd", "1x1", "depthwise, stride 2", "3d"])
 @pytest.mark.parametrize("layouts", [("rows", "rows"), ("last", "last"), ("last", "rows")])
 def test_endings(name, layouts):
     """relu(sum + bias) + residual, and where it is positive."""
@@ -240,7 +345,7 @@ def test_endings(name, layouts):
 
 
 @pytest.mark.parametrize("layout", ["rows", "last"])
-@pytest.mark.parametrize("name", ["3x3", "one position", "groups", "1x1, stride 2", "long"])
+@pytest.mark.parametrize("name", ["3x3", "3x3, odd", "one position", "groups", "1x1, stride 2", "long"])
 def test_an_output_may_be_what_is_added(name, layout):
     """In place: each element is finished once."""
     one = CASES[name]
