@@ -13,6 +13,7 @@ from ..backends.compiled import copied, copied_like
 from ..backends.compiled.sizes import MET
 from ..devices import contiguous_format
 from ..modes import capturing, grad_mode, special
+from .gathered import Gathered
 from .kernel_runs import add as add_large
 from .layer import layer
 from .policies import keeps_layout
@@ -113,6 +114,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
                     add_large(target, g, target)
                 else:
                     _add(target, g, target)
+            elif isinstance(g, Gathered):
+                add_large(target, np.asarray(g), target)
             else:
                 target[()] = target[()] + g  # scalars: four times as quick as an addition of arrays
             counter = held._counter

@@ -22,6 +22,7 @@ from ..backends.errstate import IGNORE, reset_state, set_state
 from ..modes import capturing, special
 from .accumulate import accumulate, add_arrays, converted, told
 from .anomaly_mode import Anomaly, check, evaluated, explain
+from .gathered import settled
 from .kernel_runs import add as add_large
 from .kernel_runs import vjp
 from .modes import grad_mode
@@ -199,7 +200,7 @@ class _Run:
 
     def run_one(self, node: Node) -> Any:
         """One node's hooks, rules, hooks; None where nothing beyond it is wanted."""
-        g = self.pending.pop(node, None)
+        g = settled(self.pending.pop(node, None))
         extra = node.extra
         if self.targets is None:
             if extra is not None:
@@ -297,7 +298,7 @@ class _Run:
 
     def leaf(self, node: Node) -> None:
         """Finish a leaf: all its cotangents are in."""
-        g = self.pending.pop(node, None)
+        g = settled(self.pending.pop(node, None))
         outputs = None
         if self.targets is not None:
             outputs = self.targets.get(node)
@@ -569,7 +570,8 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
                                 total = pending[next_node] = add_arrays(summed, x)
                                 if type(total) is ndarray and total.dtype.kind != "V":
                                     owned.add(next_node)
-                        elif numbers is None and next_node.outputs is None and next_node not in pending:
+                        elif (numbers is None or not numbers[i]) and next_node.outputs is None and (
+                                next_node not in pending):
                             if newest is None:  # kept at hand: most often it is the next to run
                                 newest = next_node
                                 g = x

@@ -103,13 +103,16 @@ def add(a: Any, b: Any, out: Any = None) -> Any:
     Args:
         out: where it is written; it may be `a`.
     """
-    if a.__class__ is ndarray and b.__class__ is ndarray and a.size > _limit[0] and a.shape == b.shape and (
-            a.dtype == b.dtype) and a.dtype in _FLOATS:
-        kernels = kernels_of(REGISTRY)
-        if kernels is not None:
-            found = run_quietly(kernels.run, _add, (a, b), {}, None, None, out)
-            if found is not None:
-                return found
+    if a.__class__ is ndarray:
+        if b.__class__ is ndarray and a.size > _limit[0] and a.shape == b.shape and a.dtype == b.dtype and (
+                a.dtype in _FLOATS):
+            kernels = kernels_of(REGISTRY)
+            if kernels is not None:
+                found = run_quietly(kernels.run, _add, (a, b), {}, None, None, out)
+                if found is not None:
+                    return found
+    elif out is None:  # numbers, or what is `gathered`
+        return a + b
     return np.add(a, b, out)
 
 

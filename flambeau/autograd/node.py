@@ -672,13 +672,14 @@ class AccumulateGrad(Node):
     True
     """
 
-    __slots__ = ("variable",)
+    __slots__ = ("met", "variable")
     is_leaf = True
+    met: Any  # whether a product has met it before, whose gradients may be `gathered` then
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable
         # written out: a loop on one leaf makes one of these in every turn
-        self.edge0 = self.edge1 = self.edge_outputs = self.outputs = self.extra = self.run = None
+        self.edge0 = self.edge1 = self.edge_outputs = self.outputs = self.extra = self.run = self.met = None
         self.more_edges = ()
         self.n_edges = 0
         self.seq = next_number()

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.gathered import FEW, Outer, RowSum
 from ..autograd.modes import grad_mode, inference
-from ..autograd.node import FREED, OpNode, layer, next_number
+from ..autograd.node import FREED, AccumulateGrad, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..backends.compiled import products as kernels
 from ..backends.errstate import quietly
@@ -42,13 +43,13 @@ _general_mm, _general_addmm, _transposed = functions_of(_mm), functions_of(_addm
 def _values(node: Any) -> Any:
     """The saved inputs' arrays, checked."""
     x, y = node.saved0, node.saved1
-    if node.versions is None and x is not FREED:
-        c = x._counter
-        if c is None or not c[0]:
+    if x is not FREED:
+        c, versions = x._counter, node.versions
+        if c is None or c[0] == (0 if versions is None else versions[0]):
             if y is None:
                 return (x._array,)
             c = y._counter
-            if c is None or not c[0]:
+            if c is None or c[0] == (0 if versions is None else versions[1]):
                 return x._array, y._array
     return node.unpack(False)
 
@@ -110,6 +111,17 @@ def _run_linear_right(node: Any, g: Any) -> Any:
     return _add_reduce(g, 0), None, _product(g.T, x).T
 
 
+def _gathering(node: Any, g: Any) -> Any:
+    """As `_run_linear`, for parameters that get more gradients of this kind."""
+    if g.__class__ is not ndarray:
+        return _linear_runs[5 if node.saved1 is None else 7](node, g)
+    values = _values(node)
+    right = Outer(g, values[0]).T
+    if len(values) == 1:
+        return RowSum(g), None, right
+    return RowSum(g), _by_left(g, values[1], node.consts[1]), right
+
+
 _mm_plans: tuple[Any, ...] = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))
 for _plan, _run in zip(_mm_plans[1:], (_run_mm_left, _run_mm_right, _run_mm), strict=True):
     _plan.run = _run
@@ -124,7 +136,8 @@ _linear_runs = {5: _run_linear_right, 7: _run_linear}
 # ----- two matrices ----------------------------------------------------------------------
 
 
-def _edge(x: Any) -> Any:
+def edge_of(x: Any) -> Any:
+    """The node that a tensor's gradient goes to, or None."""
     node = x._node
     if node is None:
         reference = x._accumulator
@@ -134,7 +147,8 @@ def _edge(x: Any) -> Any:
     return node if x._base is None else gradient_edge(x)
 
 
-def _fresh(array: Any) -> Any:
+def fresh(array: Any) -> Any:
+    """A tensor of this array, without a history."""
     result = new(Tensor)
     result._array = array
     result._output_nr = 0
@@ -143,7 +157,7 @@ def _fresh(array: Any) -> Any:
     return result
 
 
-def _plain(x: Any, y: Any) -> bool:
+def plain(x: Any, y: Any) -> bool:
     """Whether two arrays are matrices of one float dtype that fit each other."""
     dt = x.dtype
     return (dt is y.dtype and (dt is F32 or dt is F64) and x.ndim == 2 and y.ndim == 2 and x.shape[1] == y.shape[0]
@@ -165,8 +179,8 @@ def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
             result._depth = len(transforming.get())
         return result
     node = OpNode()
-    node.edge0 = _edge(input) if mask & 1 else None
-    node.edge1 = _edge(mat2) if mask & 2 else None
+    node.edge0 = edge_of(input) if mask & 1 else None
+    node.edge1 = edge_of(mat2) if mask & 2 else None
     node.n_edges = 2
     if input._output_nr or mat2._output_nr:
         node.edge_outputs = (input._output_nr, mat2._output_nr)
@@ -194,9 +208,13 @@ def _quick_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
 def _note_versions(node: Any) -> None:
     x, y = node.saved0, node.saved1
     c = x._counter
-    d = None if y is None else y._counter
+    if y is None:
+        if c is not None and c[0]:
+            node.versions = (c[0],)
+        return
+    d = y._counter
     if (c is not None and c[0]) or (d is not None and d[0]):
-        node.versions = tuple([0 if v._counter is None else v._counter[0] for v in node.saved])
+        node.versions = (0 if c is None else c[0], 0 if d is None else d[0])
 
 
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -216,7 +234,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         except AttributeError:
             pass
         else:
-            if _plain(x, y):
+            if plain(x, y):
                 return _quick_mm(input, mat2, x, y)
     return _general_mm(input, mat2, out=out)
 
@@ -328,7 +346,7 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
         if len(a) == 3:
             return fn.bmm(x, y)
         count = prod(a[:-2])
-        found = fn.bmm(_fresh(x._array.reshape(count, n, depth)), _fresh(y._array.reshape(count, *b[-2:])))
+        found = fn.bmm(fresh(x._array.reshape(count, n, depth)), fresh(y._array.reshape(count, *b[-2:])))
         found._array = found._array.reshape(*a[:-1], b[-1])
         return found
     batch = broadcast_shapes(a[:-2], b[:-2])
@@ -386,7 +404,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     if special[0] and (x.__class__ is not ndarray or w.__class__ is not ndarray or (
             bias is not None and bias._array.__class__ is not ndarray)):
         return _linear_of_batches(input, weight, bias)
-    if w.ndim == 2 and _plain(x, w.T):
+    if w.ndim == 2 and plain(x, w.T):
         if bias is None:
             turned = _turned(weight, w)
             return _quick_mm(input, turned, x, turned._array)
@@ -404,7 +422,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         return _general_addmm(bias, input, _transposed(weight))
     if w.ndim == 2 and rank and x.flags.c_contiguous:
         rows = _viewed(input, (prod(x.shape[:-1]), x.shape[-1]))
-        if rows._array.dtype is w.dtype and _plain(rows._array, w.T):
+        if rows._array.dtype is w.dtype and plain(rows._array, w.T):
             product = linear(rows, weight, bias)
         else:
             product = _general_addmm(bias, rows, _transposed(weight))
@@ -427,10 +445,10 @@ def _viewed(x: Any, size: tuple[int, ...]) -> Any:
     if special[0]:
         return apply(_view, [x], {"size": size})
     a = x._array
-    out = as_view(_fresh(a.reshape(size)), x)
+    out = as_view(fresh(a.reshape(size)), x)
     if x._requires_grad and _grad_enabled():
         node = OpNode()
-        node.edge0 = _edge(x)
+        node.edge0 = edge_of(x)
         node.edge1 = None
         node.n_edges = 1
         node.edge_outputs = (x._output_nr,) if x._output_nr else None
@@ -452,14 +470,14 @@ def _viewed(x: Any, size: tuple[int, ...]) -> Any:
 
 def _turned(weight: Any, w: Any) -> Any:
     """The transpose of a weight for its product's node alone: same version, same history, no view for users."""
-    turned = _fresh(w.T)
+    turned = fresh(w.T)
     if weight._requires_grad and _grad_enabled():
         counter = weight._counter
         if counter is None:
             counter = weight._counter = [0]
         turned._counter = counter
         node = OpNode()
-        node.edge0 = _edge(weight)
+        node.edge0 = edge_of(weight)
         node.edge1 = None
         node.n_edges = 1
         node.edge_outputs = (weight._output_nr,) if weight._output_nr else None
@@ -497,6 +515,13 @@ def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any,
         if transforms[0]:
             result._depth = len(transforming.get())
         return result
+    result._requires_grad = True
+    result._node = linear_node(input, weight, bias, mask, x, w, b)
+    return result
+
+
+def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b: Any) -> Any:
+    """What records `linear` of these tensors, whose arrays are x, w and b; `mask` is 5 or 7, as for `addmm`."""
     turned = _turned(weight, w)
     node = OpNode()
     node.seq = next_number()
@@ -505,20 +530,24 @@ def _quick_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any,
     node.extra = node.outputs = node.fix = node.versions = None
     node.saved0 = input
     if mask == 7:
-        node.edges = (_edge(bias), _edge(input), turned._node)
+        node.edges = (edge_of(bias), edge_of(input), turned._node)
         node.saved1 = turned
         node.consts = (b.shape, x.strides, turned._array.strides, 1, 1)
         numbers = (bias._output_nr, input._output_nr, 0)
     else:
-        node.edges = (_edge(bias), None, turned._node)
+        node.edges = (edge_of(bias), None, turned._node)
         node.saved1 = None
         node.consts = (b.shape, turned._array.strides, 1, 1)
         numbers = (bias._output_nr, 0, 0)
     node.edge_outputs = numbers if numbers != (0, 0, 0) else None
+    if x.size + w.size > _large[0] and x.shape[0] <= FEW and w.flags.c_contiguous:
+        first, second = node.edge0, turned._node.edge0
+        if first.__class__ is AccumulateGrad and second.__class__ is AccumulateGrad:
+            if second.met:
+                node.run = _gathering
+            second.met = True
     _note_versions(node)
-    result._requires_grad = True
-    result._node = node
-    return result
+    return node
 
 
 def spmm(input: Tensor, mat2: Tensor) -> Tensor:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.nn.modules import rnn
+from flambeau import jit
+from flambeau.nn.modules import rnn, rnn_cells
 
 LAYERS = ("LSTM", "GRU")
 HOW: list[dict[str, Any]] = [{}, {"bias": False}, {"bidirectional": True, "num_layers": 2}, {"batch_first": True}]
@@ -135,3 +136,69 @@ def test_only_some_gradients(kind: str) -> None:
     layer(x, None)[0].sum().backward()
     assert x.grad is not None
     assert all(p.grad is None for p in layer.parameters())
+
+
+# ----- plain cells: three operators a step, computed in one pass ------------------------
+
+
+def plain_run(layer: Any, x: Any, state: Any, monkeypatch: Any, apart: bool) -> list[Any]:
+    """Outputs, gradients and the graph; by one pass a step, or operator by operator."""
+    with monkeypatch.context() as patch:
+        if apart:
+            patch.setattr(rnn_cells, "rnn_cell", lambda *_: None)
+        output, last = layer(x, state)
+    leaves = [each for each in (x, state, *layer.parameters()) if each is not None and each.requires_grad]
+    names = []
+    nodes = [output.grad_fn]
+    for node in nodes:
+        names.append(node.name())
+        nodes += [child for child, _ in node.next_functions if child is not None and child not in nodes]
+    grads = torch.autograd.grad(output.sin().sum() + last.sum(), leaves) if leaves else ()
+    return [names, output, last, *grads]
+
+
+@pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("how", [*HOW, {"frozen": True}], ids=str)
+def test_cells_as_operators(nonlinearity: str, dtype: Any, how: dict[str, Any], monkeypatch: Any) -> None:
+    torch.manual_seed(3)
+    how = dict(how)
+    frozen = how.pop("frozen", False)
+    layer = torch.nn.RNN(48, 64, nonlinearity=nonlinearity, dtype=dtype, **how)
+    x = torch.randn(5, 5, 48, dtype=dtype).requires_grad_(frozen)
+    layer.requires_grad_(not frozen)
+    rows = (2 if how.get("bidirectional") else 1) * how.get("num_layers", 1)
+    state = torch.randn(rows, 5, 64, dtype=dtype).requires_grad_(not how)
+    found = plain_run(layer, x, state, monkeypatch, False)
+    expected = plain_run(layer, x, state, monkeypatch, True)
+    assert found[0] == expected[0]
+    close = 1e-12 if dtype is torch.float64 else 2e-5
+    for mine, other in zip(found[1:], expected[1:], strict=True):
+        assert mine.stride() == other.stride()
+        np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=close, atol=close)
+
+
+@pytest.mark.skipif(not jit.available(), reason="there are no kernels")
+def test_cells_are_one_pass(monkeypatch: Any) -> None:
+    monkeypatch.setattr(rnn_cells.fn, "linear", lambda *_: pytest.fail("an operator of its own"))
+    cell = torch.nn.RNNCell(48, 256)
+    shares, state = torch.randn(2, 64, 256)
+    new = rnn_cells.rnn_step(shares, state, cell.weight_hh, cell.bias_hh, "tanh")
+    assert new.grad_fn.name() == "TanhBackward0"
+    with torch.no_grad():
+        new = rnn_cells.rnn_step(shares, state, cell.weight_hh, cell.bias_hh, "relu")
+    assert new.grad_fn is None
+
+
+def test_cells_take_their_state_as_it_was() -> None:
+    """A state that is written to afterwards is refused backward, as by the operators."""
+    cell, state = torch.nn.RNNCell(48, 64), torch.zeros(8, 64)
+    new = cell(torch.ones(8, 48), state)
+    state.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        new.sum().backward()
+    new = cell(torch.ones(8, 48), torch.zeros(8, 64))
+    with torch.no_grad():
+        new.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        new.sum().backward()

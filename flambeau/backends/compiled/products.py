@@ -45,10 +45,10 @@ class Way:
         self.plan.run((result, x, y))
         return result
 
-    def run_with_bias(self, x: ndarray, y: ndarray, bias: ndarray) -> ndarray:
-        """x @ y + bias."""
+    def run_with(self, *operands: ndarray) -> ndarray:
+        """The product of the first two, and what is made of it with the others."""
         result = _empty(self.shape, self.dtype)
-        self.plan.run((result, x, y, bias))
+        self.plan.run((result, *operands))
         return result
 
 
@@ -61,8 +61,13 @@ class Products:
         self.ways: dict[Any, Way] = {}
         self.limits = Limits(self._by_kernel, _matmul)
 
-    def way(self, key: Any, x: ndarray, y: ndarray, *extras: ndarray) -> Way:
-        """The way for operands that no way is known for yet."""
+    def way(self, key: Any, x: ndarray, y: ndarray, *extras: ndarray, nonlinearity: str = "") -> Way:
+        """The way for operands that no way is known for yet.
+
+        Args:
+            extras: arrays that are added to the product.
+            nonlinearity: what becomes of the sum, if anything.
+        """
         from .crossover import kind_of
 
         shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
@@ -71,7 +76,7 @@ class Products:
             work *= extent
         kind = kind_of(shape, x.shape[-1], y.strides[-2] < y.strides[-1])
         wins = work > self.limits.found[x.dtype, kind]
-        plan = self._plan(shape, x, y, extras) if wins else None
+        plan = self._plan(shape, x, y, extras, nonlinearity) if wins else None
         found = Way(plan, shape, x.dtype, kind, self.limits.credit[x.dtype, kind], work)
         if len(self.ways) >= MOST:
             self.ways.clear()
@@ -84,15 +89,21 @@ class Products:
         self.ways.clear()
 
     @staticmethod
-    def _plan(shape: tuple[int, ...], x: ndarray, y: ndarray, extras: tuple[ndarray, ...]) -> Any:
+    def _plan(shape: tuple[int, ...], x: ndarray, y: ndarray, extras: tuple[ndarray, ...] = (),
+              nonlinearity: str = "") -> Any:
         from ...jit import matmul
-        from ...jit.expression import variable
+        from ...jit.expression import maximum, tanh, variable
         from ...jit.launch import Spec
         from .running import Plan
 
-        epilogue = (variable(0, x.dtype) + variable(1, x.dtype),) if extras else None
+        made = variable(0, x.dtype)
+        for i in range(len(extras)):
+            made = made + variable(1 + i, x.dtype)
+        if nonlinearity:
+            made = tanh(made) if nonlinearity == "tanh" else maximum(made, 0)
         return Plan([(shape, x.dtype, None)], matmul.launches(
-            [Spec.dense(shape, x.dtype)], Spec.of(x), Spec.of(y), [Spec.of(each) for each in extras], epilogue))
+            [Spec.dense(shape, x.dtype)], Spec.of(x), Spec.of(y), [Spec.of(each) for each in extras],
+            (made,) if extras else None))
 
     def _by_kernel(self, x: ndarray, y: ndarray) -> ndarray:
         """x @ y by a kernel, whatever the limits say."""
@@ -100,7 +111,7 @@ class Products:
         key = "measured", x.shape, y.strides, x.itemsize
         found = self.ways.get(key)
         if found is None:
-            found = self.ways[key] = Way(self._plan(shape, x, y, ()), shape, x.dtype, "", [0], 0)
+            found = self.ways[key] = Way(self._plan(shape, x, y), shape, x.dtype, "", [0], 0)
         return run_quietly(found.run, x, y)
 
 
@@ -146,9 +157,25 @@ def linear(x: ndarray, y: ndarray, bias: ndarray) -> ndarray:
         if credit[0] < 0:
             found.settle(way)
         if way.plan is not None:
-            return run_quietly(way.run_with_bias, x, y, bias)
+            return run_quietly(way.run_with, x, y, bias)
     result = _dot(x, y)
     return run_quietly(_add, result, bias, result)
+
+
+def cell(h: ndarray, weight: ndarray, bias: ndarray, x: ndarray, nonlinearity: str) -> ndarray | None:
+    """f(h @ weight + bias + x), f being tanh or relu; None where NumPy multiplies as quickly."""
+    found = _found[0] if _found else kernels()
+    if found is None:
+        return None
+    key = h.shape, h.strides, weight.shape, weight.strides, h.itemsize, bias.strides, x.strides, nonlinearity
+    way = found.ways.get(key)
+    if way is None:
+        way = found.way(key, h, weight, bias, x, nonlinearity=nonlinearity)
+    credit = way.credit
+    credit[0] -= way.work
+    if credit[0] < 0:
+        found.settle(way)
+    return None if way.plan is None else run_quietly(way.run_with, h, weight, bias, x)
 
 
 def bmm(x: ndarray, y: ndarray) -> ndarray | None:
@@ -165,4 +192,4 @@ def bmm(x: ndarray, y: ndarray) -> ndarray | None:
     return None if way.plan is None else run_quietly(way.run, x, y)
 
 
-__all__ = ["LEAST", "Products", "Way", "bmm", "kernels", "linear", "mm"]
+__all__ = ["LEAST", "Products", "Way", "bmm", "cell", "kernels", "linear", "mm"]
