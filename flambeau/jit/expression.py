@@ -34,10 +34,10 @@ TRANSCENDENTAL = {
     "atanh": 1, "sigmoid": 1, "erf": 1, "erfc": 1, "pow": 2,
     "fmod": 2, "remainder": 2, "softplus": 1, "log_sigmoid": 1, "erfinv": 1,
 }
-#: steps from uniforms to normal numbers, of float32 (`box_muller`)
-NORMAL = {"normal_radius": 1, "normal_sine": 1, "normal_cosine": 1}
+#: the same, of float32 alone: steps from uniforms to normal numbers (`box_muller`); erf beside an exponential (`pairs`)
+SINGLE = {"normal_radius": 1, "normal_sine": 1, "normal_cosine": 1, "erf_beside": 2}
 FLOATING = {"sqrt": 1, "rsqrt": 1, "recip": 1, "floor": 1, "ceil": 1, "trunc": 1, "round": 1, "fma": 3,
-            "copysign": 2} | TRANSCENDENTAL | NORMAL
+            "copysign": 2} | TRANSCENDENTAL | SINGLE
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "div": 2, "neg": 1, "abs": 1, "minimum": 2, "maximum": 2, "fmin": 2,
               "fmax": 2}
 COMPARISON = ("eq", "ne", "lt", "le", "gt", "ge")

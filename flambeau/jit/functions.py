@@ -57,8 +57,9 @@ FUNCTIONS: dict[str, Callable[..., Real]] = {
     "remainder": remainders.remainder,
 }
 #: of float32 alone
-NORMAL: dict[str, Callable[..., Real]] = {
-    "normal_radius": box_muller.radius, "normal_sine": box_muller.sine, "normal_cosine": box_muller.cosine}
+SINGLE: dict[str, Callable[..., Real]] = {
+    "normal_radius": box_muller.radius, "normal_sine": box_muller.sine, "normal_cosine": box_muller.cosine,
+    "erf_beside": error_function.erf_beside}
 BINARY = frozenset({"atan2", "pow", "fmod", "remainder"})
 
 
@@ -66,7 +67,7 @@ def emit(name: str, builder: Any, args: Sequence[Any], type_: Any, *, fused: boo
     """The value of a function, computed where the builder stands.
 
     Args:
-        name: a key of FUNCTIONS or NORMAL.
+        name: a key of FUNCTIONS or SINGLE.
         builder: an `llvmlite.ir.IRBuilder` inside a block; it stays in that block.
         args: one value, two for BINARY, of the type.
         type_: float, double, or a vector of 2 or more of them.
@@ -77,4 +78,4 @@ def emit(name: str, builder: Any, args: Sequence[Any], type_: Any, *, fused: boo
         TypeError: the type is none of these.
     """
     lanes = Lanes(builder, type_, fused)
-    return (FUNCTIONS.get(name) or NORMAL[name])(*(Real(lanes, a) for a in args)).ir
+    return (FUNCTIONS.get(name) or SINGLE[name])(*(Real(lanes, a) for a in args)).ir

@@ -10,7 +10,8 @@ from llvmlite import ir
 
 from ..dtypes import BFLOAT16, HALF
 from . import target
-from .expression import BOOL, COMPARISON, FLOAT64, NORMAL, TRANSCENDENTAL, Node, ordered
+from .expression import BOOL, COMPARISON, FLOAT64, SINGLE, TRANSCENDENTAL, Node, ordered
+from .pairs import paired
 
 _FLOATS = {2: ir.HalfType(), 4: ir.FloatType(), 8: ir.DoubleType()}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -206,7 +207,7 @@ def _compare(builder: ir.IRBuilder, node: Node, x: Any, y: Any) -> Any:
 
 def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -> Any:
     op, floating = node.op, node.dtype.kind == "f"
-    if op in TRANSCENDENTAL or op in NORMAL:
+    if op in TRANSCENDENTAL or op in SINGLE:
         from . import functions
 
         return functions.emit(op, builder, args, args[0].type)
@@ -256,6 +257,7 @@ def lower(builder: ir.IRBuilder, outputs: Sequence[Node], inputs: dict[Node, Any
         lanes: elements in a vector, or 0 for scalars.
     """
     values = dict(inputs)
+    outputs = paired(outputs)
     for node in ordered(outputs):
         if node in values:
             continue

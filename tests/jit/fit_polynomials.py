@@ -169,6 +169,9 @@ def spec() -> list[Fit]:
     def scaled_erfc(x: D) -> D:  # (1+2x) exp(x²) erfc(x)
         return (1 + 2 * x) * (x * x).exp() * erfc(x)
 
+    def apart(r: D) -> D:  # of r = 1 / (1 + 0.45 x)
+        return (1 / r - 1) / D("0.45")
+
     def central(w: D) -> D:  # erfinv(x)/x as a function of w = -log(1-x²)
         x = (1 - (-w).exp()).sqrt()
         return erfinv_of_complement(1 - x) / x
@@ -217,6 +220,9 @@ def spec() -> list[Fit]:
             slack=5),
         Fit("erfc_short", lambda t: scaled_erfc(k_of(t, D(2))), D("-1"), D("0.7"), lambda t: D(1),
             {"widened": -30.0}, "the same with x = 2 (1+t)/(1-t), 0 <= x <= 11"),
+        Fit("erf_beside", lambda r: erfc(apart(r)) * (apart(r) ** 2).exp() / r, D("0.346"), D(1),
+            lambda r: r * (-apart(r) ** 2).exp(), {"single": -28.0},
+            "exp(x²) erfc(x) = r p(r), r = 1 / (1 + 0.45 x), 0 <= x <= 4.2; absolute, of erf(x)", slack=3),
         Fit("erfinv_centre", central, D("1e-9"), D(5), lambda w: 1 / (w + 1), {"single": -26.5},
             "erfinv(x) = x p(w), w = -log(1-x²) <= 5; relative", slack=5),
         Fit("erfinv_outer", outer, D("2.2"), D("4.2"), lambda s: 1 / s, {"single": -26.5},
