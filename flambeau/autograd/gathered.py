@@ -34,11 +34,10 @@ class Gathered:
     """
 
     __slots__ = ("given", "rows", "size", "total")
-
-    def __init__(self, g: np.ndarray) -> None:
-        self.total: Any = None
-        self.given = [g]
-        self.rows, self.size = len(g), g.nbytes
+    given: list[np.ndarray]
+    rows: int
+    size: int
+    total: Any
 
     def __add__(self, other: Any) -> Any:
         if other.__class__ is not self.__class__:
@@ -48,6 +47,8 @@ class Gathered:
         if other.total is not None:
             self.total = other.total if self.total is None else add(self.total, other.total)
         self._take(other)
+        self.rows += other.rows
+        self.size += other.size
         if self.rows >= ROWS or self.size >= BYTES:
             self._fold()
         return self
@@ -60,11 +61,6 @@ class Gathered:
         result, self.total = self.total, None
         return result if dtype is None else result.astype(dtype, copy=False)
 
-    def _take(self, other: Any) -> None:
-        self.given += other.given
-        self.rows += other.rows
-        self.size += other.size
-
     def _fold(self) -> None:
         """Compute what waits."""
         if self.given:
@@ -72,16 +68,22 @@ class Gathered:
             self.total = found if self.total is None else add(self.total, found)
             self._forget()
 
+    def _take(self, other: Any) -> None:
+        """Have what waits in another one wait here."""
+        raise NotImplementedError
+
     def _sum(self) -> np.ndarray:
+        """The sum of what waits."""
         raise NotImplementedError
 
     def _forget(self) -> None:
+        """Nothing waits any more."""
         self.given = []
         self.rows = self.size = 0
 
-    def _rows(self) -> np.ndarray:
-        """All cotangents that wait, as one array."""
-        return self.given[0] if len(self.given) == 1 else np.concatenate(self.given)
+
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 class RowSum(Gathered):
@@ -89,21 +91,33 @@ class RowSum(Gathered):
 
     __slots__ = ()
 
+    def __init__(self, g: np.ndarray) -> None:
+        self.total = None
+        self.given = [g]
+        self.rows, self.size = g.shape[0], g.nbytes
+
+    def _take(self, other: Any) -> None:
+        self.given += other.given
+
     def _sum(self) -> np.ndarray:
-        found: np.ndarray = np.add.reduce(self._rows(), 0)
+        found: np.ndarray = np.add.reduce(_joined(self.given), 0)
         return found
 
 
 class Outer(Gathered):
-    """Σ gᵀ x over pairs of cotangents (N, out) and inputs (N, in): the gradient of a weight, or its transpose."""
+    """Σ gᵀ x over pairs of cotangents (N, out) and inputs (N, in): the gradient of a weight, or its transpose.
+
+    Args:
+        turned: whether it is the transpose.
+    """
 
     __slots__ = ("turned", "x")
 
-    def __init__(self, g: np.ndarray, x: np.ndarray) -> None:
-        super().__init__(g)
-        self.x = [x]
-        self.size += x.nbytes
-        self.turned = False
+    def __init__(self, g: np.ndarray, x: np.ndarray, turned: bool) -> None:
+        self.total = None
+        self.given, self.x = [g], [x]
+        self.rows, self.size = g.shape[0], g.nbytes + x.nbytes
+        self.turned = turned
 
     @property
     def T(self) -> Outer:
@@ -112,8 +126,8 @@ class Outer(Gathered):
         self.turned = not self.turned
         return self
 
-    def _take(self, other: Outer) -> None:
-        super()._take(other)
+    def _take(self, other: Any) -> None:
+        self.given += other.given
         self.x += other.x
 
     def _forget(self) -> None:
@@ -121,8 +135,7 @@ class Outer(Gathered):
         self.x = []
 
     def _sum(self) -> np.ndarray:
-        x = self.x[0] if len(self.x) == 1 else np.concatenate(self.x)
-        found: np.ndarray = products.mm(self._rows().T, x)
+        found: np.ndarray = products.mm(_joined(self.given).T, _joined(self.x))
         return found.T if self.turned else found
 
 

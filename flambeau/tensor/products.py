@@ -116,10 +116,8 @@ def _gathering(node: Any, g: Any) -> Any:
     if g.__class__ is not ndarray:
         return _linear_runs[5 if node.saved1 is None else 7](node, g)
     values = _values(node)
-    right = Outer(g, values[0]).T
-    if len(values) == 1:
-        return RowSum(g), None, right
-    return RowSum(g), _by_left(g, values[1], node.consts[1]), right
+    left = None if len(values) == 1 else _by_left(g, values[1], node.consts[1])
+    return RowSum(g), left, Outer(g, values[0], True)
 
 
 _mm_plans: tuple[Any, ...] = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))

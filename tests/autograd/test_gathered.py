@@ -202,7 +202,7 @@ def test_one_use_is_computed_at_once(monkeypatch: Any) -> None:
     def refused(self: Any, *args: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(gathered.Gathered, "__init__", refused)
+    monkeypatch.setattr(gathered.Outer, "__init__", refused)
     xs, w, b = leaves(flambeau)
     for x in xs.unbind():  # a graph of its own each time
         step(flambeau, x, w, b).sum().backward()

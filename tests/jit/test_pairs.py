@@ -21,8 +21,8 @@ def functions(*outputs: Node) -> set[str]:
     return {node.op for node in ordered(paired(outputs))} & {"erf", "erf_beside"}
 
 
-@pytest.mark.parametrize("bell", [e.exp(X * X * -0.5), e.exp((X * X) * -0.5), e.exp(-0.5 * (X * X)), e.exp(-(Z * Z)),
-                                  e.exp(-Z * Z), e.exp((X * -0.5) * X)])
+@pytest.mark.parametrize("bell", [e.exp(X * X * -0.5), e.exp(-0.5 * (X * X)), e.exp(-(Z * Z)), e.exp(-Z * Z),
+                                  e.exp((X * -0.5) * X)])
 @pytest.mark.parametrize("sum_", [1 + e.erf(Z), 1 - e.erf(Z), e.erf(Z) + 1, e.erf(HALF * X) - 1, e.erf(-Z) + 2])
 def test_taken(bell: Node, sum_: Node) -> None:
     assert functions(0.5 * sum_ * Y, bell * X) == {"erf_beside"}
