@@ -527,20 +527,23 @@ def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b
     node.run = _linear_runs[mask]
     node.extra = node.outputs = node.fix = node.versions = None
     node.saved0 = input
+    node.n_edges = 3
+    node.edge0 = first = edge_of(bias)
+    node.more_edges = (turned._node,)
+    first_output, output = bias._output_nr, 0
     if mask == 7:
-        node.edges = (edge_of(bias), edge_of(input), turned._node)
+        node.edge1 = edge_of(input)
         node.saved1 = turned
         node.consts = (b.shape, x.strides, turned._array.strides, 1, 1)
-        numbers = (bias._output_nr, input._output_nr, 0)
+        output = input._output_nr
     else:
-        node.edges = (edge_of(bias), None, turned._node)
-        node.saved1 = None
+        node.edge1 = node.saved1 = None
         node.consts = (b.shape, turned._array.strides, 1, 1)
-        numbers = (bias._output_nr, 0, 0)
-    node.edge_outputs = numbers if numbers != (0, 0, 0) else None
-    if x.size + w.size > _large[0] and x.shape[0] <= FEW and w.flags.c_contiguous:
-        first, second = node.edge0, turned._node.edge0
-        if first.__class__ is AccumulateGrad and second.__class__ is AccumulateGrad:
+    node.edge_outputs = (first_output, output, 0) if first_output or output else None
+    if first.__class__ is AccumulateGrad and x.shape[0] <= FEW and x.size + w.size > _large[0] and (
+            w.flags.c_contiguous):
+        second = turned._node.edge0
+        if second.__class__ is AccumulateGrad:
             if second.met:
                 node.run = _gathering
             second.met = True

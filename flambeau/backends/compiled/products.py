@@ -7,6 +7,7 @@ looked up at once.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -162,20 +163,44 @@ def linear(x: ndarray, y: ndarray, bias: ndarray) -> ndarray:
     return run_quietly(_add, result, bias, result)
 
 
-def cell(h: ndarray, weight: ndarray, bias: ndarray, x: ndarray, nonlinearity: str) -> ndarray | None:
-    """f(h @ weight + bias + x), f being tanh or relu; None where NumPy multiplies as quickly."""
+def cells(h: ndarray, weight: ndarray, bias: ndarray, xs: Sequence[ndarray],
+          nonlinearity: str) -> list[ndarray] | None:
+    """h = f(h @ weight + bias + x) for one x after the other, f being tanh or relu; None where NumPy is as quick.
+
+    Args:
+        xs: of one shape, and all laid out as the first.
+    """
     found = _found[0] if _found else kernels()
     if found is None:
         return None
-    key = h.shape, h.strides, weight.shape, weight.strides, h.itemsize, bias.strides, x.strides, nonlinearity
-    way = found.ways.get(key)
-    if way is None:
-        way = found.way(key, h, weight, bias, x, nonlinearity=nonlinearity)
-    credit = way.credit
-    credit[0] -= way.work
-    if credit[0] < 0:
-        found.settle(way)
-    return None if way.plan is None else run_quietly(way.run_with, h, weight, bias, x)
+    states: list[ndarray] = []
+    for share in (xs[:1], xs[1:]):  # the first state may be laid out in any way
+        if not share:
+            break
+        x = share[0]
+        key = h.shape, h.strides, weight.shape, weight.strides, h.itemsize, bias.strides, x.strides, nonlinearity
+        way = found.ways.get(key)
+        if way is None:
+            way = found.way(key, h, weight, bias, x, nonlinearity=nonlinearity)
+        credit = way.credit
+        credit[0] -= way.work * len(share)
+        if credit[0] < 0:
+            found.settle(way)
+        if way.plan is None:
+            return None
+        run_quietly(_step_by_step, way, h, weight, bias, share, states)
+        h = states[-1]
+    return states
+
+
+def _step_by_step(way: Way, h: ndarray, weight: ndarray, bias: ndarray, xs: Sequence[ndarray],
+                  states: list[ndarray]) -> None:
+    run, shape, dtype = way.plan.run, way.shape, way.dtype
+    for x in xs:
+        result = _empty(shape, dtype)
+        run((result, h, weight, bias, x))
+        states.append(result)
+        h = result
 
 
 def bmm(x: ndarray, y: ndarray) -> ndarray | None:
@@ -192,4 +217,4 @@ def bmm(x: ndarray, y: ndarray) -> ndarray | None:
     return None if way.plan is None else run_quietly(way.run, x, y)
 
 
-__all__ = ["LEAST", "Products", "Way", "bmm", "cell", "kernels", "linear", "mm"]
+__all__ = ["LEAST", "Products", "Way", "bmm", "cells", "kernels", "linear", "mm"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from ...tensor import Parameter, Tensor
 from ...tensor import functions as fn
 from ...tensor.recurrent import recurrent_layer
+from ...tensor.recurrent_cell import rnn_steps
 from .. import init
 from .module import Module
 from .rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase, gru_step, lstm_step, rnn_step
@@ -164,6 +166,14 @@ class RNNBase(Module):
         """One step: the new state from the projected input `x`."""
         raise NotImplementedError
 
+    def _states(self, xs: Sequence[Tensor], state: Any, weights: list[Parameter]) -> list[Any]:
+        """The states after each step."""
+        found = []
+        for x in xs:
+            state = self._cell(x, state, weights)
+            found.append(state)
+        return found
+
     def _start(self, batch: int, like: Tensor) -> Any:
         """The state of zeros."""
         directions = 2 if self.bidirectional else 1
@@ -205,10 +215,9 @@ class RNNBase(Module):
                 return found
         # the input's share of all steps at once; the state's share must wait for its step
         projected = fn.linear(input, weights[0], weights[2] if self.bias else None).unbind(0)
-        outputs = []
-        for x in reversed(projected) if backwards else projected:
-            state = self._cell(x, state, weights)
-            outputs.append(self._output_of(state))
+        states = self._states(projected[::-1] if backwards else projected, state, weights)
+        outputs = [self._output_of(each) for each in states]
+        state = states[-1] if states else state
         if backwards:
             outputs.reverse()
         return fn.stack(outputs), state
@@ -277,6 +286,10 @@ class RNN(RNNBase):
 
     def _cell(self, x: Tensor, state: Tensor, weights: list[Parameter]) -> Tensor:
         return rnn_step(x, state, weights[1], weights[3] if self.bias else None, self.nonlinearity)
+
+    def _states(self, xs: Sequence[Tensor], state: Any, weights: list[Parameter]) -> list[Any]:
+        found = rnn_steps(xs, state, weights[1], weights[3] if self.bias else None, self.nonlinearity)
+        return super()._states(xs, state, weights) if found is None else found
 
 
 class LSTM(RNNBase):

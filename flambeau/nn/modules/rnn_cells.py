@@ -7,7 +7,7 @@ from typing import Any
 
 from ...tensor import Parameter, Tensor
 from ...tensor import functions as fn
-from ...tensor.recurrent_cell import rnn_cell
+from ...tensor.recurrent_cell import rnn_steps
 from .. import init
 from .module import Module
 
@@ -16,9 +16,9 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
 def rnn_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None, nonlinearity: str) -> Tensor:
     """The new h from the projected input `x` (N, H) and the old h."""
-    found = rnn_cell(x, h, weight, bias, nonlinearity)
+    found = rnn_steps([x], h, weight, bias, nonlinearity)
     if found is not None:
-        return found
+        return found[0]
     total = fn.linear(h, weight, bias) + x
     return total.tanh() if nonlinearity == "tanh" else total.relu()
 
