@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import products
+from ..backends.compiled import products, row_sum
 from ..backends.errstate import run_in_quiet
 from .kernel_runs import add
 
@@ -100,8 +100,7 @@ class RowSum(Gathered):
         self.given += other.given
 
     def _sum(self) -> np.ndarray:
-        found: np.ndarray = np.add.reduce(_joined(self.given), 0)
-        return found
+        return row_sum(_joined(self.given))
 
 
 class Outer(Gathered):

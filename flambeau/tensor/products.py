@@ -16,6 +16,7 @@ from ..autograd.modes import grad_mode, inference
 from ..autograd.node import FREED, AccumulateGrad, OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..backends.compiled import products as kernels
+from ..backends.compiled import row_sum
 from ..backends.errstate import quietly
 from ..modes import special, transforming, transforms
 from ..ops.declare import REGISTRY
@@ -30,7 +31,7 @@ __all__ = ["linear", "matmul", "mm", "spmm"]
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 new = object.__new__
-_dot, _add_reduce = np.dot, np.add.reduce
+_dot = np.dot
 _large = kernels.LEAST
 _grad_enabled, _inferring = grad_mode.get, inference.get
 _mm, _t, _addmm = REGISTRY["mm"], REGISTRY["t"], REGISTRY["addmm"]
@@ -103,12 +104,12 @@ def _run_linear(node: Any, g: Any) -> Any:
     """beta = alpha = 1, the bias a vector."""
     x, y = _values(node)
     left, right = _both(g, x, y)
-    return _add_reduce(g, 0), left, right
+    return row_sum(g), left, right
 
 
 def _run_linear_right(node: Any, g: Any) -> Any:
     x, = _values(node)
-    return _add_reduce(g, 0), None, _product(g.T, x).T
+    return row_sum(g), None, _product(g.T, x).T
 
 
 def _gathering(node: Any, g: Any) -> Any:

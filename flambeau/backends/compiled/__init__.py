@@ -16,7 +16,7 @@ import numpy as np
 from ... import dtypes
 from ...kernels.random import quicker
 from ..errstate import run_quietly
-from .sizes import DRAWN, JOINS, MET, MOVES, NARROW_CASTS, NORMALS, STEPS, TURNS
+from .sizes import DRAWN, JOINS, MET, MOVES, NARROW_CASTS, NORMALS, STEPS, SUMS, TURNS
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -67,6 +67,13 @@ def reduced(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdi
     """Reductions of large arrays by their kernel (`reductions.reduced`); None: NumPy is to compute them."""
     found = _module("reductions")
     return None if found is None else found.reduced(ops, of, arrays, dim, keepdim)
+
+
+def row_sum(x: np.ndarray) -> np.ndarray:
+    """The sum of a matrix' rows, a vector: NumPy adds one after the other, less exactly where they are many."""
+    found = reduced(("sum",), "", (x,), 0, False) if MET[0] and x.size > SUMS[0] else None
+    total: np.ndarray = np.add.reduce(x, 0) if found is None else found[0]
+    return total
 
 
 def scanned(name: str, arrays: Sequence[Any], dim: int, back: bool = False) -> Any:
@@ -205,13 +212,18 @@ def copied_like(x: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     """A copy of an array: row by row, or "K", in the order in which its elements lie."""
-    if x.size > TURNS[0]:
-        by = mover() if x.size > MOVES[0] or (order == "C" and x.ndim and x.strides[-1] != x.itemsize) else None
-        if by is not None:
-            found: np.ndarray = by.copied(x, order)
-            return found
-    return np.array(x, order=order, copy=True)
+    if x.size <= TURNS[0]:
+        return np.array(x, order=order, copy=True)
+    scattered = order == "C" and x.ndim and (x.strides[-1] != x.itemsize or (
+        x.size > 2 * TURNS[0] and not x.flags.c_contiguous))
+    by = mover() if scattered or x.size > MOVES[0] else None
+    if by is not None:
+        found: np.ndarray = by.copied(x, order)
+        return found
+    found = room_like(x, x.dtype, order)
+    found[...] = x
+    return found
 
 
 __all__ = ["best", "converted", "copied", "copied_like", "copy", "indexer", "kernels_of", "mover", "ordered",
-           "pieces_mover", "ready", "reduced", "scanned", "steps_of", "update"]
+           "pieces_mover", "ready", "reduced", "row_sum", "scanned", "steps_of", "update"]

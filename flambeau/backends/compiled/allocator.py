@@ -3,7 +3,7 @@
 NumPy takes its arrays' memory from a handler that may be set (NEP 49), by context. This one is compiled code. It hands
 blocks of less than `LEAST` bytes on to NumPy's own handler; larger ones it asks the system for, in size classes an
 eighth of a power of two apart, and keeps in lists when they are freed. What it holds, in use and idle, never exceeds
-what has been in use at the highest by more than a quarter, or `FLOOR` where that is more: without the quarter, blocks
+what has been in use at the highest by more than a half, or `FLOOR` where that is more: without the half, blocks
 of other sizes drive out in every step what the next one asks for again. Idle blocks alone never exceed `MOST`.
 
 Arrays made so are like all others: they own their memory, and it is freed when they are.
@@ -106,7 +106,7 @@ entry:
   %peak = load i64, ptr %peak.at
   %floor = load i64, ptr %floor.at
   %wanted = add i64 %used, %more
-  %slack = lshr i64 %peak, 2
+  %slack = lshr i64 %peak, 1
   %with.slack = add i64 %peak, %slack
   %most0 = call i64 @llvm.umax.i64(i64 %with.slack, i64 %floor)
   %most = call i64 @llvm.umax.i64(i64 %most0, i64 %wanted)

@@ -93,7 +93,7 @@ def test_little_more_is_held_than_was_ever_in_use(memory):
             if k % 7 == 0:
                 del blocks[:5]
             now = memory.memory()
-            held.append(now.used + now.idle - now.highest - now.highest // 4)
+            held.append(now.used + now.idle - now.highest - now.highest // 2)
         assert max(held) <= 0
     finally:
         floor.value = before
