@@ -20,6 +20,8 @@ from .saved import Packed
 
 #: what runs a plan's rules on arrays of one dtype, with or without a number among them; None: nothing does
 _usual: dict[tuple[Any, ...], Any] = {}
+#: the same of a cotangent and one array alone, with one result: quicker to call
+_of_two: dict[tuple[Any, ...], Any] = {}
 _NUMBERS = (float, int)
 
 
@@ -30,11 +32,18 @@ def by_kernel(node: Any, g: Any) -> Any:
         if kept is not None:
             arrays, numbers = kept
             key = (node.plan, g.dtype, len(numbers) and numbers[0].__class__)
+            two = _of_two.get(key)
+            if two is not None:
+                return (run_quietly(two, g, arrays[0]),)
             try:
                 usual = _usual[key]
             except KeyError:
                 kernels = kernels_of(REGISTRY)
-                usual = _usual[key] = None if kernels is None else kernels.gradients.usual(node, g, arrays, numbers)
+                usual = None if kernels is None else kernels.gradients.usual(node, g, arrays, numbers)
+                _usual[key] = usual
+                if usual is not None and hasattr(usual, "of_two") and len(arrays) == len(usual.outputs) == 1 and (
+                        not numbers):
+                    _of_two[key] = usual.of_two()
             if usual is not None:
                 return run_quietly(usual, (g, *arrays), numbers)
     return _in_full(node, g)
