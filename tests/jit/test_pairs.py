@@ -10,6 +10,7 @@ import pytest
 from flambeau.jit import elementwise
 from flambeau.jit import expression as e
 from flambeau.jit.expression import Node, ordered
+from flambeau.jit.lanes import host_fuses
 from flambeau.jit.pairs import paired
 
 X, Y = e.variable(0, "float32"), e.variable(1, "float32")
@@ -58,6 +59,6 @@ def test_the_normal_distribution() -> None:
         np.testing.assert_allclose(bell, np.exp(-0.5 * wide * wide), rtol=4e-5, atol=1e-37)
     assert np.isnan(mass[np.isnan(x)]).all()
     some = ~np.isnan(x)
-    assert np.nanmax(abs(mass[some] - exact[some])) < 1.5e-7
+    assert np.nanmax(abs(mass[some] - exact[some])) < (1.5e-7 if host_fuses() else 2.5e-7)
     assert mass[x == np.inf] == 1
     assert mass[x == -np.inf] == 0
