@@ -298,6 +298,7 @@ class _Run:
 
     def leaf(self, node: Node) -> None:
         """Finish a leaf: all its cotangents are in."""
+        node.met = None  # type: ignore[attr-defined]
         g = settled(self.pending.pop(node, None))
         outputs = None
         if self.targets is not None:
@@ -617,6 +618,7 @@ def _run_plainly(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool)
         found = g = x = y = first = second = summed = total = held = held_but_one = sum_so_far = None
         node = None
         for leaf in leaves:
+            leaf.met = None
             accumulate(leaf.variable, [pop(leaf)], False)
         if run is not None and run.callbacks:
             _finish(run)

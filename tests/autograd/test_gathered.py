@@ -206,5 +206,12 @@ def test_one_use_is_computed_at_once(monkeypatch: Any) -> None:
     xs, w, b = leaves(flambeau)
     for x in xs.unbind():  # a graph of its own each time
         step(flambeau, x, w, b).sum().backward()
+    y = step(flambeau, xs[0], w, b)
+    accumulator = y.grad_fn.next_functions[0][0].next_functions[2][0].next_functions[0][0]
+    y.sum().backward()
+    for x in xs.unbind():  # while the accumulator stays
+        step(flambeau, x, w, b).sum().backward()
+        flambeau.autograd.grad(step(flambeau, x, w, b).sum(), (w, b))
+    assert accumulator.variable is w
     layer = flambeau.nn.Linear(64, 64)
     layer(layer.weight).sum().backward()
