@@ -19,6 +19,7 @@ from .convolution_correlation import Correlating, Images
 from .convolution_geometry import Correlation, triple
 from .convolution_gradient import Gradient
 from .convolution_winograd import Winograd, fits, pays
+from .convolution_winograd_gradient import WinogradGradient, pays_back
 from .expression import Node, variable
 from .launch import Launch, Spec
 
@@ -168,7 +169,9 @@ def _weight_gradient(w: Spec, x: Spec, gy: Spec, options: Options) -> tuple[Laun
     group = w.strides[0] * problem.width
     if apart:
         problem = problem._replace(groups=1, width=problem.groups)
-    found = Gradient(problem, Images.of(x, x.shape), Images.of(gy, gy.shape), apart)
+    images, factors = Images.of(x, x.shape), Images.of(gy, gy.shape)
+    found = (WinogradGradient(problem, images, factors) if fits(problem, x.dtype) and pays_back(problem)
+             else Gradient(problem, images, factors, apart))
     return tuple(found.launches(w, w.strides[0], group, w.strides[1]))
 
 

@@ -19,7 +19,7 @@ from .convolution_panels import PANEL
 from .convolution_plan import CORRELATION
 from .convolution_store import FLUSH
 from .convolution_sweep import SWEEP
-from .convolution_winograd_code import POINTS, SEEN
+from .convolution_winograd_code import MAKING, POINTS
 from .convolution_words import Callee, Plan
 from .loops import I32, I64, POINTER, at, i64, local, loop, smaller, word
 
@@ -71,7 +71,7 @@ class _Body:
         with b.if_then(self.winograd):
             points = at(b, self.slot, plan["points.at"])
             counts = [self.count[axis] for axis in "ndhw"]
-            marked = b.call(Callee(b, plan["seen"], SEEN), [self.words, self.images, points, *counts])
+            marked = b.call(Callee(b, plan["seen"], MAKING), [plan.list("seen.at"), self.images, points, *counts])
             b.store(marked, self.marked)
             b.store(points, source)
         self.source = b.load(source, typ=POINTER)

@@ -27,7 +27,7 @@ BLOCK, LARGE_BLOCK = 1 << 19, 1 << 20
 PIECES, HEAVY, FEW = 1 << 22, 1 << 18, 4
 
 
-class _Array:
+class Reading:
     """One of the two arrays that are read: where it lies, or its copy, channels last."""
 
     def __init__(self, images: Images, channels: int, extents: tuple[int, ...], copied: bool, whole: tuple[int, ...],
@@ -82,8 +82,8 @@ class Gradient:
         images = problem.batch if self.shared else self.block[0]
         seen = tuple(map(region, counts, problem.source_step, self.span))
         self.seen, self.counts = seen, counts
-        self.x = _Array(x, self.channels, problem.extents, x_copied, seen, images)
-        self.gy = _Array(gy, problem.width * problem.groups, problem.grid, gy_copied, tuple(counts), images)
+        self.x = Reading(x, self.channels, problem.extents, x_copied, seen, images)
+        self.gy = Reading(gy, problem.width * problem.groups, problem.grid, gy_copied, tuple(counts), images)
 
     def _cut(self, copied: bool) -> None:
         """Blocks of positions, pieces of blocks, tiles of sums, and how chunks share both."""
@@ -169,6 +169,8 @@ class Gradient:
             "from.column": dilation * self.x.pitches[3], "factor.group": problem.width * size,
             "factor.panel": tile.bytes, "factor.first": 0, "offsets.at": offsets_at,
             "about.at": offsets_at + len(offsets), "about.factor.at": offsets_at + len(offsets) + len(about),
+            "spread.d": 1, "spread.h": 1, "spread.w": 1, "seen": 0, "seen.at": 0, "points.at": 0, "seen.factor": 0,
+            "seen.factor.at": 0, "points.factor.at": 0,
         }
         for i, axis in enumerate("ndhw"):
             step = problem.source_step[i - 1] if i else 1

@@ -15,8 +15,9 @@ from llvmlite import ir
 from . import calling, compiled, convolution_chunks, convolution_slots
 from .convolution_plan import GRADIENT
 from .convolution_tile import Tile
+from .convolution_winograd_code import MAKING
 from .convolution_words import Callee, Plan
-from .loops import I1, I64, POINTER, at, i64, loop, smaller, word
+from .loops import I1, I64, POINTER, at, i64, local, loop, smaller, word
 
 #: plan, where the block's source, output's gradient and panel begin, number of the tile among runs and within them,
 #: positions along n, d, h and w, whether the panel has been written before
@@ -97,16 +98,30 @@ def _body() -> str:
         seen = convolution_chunks.seen(b, plan, first, count)
         source = convolution_chunks.brought(b, plan, pointer("source"), ("fill", "about.at", "from"), first,
                                             count["n"], seen, slot.place)
-        positions = [each for axis in "dhw" for each in (first[axis], count[axis])]
+        positions = [b.mul(each, plan[f"spread.{axis}"]) for axis in "dhw" for each in (first[axis], count[axis])]
         factor = convolution_chunks.brought(b, plan, pointer("factor"), ("fill.factor", "about.factor.at", "factor"),
                                             first, count["n"], positions, at(b, slot.place, plan["factor.at"]))
+        counts = [count[axis] for axis in "ndhw"]
+        source = _made(b, plan, "seen", "points.at", source, slot.place, counts)
+        factor = _made(b, plan, "seen.factor", "points.factor.at", factor, slot.place, counts)
         again = b.icmp_signed("!=", number, start)
         job = b.mul(split, plan["share"])
         with loop(b, job, smaller(b, b.add(job, plan["share"]), plan["jobs"])) as index:
-            _job(b, plan, index, source, factor, panels, [count[axis] for axis in "ndhw"], again)
+            _job(b, plan, index, source, factor, panels, counts, again)
     slot.give(b)
     b.ret_void()
     return str(module)
+
+
+def _made(b: ir.IRBuilder, plan: Plan, name: str, place: str, array: Any, slot: Any, counts: list[Any]) -> Any:
+    """What a block's part of an array is read as: as it is, or as Winograd's points, made now."""
+    result = local(b, POINTER)
+    b.store(array, result)
+    with b.if_then(b.icmp_signed("!=", plan[name], i64(0))):
+        points = at(b, slot, plan[place])
+        b.call(Callee(b, plan[name], MAKING), [plan.list(f"{name}.at"), array, points, *counts])
+        b.store(points, result)
+    return b.load(result, typ=POINTER)
 
 
 def _job(b: ir.IRBuilder, plan: Plan, job: Any, source: Any, factor: Any, panels: Any, counts: list[Any],

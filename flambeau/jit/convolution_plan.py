@@ -30,8 +30,8 @@ class Words:
 
 #: of a correlation: positions, blocks and parts of them; panels, and how chunks share them; pointers and places in
 #: scratch memory; addresses of code; distances in the source, the target and the buffer; of
-#: Winograd's points, the bytes between them and between their sums, channels of all groups and of one, places in the
-#: slot and of the panels' marks; where the plan begins by which marked tiles are computed
+#: Winograd's points, what makes them and its list, the bytes between them and between their sums, channels of a group,
+#: places in the slot and of the panels' marks; where the plan begins by which marked tiles are computed
 CORRELATION = Words("""
     batch grid.dhw block.ndhw blocks.dhw part.ndhw least.part
     jobs share splits panels panel.bytes group.bytes panel.channels width
@@ -40,11 +40,12 @@ CORRELATION = Words("""
     from.ndhw from.group from.panel read.ndhw read.first step.dhw least.dhw span.dhw
     target.ndhw target.c target.size target buffer.ndhw flat spread.dhw size.dhw
     phases phases.at operands.at about.at pack.at
-    seen points sums channels inside points.at sums.at marks.at plainly.at
+    seen seen.at points sums inside points.at sums.at marks.at plainly.at
 """)
 
 #: of a weight's gradient: positions and blocks of them, and the blocks of a piece; tiles of the sums, and how chunks
-#: share them; pointers and places; addresses of code; distances in the images and in the output's gradient
+#: share them; pointers and places; addresses of code; distances in the images and in the output's gradient; of
+#: Winograd's points, what makes them and its lists, and their places in the slot
 GRADIENT = Words("""
     batch grid.dhw block.ndhw blocks.ndhw blocks piece
     jobs share splits panels runs.jobs columns.jobs runs length panel.bytes group.bytes
@@ -53,6 +54,7 @@ GRADIENT = Words("""
     from.ndhw from.group from.panel from.first from.column step.dhw least.dhw span.dhw
     factor.ndhw factor.group factor.panel factor.first
     offsets.at about.at about.factor.at
+    spread.dhw seen seen.at points.at seen.factor seen.factor.at points.factor.at
 """)
 
 #: words of a phase: its positions and the first of them; bytes from a target's first position; runs of numbers that

@@ -19,7 +19,7 @@ from .convolution_geometry import Correlation, Phase
 from .convolution_plan import CORRELATION, OPERAND
 from .convolution_store import Ending
 from .convolution_tile import Tile
-from .convolution_winograd_code import IN, OUT, POINTS, TAPS
+from .convolution_winograd_code import IN, LIST, OUT, POINTS, TAPS
 from .expression import Node
 from .launch import ALIGNMENT, Launch, Spec
 
@@ -61,7 +61,7 @@ def tiled(problem: Correlation) -> Correlation:
                             most=(d, h + IN - 1, w + IN - 1))
 
 
-def _apart(size: int) -> int:
+def apart(size: int) -> int:
     """As many bytes or more, so that what follows in such distances does not fall on the same lines of a cache."""
     lines = -(-size // ALIGNMENT)
     return (lines + 1 - lines % 2) * ALIGNMENT
@@ -106,9 +106,9 @@ class Winograd(Correlating):
             strides.insert(0, strides[0] * count)
         self.strides = strides
         behind = self.tile.columns  # are computed, too, where a run of tiles ends
-        self.point_bytes = _apart(strides[0] * counts[0])
+        self.point_bytes = apart(strides[0] * counts[0])
         self.points_bytes = (POINTS + 1) * self.point_bytes + aligned(behind * pitch)
-        self.sum_bytes = _apart(prod(self.part) * self.tile.bytes)
+        self.sum_bytes = apart(prod(self.part) * self.tile.bytes)
         self.sums_bytes = POINTS * self.sum_bytes + aligned(behind * self.tile.bytes)
 
     def ending(self) -> Ending | None:
@@ -141,14 +141,15 @@ class Winograd(Correlating):
                   "fill": self._fill().symbol("fill") if self.copied else 0}
         operands_at = CORRELATION.end
         about_at = operands_at + len(self.operands) * OPERAND
-        plainly_at = about_at + len(about)
+        seen_at = about_at + len(about)
+        plainly_at = seen_at + len(LIST)
         values = self._words(weights, slots, slots_at, slot) | places
         values |= {
             "panels.at": made_at, "panel.bytes": self.tile.bytes * POINTS * problem.depth,
             "group.bytes": made_bytes // problem.groups, "phases": 0, "phases.at": 0, "operands.at": operands_at,
             "about.at": about_at, "pack.at": 0, "plainly.at": plainly_at,
-            "seen": convolution_winograd_code.seen(self.dtype, self.lanes).symbol("seen"),
-            "points": self.point_bytes, "sums": self.sum_bytes, "channels": self.channels, "inside": problem.depth,
+            "seen": convolution_winograd_code.points(self.dtype, self.lanes, False).symbol("points"),
+            "seen.at": seen_at, "points": self.point_bytes, "sums": self.sum_bytes, "inside": problem.depth,
             "points.at": self.copy_bytes, "sums.at": sums_at, "marks.at": marks_at,
         }
         for axis, stride in zip("ndhw", self.strides, strict=True):
@@ -157,7 +158,8 @@ class Winograd(Correlating):
         plain |= {"panels.at": panels_at, "phases": len(sums.problem.phases), "phases.at": CORRELATION.end,
                   "operands.at": CORRELATION.end + len(phases) + len(offsets), "about.at": 0, "pack.at": 0}
         body = convolution_body.library()
-        plan = (*CORRELATION.plan(values, *self._strides(), *about),
+        making = *(values[f"read.{axis}"] for axis in "ndhw"), *self.strides, self.point_bytes, self.channels
+        plan = (*CORRELATION.plan(values, *self._strides(), *about), *making,
                 *CORRELATION.plan(plain, *phases, *offsets, *self._strides()))
         return [
             convolution_slots.opening(scratch, slots), weights.launch("pack", source + 1, scratch, panels_at),

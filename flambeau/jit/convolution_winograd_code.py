@@ -4,8 +4,11 @@ With d the 4 × 4 elements of one channel that a tile sees, and g the kernel, th
 
     Y = Aᵀ [Σ over channels of (G g Gᵀ) · (Bᵀ d B)] A
 
-where the product in the middle is element by element: 16 multiplications instead of 36. `seen` computes Bᵀ d B of all
+where the product in the middle is element by element: 16 multiplications instead of 36. `points` computes Bᵀ d B of all
 channels and tiles of a block, `weights` G g Gᵀ of a panel, and `sweep` the sums and what Aᵀ and A make of them.
+
+The weight's gradient is the transpose: Gᵀ [Σ over tiles of (A gy Aᵀ) · (Bᵀ d B)] G. `points` makes both factors, the
+sums are those of `convolution_gradient_code`, and `convolution_winograd_taps` makes of them what is wanted.
 
 Differences of an infinity, or of numbers whose products overflow, are not what the sums themselves would be. So tiles
 that see such elements are marked, and left to the sums as they are defined.
@@ -40,9 +43,12 @@ POINTS = IN * IN
 #: products that it takes longer to add up
 LONGEST = 32
 
-#: plan, source, where the points go, images, depth, height, width in tiles: how many tiles
-#: are marked
-SEEN = ir.FunctionType(I64, [POINTER] * 3 + [I64] * 4)
+#: list, source, where the points go, images, depth, height, width in tiles: how many tiles are marked
+MAKING = ir.FunctionType(I64, [POINTER] * 3 + [I64] * 4)
+
+#: of the list: bytes between tiles in the source, and between their points, along n, d, h and w; bytes from point to
+#: point; channels
+LIST = ("read.n", "read.d", "read.h", "read.w", "to.n", "to.d", "to.h", "to.w", "plane", "channels")
 
 #: of the weights' plan: number of scratch memory's pointer; bytes before the panels, those made of them, and the
 #: panels' marks; input channels; a group's vectors, and those of a panel; panels of a group, of all, of a chunk
@@ -71,13 +77,18 @@ def _at(builder: ir.IRBuilder, m: Sequence[Any]) -> list[Any]:
     return [b.fadd(b.fadd(m[0], m[1]), m[2]), b.fsub(b.fsub(m[1], m[2]), m[3])]
 
 
-def _both(builder: ir.IRBuilder, along: Any, square: Sequence[Sequence[Any]]) -> list[list[Any]]:
+def _a(builder: ir.IRBuilder, g: Sequence[Any]) -> list[Any]:
+    """A times a column."""
+    return [g[0], builder.fadd(g[0], g[1]), builder.fsub(g[0], g[1]), builder.fneg(g[1])]
+
+
+def both(builder: ir.IRBuilder, along: Any, square: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """The matrix of `along` times a square, given by rows, times its transpose; by rows."""
     columns = [along(builder, column) for column in zip(*square, strict=True)]
     return [along(builder, row) for row in zip(*columns, strict=True)]
 
 
-class _Squares:
+class Squares:
     """A running sum of squares: finite if all that was added is, and far from where products overflow."""
 
     def __init__(self, builder: ir.IRBuilder, vector: ir.VectorType) -> None:
@@ -104,57 +115,59 @@ class _Squares:
         return b.zext(intrinsic(b, "vector.reduce.or", ir.IntType(1), [outside], [outside.type]), I64)
 
 
-def seen(dtype: np.dtype, lanes: int) -> compiled.Library:
-    """The compiled `seen`, whose results lie by point, then tile, then channel, as the plan's words say."""
-    return compiled.load(f"convolution winograd seen {dtype} {lanes}", ("seen",), lambda: _Seen(dtype, lanes).text,
-                         "few")
+def points(dtype: np.dtype, lanes: int, transposed: bool) -> compiled.Library:
+    """The compiled `points`: of images, or (transposed) of an output's gradient; by point, then tile, then channel."""
+    name = "gradient's points" if transposed else "points"
+    return compiled.load(f"convolution winograd {name} {dtype} {lanes}", ("points",),
+                         lambda: _Points(dtype, lanes, transposed).text, "few")
 
 
-class _Seen:
-    """Writes `seen`."""
+class _Points:
+    """Writes `points`."""
 
-    def __init__(self, dtype: np.dtype, lanes: int) -> None:
-        module = ir.Module("seen")
-        function, b = calling.begin(module, "seen", SEEN)
-        words, source, results, *counts = function.args
-        plan = Plan(b, words, CORRELATION)
+    def __init__(self, dtype: np.dtype, lanes: int, transposed: bool) -> None:
+        module = ir.Module("points")
+        function, b = calling.begin(module, "points", MAKING)
+        table, source, results, *counts = function.args
+        read = {name: word(b, table, i) for i, name in enumerate(LIST)}
         self.builder, self.lanes, self.size = b, lanes, dtype.itemsize
+        self.side = OUT if transposed else IN
+        self.matrix: Any = _a if transposed else _bt
         self.vector = ir.VectorType(stored(dtype), lanes)
-        self.squares = _Squares(b, self.vector)
-        steps = [plan[f"read.{axis}"] for axis in "ndhw"]
-        self.pitches = [b.sdiv(step, i64(OUT)) for step in steps[2:]]
-        self.plane = plan["points"]
-        strides = [plan[f"from.{axis}"] for axis in "ndhw"]
-        channels = plan["channels"]
-        left = b.urem(channels, i64(lanes))
-        whole = b.sub(channels, left)
+        self.squares = Squares(b, self.vector)
+        self.pitches = [b.sdiv(read[f"read.{axis}"], i64(OUT)) for axis in "hw"]
+        self.plane = read["plane"]
+        left = b.urem(read["channels"], i64(lanes))
+        whole = b.sub(read["channels"], left)
         mask = first_lanes(b, left, lanes)
         marked = local(b, I64)
         b.store(i64(0), marked)
         with (loop(b, i64(0), counts[0]) as n, loop(b, i64(0), counts[1]) as d, loop(b, i64(0), counts[2]) as h,
               loop(b, i64(0), counts[3]) as w):
             place, result = source, results
-            for index, step, stride in zip((n, d, h, w), steps, strides, strict=True):
-                place, result = at(b, place, b.mul(index, step)), at(b, result, b.mul(index, stride))
+            for index, axis in zip((n, d, h, w), "ndhw", strict=True):
+                place = at(b, place, b.mul(index, read[f"read.{axis}"]))
+                result = at(b, result, b.mul(index, read[f"to.{axis}"]))
             self.squares.clear()
             with loop(b, i64(0), whole, lanes) as c:
                 offset = b.mul(c, i64(self.size))
-                self._points(at(b, place, offset), at(b, result, offset), None)
+                self._make(at(b, place, offset), at(b, result, offset), None)
             with b.if_then(b.icmp_signed(">", left, i64(0))):
                 offset = b.mul(whole, i64(self.size))
-                self._points(at(b, place, offset), at(b, result, offset), mask)
+                self._make(at(b, place, offset), at(b, result, offset), mask)
             mark = self.squares.unbounded()
             b.store(b.trunc(mark, I32), at(b, result, b.mul(self.plane, i64(POINTS))))
             b.store(b.add(b.load(marked, typ=I64), mark), marked)
         b.ret(b.load(marked, typ=I64))
         self.text = str(module)
 
-    def _points(self, place: Any, result: Any, mask: Any) -> None:
+    def _make(self, place: Any, result: Any, mask: Any) -> None:
         """All points of one vector of channels."""
         b = self.builder
-        rows = [at(b, place, b.mul(self.pitches[0], i64(i))) for i in range(IN)]
-        square = [[self._load(at(b, row, b.mul(self.pitches[1], i64(j))), mask) for j in range(IN)] for row in rows]
-        made = [each for row in _both(b, _bt, square) for each in row]
+        rows = [at(b, place, b.mul(self.pitches[0], i64(i))) for i in range(self.side)]
+        square = [[self._load(at(b, row, b.mul(self.pitches[1], i64(j))), mask) for j in range(self.side)]
+                  for row in rows]
+        made = [each for row in both(b, self.matrix, square) for each in row]
         self.squares.add(made)
         for i, value in enumerate(made):
             b.store(value, at(b, result, b.mul(self.plane, i64(i))), align=self.size)
@@ -192,7 +205,7 @@ def _weights(dtype: np.dtype, lanes: int) -> str:
     read = {name: word(b, plan, i) for i, name in enumerate(_WEIGHTS)}
     scratch = b.load(b.gep(pointers, [read["scratch"]], source_etype=POINTER), typ=POINTER)
     vector, size = ir.VectorType(stored(dtype), lanes), lanes * dtype.itemsize
-    squares = _Squares(b, vector)
+    squares = Squares(b, vector)
     first = b.mul(chunk, read["share"])
     with loop(b, first, smaller(b, b.add(first, read["share"]), read["jobs"])) as job:
         group, index = b.udiv(job, read["panels"]), b.urem(job, read["panels"])
@@ -206,7 +219,7 @@ def _weights(dtype: np.dtype, lanes: int) -> str:
         with loop(b, i64(0), pitch, size) as offset:
             taps = [b.load(at(b, at(b, source, offset), b.mul(pitch, i64(i))), typ=vector, align=dtype.itemsize)
                     for i in range(TAPS * TAPS)]
-            made = _both(b, _g, [taps[i:i + TAPS] for i in range(0, TAPS * TAPS, TAPS)])
+            made = both(b, _g, [taps[i:i + TAPS] for i in range(0, TAPS * TAPS, TAPS)])
             flat = [each for row in made for each in row]
             squares.add(flat)
             for i, value in enumerate(flat):
@@ -345,7 +358,7 @@ class _Sweep:
         b, tile, size = self.builder, self.tile, self.tile.dtype.itemsize
         here = at(b, here, vector * tile.lanes * size)
         points = [b.load(at(b, here, b.mul(self.plane, i64(i))), typ=tile.vector, align=size) for i in range(POINTS)]
-        return _both(b, _at, [points[i:i + IN] for i in range(0, POINTS, IN)])
+        return both(b, _at, [points[i:i + IN] for i in range(0, POINTS, IN)])
 
     def _store(self, made: Sequence[list[list[Any]]], indices: Sequence[Any]) -> None:
         """Into the buffer, which has room for tiles that reach over the edge."""

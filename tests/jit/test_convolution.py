@@ -14,6 +14,7 @@ import pytest
 from flambeau.jit import convolution, convolution_blocks, convolution_gradient, launch
 from flambeau.jit import expression as e
 from flambeau.jit.convolution_geometry import forward, transposed
+from flambeau.jit.convolution_winograd_gradient import WinogradGradient
 from flambeau.jit.launch import Spec
 from flambeau.kernels import convolution as reference
 from flambeau.kernels import threads as limits
@@ -241,6 +242,7 @@ TILED = {
 def winograd(monkeypatch):
     """Wherever they are possible."""
     monkeypatch.setattr(convolution, "pays", lambda problem: True)
+    monkeypatch.setattr(convolution, "pays_back", lambda problem: problem.groups == 1)
     convolution.forget()
     yield
     convolution.forget()
@@ -308,6 +310,39 @@ def test_weights_that_are_not_finite(layout):
     run(convolution.forward, [found], laid_out(x, layout), w, **one.how)
     wanted = reached(x, w, one)
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in TILED if name != "groups"])
+@pytest.mark.usefixtures("winograd")
+def test_the_weights_gradient_of_tiles(name, monkeypatch):
+    """By itself: without the sums that are computed where something is not finite."""
+    launches = WinogradGradient.launches
+    monkeypatch.setattr(WinogradGradient, "launches", lambda self, *args: launches(self, *args)[:4])
+    one = TILED[name]
+    x, w, gy = one.arrays("float32")
+    wanted = reference.conv_weight_grad(gy.astype("f8"), x.astype("f8"), one.kernel, *one.how.values())
+    found = empty(w.shape, "f4")
+    run(convolution.weight_gradient, [found], x, gy, **one.how)
+    close(found, wanted, "float32")
+
+
+@pytest.mark.parametrize("where", ["x", "gy"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
+@pytest.mark.usefixtures("winograd")
+def test_a_weights_gradient_that_is_not_finite(where, value):
+    one = TILED["odd"]
+    x, w, gy = one.arrays("float32")
+    (x if where == "x" else gy)[0, 5, 0, 3] = value
+    with np.errstate(all="ignore"):
+        wanted = reference.conv_weight_grad(gy.astype("f8"), x.astype("f8"), one.kernel, *one.how.values())
+    found = empty(w.shape, "f4")
+    run(convolution.weight_gradient, [found], x, gy, **one.how)
+    some = np.isfinite(wanted) & (abs(wanted) < 1e30)
+    assert 0.5 < some.mean() < 1
+    close(found[some], wanted[some], "float32")
+    assert (np.isnan(found) == np.isnan(wanted)).all()
+    beyond = ~some & ~np.isnan(wanted)
+    assert (np.sign(found[beyond]) == np.sign(wanted[beyond])).all()
 
 
 @pytest.mark.usefixtures("winograd")

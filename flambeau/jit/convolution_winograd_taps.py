@@ -1,0 +1,119 @@
+"""A weight's gradient from Winograd's sums: Gᵀ U G of every pair of channels (`convolution_winograd_code`).
+
+Where infinities, NaN or numbers whose squares overflow went into the sums, these are no longer finite, and panels are
+marked. The gradient is then computed as it is defined, by launches that are otherwise passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from . import calling, compiled
+from .convolution_winograd_code import GRAIN, IN, POINTS, TAPS, Squares, both
+from .convolution_words import Callee
+from .launch import Launch
+from .loops import I64, POINTER, at, i64, local, loop, smaller, word
+from .lowering import number, stored
+
+#: of the plan of `taps`: number of scratch memory's pointer; bytes before the sums of points, the panels made of them,
+#: and their marks; how many sums there are to add, and bytes between them; bytes between points; input channels;
+#: vectors, and those of a panel; panels, of all and of a chunk
+_TAPS = ("scratch", "sums.at", "panels.at", "marks.at", "pieces", "piece.bytes", "point.bytes", "depth", "vectors",
+         "panel", "jobs", "share")
+
+
+def taps(dtype: np.dtype, lanes: int, scratch: int, sums: int, panels: int, marks: int, pieces: int, piece_bytes: int,
+         point_bytes: int, depth: int, vectors: int, panel: int) -> Launch:
+    """The launch that makes panels of 9 taps from the sums of 16 points, and marks those that are not finite.
+
+    Args:
+        scratch: the number of scratch memory's pointer.
+        sums, panels, marks: places in it.
+        pieces, piece_bytes: how many sums are to be added up, and how far they lie apart.
+        point_bytes: bytes from one point's panels to the next one's.
+        depth: input channels.
+        vectors, panel: vectors of output channels, of all and of a panel.
+    """
+    library = compiled.load(f"convolution winograd taps {dtype} {lanes}", ("body",), lambda: _taps(dtype, lanes), "few")
+    jobs = -(-vectors // panel)
+    share = max(1, GRAIN // (POINTS * depth * panel * lanes))
+    return Launch(library, library.symbol("body"), -(-jobs // share),
+                  (scratch, sums, panels, marks, pieces, piece_bytes, point_bytes, depth, vectors, panel, jobs, share))
+
+
+def _taps(dtype: np.dtype, lanes: int) -> str:
+    module = ir.Module("taps")
+    function, b = calling.begin(module, "body", calling.BODY)
+    pointers, plan, chunk = function.args
+    read = {name: word(b, plan, i) for i, name in enumerate(_TAPS)}
+    scratch = b.load(b.gep(pointers, [read["scratch"]], source_etype=POINTER), typ=POINTER)
+    vector, size = ir.VectorType(stored(dtype), lanes), lanes * dtype.itemsize
+    squares = Squares(b, vector)
+    sums = [local(b, vector) for _ in range(POINTS)]
+    first = b.mul(chunk, read["share"])
+    with loop(b, first, smaller(b, b.add(first, read["share"]), read["jobs"])) as job:
+        done = b.mul(job, read["panel"])
+        beside = smaller(b, read["panel"], b.sub(read["vectors"], done))
+        before = b.mul(b.mul(done, read["depth"]), i64(size))
+        source = at(b, at(b, scratch, read["sums.at"]), before)
+        result = at(b, at(b, scratch, read["panels.at"]), b.mul(before, i64(TAPS * TAPS)))
+        pitch = b.mul(b.mul(beside, read["depth"]), i64(size))  # of a tap
+        squares.clear()
+        with loop(b, i64(0), pitch, size) as offset:
+            for each in sums:
+                b.store(number(0.0, vector), each)
+            with loop(b, i64(0), read["pieces"]) as piece:
+                place = at(b, at(b, source, offset), b.mul(piece, read["piece.bytes"]))
+                for i, each in enumerate(sums):
+                    value = b.load(at(b, place, b.mul(read["point.bytes"], i64(i))), typ=vector, align=dtype.itemsize)
+                    b.store(b.fadd(b.load(each, typ=vector), value), each)
+            flat = [b.load(each, typ=vector) for each in sums]
+            squares.add(flat)
+            made = both(b, _gt, [flat[i:i + IN] for i in range(0, POINTS, IN)])
+            for i, value in enumerate([each for row in made for each in row]):
+                b.store(value, at(b, at(b, result, offset), b.mul(pitch, i64(i))), align=dtype.itemsize)
+        marks = at(b, scratch, read["marks.at"])
+        b.store(squares.unbounded(), b.gep(marks, [job], source_etype=I64))
+    b.ret_void()
+    return str(module)
+
+
+#: of a plan that another one follows: number of scratch memory's pointer, where marks begin and how many there are, the
+#: other body
+_IF = ("scratch", "marks.at", "marks", "body")
+
+
+def if_marked(launch: Launch, scratch: int, marks_at: int, marks: int) -> Launch:
+    """A launch that is only done if any of the marks is set."""
+    library = compiled.load("convolution winograd if marked", ("body",), _if_marked, "few")
+    return launch._replace(library=library, body=library.symbol("body"),
+                           words=(scratch, marks_at, marks, launch.body, *launch.words))
+
+
+def _if_marked() -> str:
+    module = ir.Module("if_marked")
+    function, b = calling.begin(module, "body", calling.BODY)
+    pointers, plan, chunk = function.args
+    read = {name: word(b, plan, i) for i, name in enumerate(_IF)}
+    scratch = b.load(b.gep(pointers, [read["scratch"]], source_etype=POINTER), typ=POINTER)
+    some = local(b, I64)
+    b.store(i64(0), some)
+    with loop(b, i64(0), read["marks"], 1) as i:
+        b.store(b.or_(b.load(some, typ=I64), word(b, at(b, scratch, read["marks.at"]), i)), some)
+    with b.if_then(b.icmp_signed("!=", b.load(some, typ=I64), i64(0))):
+        rest = b.gep(plan, [i64(len(_IF))], source_etype=I64)
+        b.call(Callee(b, read["body"], calling.BODY), [pointers, rest, chunk])
+    b.ret_void()
+    return str(module)
+
+
+def _gt(builder: ir.IRBuilder, u: Sequence[Any]) -> list[Any]:
+    """Gᵀ times a column."""
+    b = builder
+    half = number(0.5, u[0].type)
+    total, difference = b.fmul(b.fadd(u[1], u[2]), half), b.fmul(b.fsub(u[1], u[2]), half)
+    return [b.fadd(u[0], total), difference, b.fadd(total, u[3])]
