@@ -26,8 +26,9 @@ from .launch import ALIGNMENT, Launch, Spec
 
 #: bytes of a block's points: a core's second cache, in which they are met again for every tile of sums
 BLOCK = 1 << 19
-#: fewer channels than this, and fewer tiles, are left to sums
-CHANNELS, TILES = 16, 64
+#: fewer channels than this, and fewer tiles, are left to sums; a piece has so many tiles or more; and what taps made of
+#: points cost, in tiles
+CHANNELS, TILES, PIECE, MADE = 16, 192, 64, 64
 
 
 def pays_back(problem: Correlation) -> bool:
@@ -37,7 +38,7 @@ def pays_back(problem: Correlation) -> bool:
     tiles = problem.batch * prod(tiled(problem).grid)
     pairs = problem.depth * problem.width
     usual = problem.batch * prod(problem.grid) * TAPS * TAPS * pairs
-    sums = tiles * POINTS * (pairs * SLOWER + SEEN * problem.depth + FINISHED * problem.width)
+    sums = POINTS * (tiles * (pairs * SLOWER + SEEN * problem.depth + FINISHED * problem.width) + MADE * pairs)
     return tiles >= TILES and sums < usual
 
 
@@ -83,7 +84,7 @@ class WinogradGradient:
         if block[1:] == [d, h, w]:
             block[0] = even(n, max(1, fits // (d * h * w)))
         sums = POINTS * self.vectors * self.lanes * problem.depth * self.size
-        worth = max(1, problem.multiplications // SMALLEST)
+        worth = max(1, min(problem.multiplications // SMALLEST, prod(every) // PIECE))
         pieces = min(worth, FEW if sums > HEAVY else CHUNKS, max(1, PIECES // sums))
         for axis in (0, 1, 2):
             while block[axis] > 1 and self._count(every, block) < pieces:

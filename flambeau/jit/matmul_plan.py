@@ -31,7 +31,7 @@ FAR, MANY = 256, 32
 TALL = 3
 #: bytes from k to k + 1 in A, and over all of K, from which regions copy their part of it; and multiplications for
 #: which that pays
-APART, SPAN, WORTH = 3072, 1 << 18, 1 << 22
+APART, SPAN, WORTH = 2048, 1 << 18, 1 << 22
 #: vectors and rows of such a region, at least, and how many of them a thread should have
 WIDE, HIGH, EACH = 9, 64, 4
 #: bytes of a column that are read at once where columns' elements lie together
