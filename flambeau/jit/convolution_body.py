@@ -4,7 +4,7 @@ The block's part of the source is copied with its margin, where that is needed, 
 each panel's sums are computed part by part, and written where they are wanted.
 
 Where sums are Winograd's, positions are tiles of 2 × 2, and the points of all tiles of the block are made first
-(`convolution_winograd_code`). Tiles that are marked, and panels that are, are computed by a second plan, as sums.
+(`convolution_winograd_points`). Tiles that are marked, and panels that are, are computed by a second plan, as sums.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .convolution_panels import PANEL
 from .convolution_plan import CORRELATION
 from .convolution_store import FLUSH
 from .convolution_sweep import SWEEP
-from .convolution_winograd_code import MAKING, POINTS
+from .convolution_winograd_points import MAKING, POINTS
 from .convolution_words import Callee, Plan
 from .loops import I32, I64, POINTER, at, i64, local, loop, smaller, word
 
@@ -41,7 +41,7 @@ class _Body:
         self.pointers, self.words, chunk = function.args
         plan = self.plan = Plan(b, self.words, CORRELATION)
         self.plainly = Plan(b, plan.list("plainly.at"), CORRELATION)
-        self.winograd = b.icmp_signed("!=", plan["seen"], i64(0))
+        self.winograd = b.icmp_signed("!=", plan["making"], i64(0))
         self.scratch = self._pointer("scratch")
         self.first, self.count = convolution_chunks.block(b, plan, b.udiv(chunk, plan["splits"]))
         split = b.urem(chunk, plan["splits"])
@@ -71,7 +71,7 @@ class _Body:
         with b.if_then(self.winograd):
             points = at(b, self.slot, plan["points.at"])
             counts = [self.count[axis] for axis in "ndhw"]
-            marked = b.call(Callee(b, plan["seen"], MAKING), [plan.list("seen.at"), self.images, points, *counts])
+            marked = b.call(Callee(b, plan["making"], MAKING), [plan.list("making.at"), self.images, points, *counts])
             b.store(marked, self.marked)
             b.store(points, source)
         self.source = b.load(source, typ=POINTER)

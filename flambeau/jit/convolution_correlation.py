@@ -300,7 +300,7 @@ class Correlating:
             "from.panel": tile.bytes if self.apart else 0,
             "read.first": sum(a * b for a, b in zip(problem.least, self.pitches[1:], strict=True)),
             "target.c": self.size, "target.size": self.operands[0].dtype.itemsize, "flat": int(self.flat),
-            "weights": self.count + 1, "seen": 0, "seen.at": 0, "points": 0, "sums": 0, "inside": 0, "points.at": 0,
+            "weights": self.count + 1, "making": 0, "making.at": 0, "points": 0, "sums": 0, "inside": 0, "points.at": 0,
             "sums.at": 0, "marks.at": 0, "plainly.at": 0,
         }
         if not self.direct:

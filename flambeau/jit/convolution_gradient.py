@@ -169,8 +169,8 @@ class Gradient:
             "from.column": dilation * self.x.pitches[3], "factor.group": problem.width * size,
             "factor.panel": tile.bytes, "factor.first": 0, "offsets.at": offsets_at,
             "about.at": offsets_at + len(offsets), "about.factor.at": offsets_at + len(offsets) + len(about),
-            "spread.d": 1, "spread.h": 1, "spread.w": 1, "seen": 0, "seen.at": 0, "points.at": 0, "seen.factor": 0,
-            "seen.factor.at": 0, "points.factor.at": 0,
+            "spread.d": 1, "spread.h": 1, "spread.w": 1, "making": 0, "making.at": 0, "points.at": 0,
+            "making.factor": 0, "making.factor.at": 0, "points.factor.at": 0,
         }
         for i, axis in enumerate("ndhw"):
             step = problem.source_step[i - 1] if i else 1

@@ -15,7 +15,7 @@ from llvmlite import ir
 from . import calling, compiled, convolution_chunks, convolution_slots
 from .convolution_plan import GRADIENT
 from .convolution_tile import Tile
-from .convolution_winograd_code import MAKING
+from .convolution_winograd_points import MAKING
 from .convolution_words import Callee, Plan
 from .loops import I1, I64, POINTER, at, i64, local, loop, smaller, word
 
@@ -102,8 +102,8 @@ def _body() -> str:
         factor = convolution_chunks.brought(b, plan, pointer("factor"), ("fill.factor", "about.factor.at", "factor"),
                                             first, count["n"], positions, at(b, slot.place, plan["factor.at"]))
         counts = [count[axis] for axis in "ndhw"]
-        source = _made(b, plan, "seen", "points.at", source, slot.place, counts)
-        factor = _made(b, plan, "seen.factor", "points.factor.at", factor, slot.place, counts)
+        source = _made(b, plan, "making", "points.at", source, slot.place, counts)
+        factor = _made(b, plan, "making.factor", "points.factor.at", factor, slot.place, counts)
         again = b.icmp_signed("!=", number, start)
         job = b.mul(split, plan["share"])
         with loop(b, job, smaller(b, b.add(job, plan["share"]), plan["jobs"])) as index:

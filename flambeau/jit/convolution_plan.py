@@ -40,7 +40,7 @@ CORRELATION = Words("""
     from.ndhw from.group from.panel read.ndhw read.first step.dhw least.dhw span.dhw
     target.ndhw target.c target.size target buffer.ndhw flat spread.dhw size.dhw
     phases phases.at operands.at about.at pack.at
-    seen seen.at points sums inside points.at sums.at marks.at plainly.at
+    making making.at points sums inside points.at sums.at marks.at plainly.at
 """)
 
 #: of a weight's gradient: positions and blocks of them, and the blocks of a piece; tiles of the sums, and how chunks
@@ -54,7 +54,7 @@ GRADIENT = Words("""
     from.ndhw from.group from.panel from.first from.column step.dhw least.dhw span.dhw
     factor.ndhw factor.group factor.panel factor.first
     offsets.at about.at about.factor.at
-    spread.dhw seen seen.at points.at seen.factor seen.factor.at points.factor.at
+    spread.dhw making making.at points.at making.factor making.factor.at points.factor.at
 """)
 
 #: words of a phase: its positions and the first of them; bytes from a target's first position; runs of numbers that

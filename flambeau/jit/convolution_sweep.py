@@ -2,7 +2,7 @@
 
 `sweep(plan, pointers, source, target, panel, room, n, images, d, depth, h, height, w, width, channel)` finds its
 positions' taps from `source` on and stores from `target` on; the positions' numbers and that of the first channel are
-for what an ending brings in. `room` is memory that Winograd's sums (`convolution_winograd_code`) need.
+for what an ending brings in. `room` is memory that Winograd's sums (`convolution_winograd_sweep`) need.
 """
 
 from __future__ import annotations

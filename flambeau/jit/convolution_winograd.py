@@ -12,14 +12,16 @@ from math import prod
 
 import numpy as np
 
-from . import compiled, convolution_body, convolution_slots, convolution_source, convolution_winograd_code
+from . import compiled, convolution_body, convolution_slots, convolution_source, convolution_winograd_sweep
+from . import convolution_winograd_points as winograd_points
+from . import convolution_winograd_taps as winograd_taps
 from .convolution_blocks import Cut, cut
 from .convolution_correlation import CROWDED, Correlating, Images, aligned
 from .convolution_geometry import Correlation, Phase
 from .convolution_plan import CORRELATION, OPERAND
 from .convolution_store import Ending
 from .convolution_tile import Tile
-from .convolution_winograd_code import IN, LIST, OUT, POINTS, TAPS
+from .convolution_winograd_points import IN, LIST, OUT, POINTS, TAPS
 from .expression import Node
 from .launch import ALIGNMENT, Launch, Spec
 
@@ -42,8 +44,7 @@ def pays(problem: Correlation) -> bool:
     """Whether Winograd's sums are the quicker way."""
     if problem.depth < CHANNELS or problem.width < CHANNELS:
         return False
-    depth, height, width = problem.grid
-    tiles = problem.batch * depth * -(-height // OUT) * -(-width // OUT)
+    tiles = problem.batch * prod(tiled(problem).grid)
     pairs = problem.depth * problem.width
     usual = problem.batch * prod(problem.grid) * TAPS * TAPS * pairs
     sums = tiles * POINTS * (pairs * SLOWER + SEEN * problem.depth + FINISHED * problem.width) + MADE * POINTS * pairs
@@ -115,7 +116,7 @@ class Winograd(Correlating):
         return self._ending()
 
     def _sweep(self, tile: Tile, masked: bool, ending: Ending | None) -> compiled.Word:
-        return convolution_winograd_code.sweep(tile, masked, ending).symbol("sweep")
+        return convolution_winograd_sweep.library(tile, masked, ending).symbol("sweep")
 
     def launches(self, w: Spec, lane: int, group: int, channel: int) -> list[Launch]:
         problem, cut_, sums = self.problem, self.cut, self.sums
@@ -141,15 +142,15 @@ class Winograd(Correlating):
                   "fill": self._fill().symbol("fill") if self.copied else 0}
         operands_at = CORRELATION.end
         about_at = operands_at + len(self.operands) * OPERAND
-        seen_at = about_at + len(about)
-        plainly_at = seen_at + len(LIST)
+        making_at = about_at + len(about)
+        plainly_at = making_at + len(LIST)
         values = self._words(weights, slots, slots_at, slot) | places
         values |= {
             "panels.at": made_at, "panel.bytes": self.tile.bytes * POINTS * problem.depth,
             "group.bytes": made_bytes // problem.groups, "phases": 0, "phases.at": 0, "operands.at": operands_at,
             "about.at": about_at, "pack.at": 0, "plainly.at": plainly_at,
-            "seen": convolution_winograd_code.points(self.dtype, self.lanes, False).symbol("points"),
-            "seen.at": seen_at, "points": self.point_bytes, "sums": self.sum_bytes, "inside": problem.depth,
+            "making": winograd_points.points(self.dtype, self.lanes, False).symbol("points"),
+            "making.at": making_at, "points": self.point_bytes, "sums": self.sum_bytes, "inside": problem.depth,
             "points.at": self.copy_bytes, "sums.at": sums_at, "marks.at": marks_at,
         }
         for axis, stride in zip("ndhw", self.strides, strict=True):
@@ -163,6 +164,6 @@ class Winograd(Correlating):
                 *CORRELATION.plan(plain, *phases, *offsets, *self._strides()))
         return [
             convolution_slots.opening(scratch, slots), weights.launch("pack", source + 1, scratch, panels_at),
-            convolution_winograd_code.weights(self.dtype, self.lanes, scratch, panels_at, made_at, marks_at,
+            winograd_taps.weights(self.dtype, self.lanes, scratch, panels_at, made_at, marks_at,
                                               problem.depth, weights.vectors, self.tile.vectors, problem.groups),
             Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot)]

@@ -11,7 +11,8 @@ from math import prod
 import numpy as np
 
 from ..kernels import threads as limits
-from . import compiled, convolution_gradient_code, convolution_slots, convolution_winograd_code
+from . import compiled, convolution_gradient_code, convolution_slots
+from . import convolution_winograd_points as winograd_points
 from . import convolution_winograd_taps as winograd_taps
 from .convolution_blocks import CHUNKS, SMALLEST, even, region
 from .convolution_correlation import CROWDED, Images, aligned
@@ -21,7 +22,7 @@ from .convolution_panels import Weights
 from .convolution_plan import GRADIENT
 from .convolution_tile import Tile, choose, lanes_for
 from .convolution_winograd import FINISHED, SEEN, SLOWER, apart, tiled
-from .convolution_winograd_code import IN, LIST, OUT, POINTS, TAPS
+from .convolution_winograd_points import IN, LIST, OUT, POINTS, TAPS
 from .launch import ALIGNMENT, Launch, Spec
 
 #: bytes of a block's points: a core's second cache, in which they are met again for every tile of sums
@@ -143,7 +144,7 @@ class WinogradGradient:
         about, about_factor = self.x.about, self.gy.about
         offsets_at = GRADIENT.end
         about_at = offsets_at + 1
-        seen_at = about_at + len(about) + len(about_factor)
+        making_at = about_at + len(about) + len(about_factor)
         values: dict[str, compiled.Word] = {
             "batch": problem.batch, "blocks": prod(self.blocks), "piece": self.piece, "jobs": self.jobs,
             "share": -(-self.jobs // self.splits), "splits": self.splits, "panels": self.panels, "runs.jobs": 1,
@@ -157,8 +158,8 @@ class WinogradGradient:
             "from.group": self.of_x[4], "from.panel": 0, "from.first": 0, "from.column": 0,
             "factor.group": self.of_gy[4], "factor.panel": tile.bytes, "factor.first": 0, "offsets.at": offsets_at,
             "about.at": about_at, "about.factor.at": about_at + len(about), "spread.d": 1, "spread.h": OUT,
-            "spread.w": OUT, "seen": self._points(False), "seen.at": seen_at, "points.at": points_at,
-            "seen.factor": self._points(True), "seen.factor.at": seen_at + len(LIST),
+            "spread.w": OUT, "making": self._points(False), "making.at": making_at, "points.at": points_at,
+            "making.factor": self._points(True), "making.factor.at": making_at + len(LIST),
             "points.factor.at": points_factor_at,
         }
         for i, axis in enumerate("ndhw"):
@@ -179,4 +180,4 @@ class WinogradGradient:
             *(winograd_taps.if_marked(each, 3, marks_at, self.panels) for each in usual)]
 
     def _points(self, transposed: bool) -> compiled.Word:
-        return convolution_winograd_code.points(self.dtype, self.lanes, transposed).symbol("points")
+        return winograd_points.points(self.dtype, self.lanes, transposed).symbol("points")

@@ -1,7 +1,8 @@
-"""A weight's gradient from Winograd's sums: Gᵀ U G of every pair of channels (`convolution_winograd_code`).
+"""From taps to Winograd's points, and back: G g Gᵀ of weights, and Gᵀ U G for their gradient.
 
-Where infinities, NaN or numbers whose squares overflow went into the sums, these are no longer finite, and panels are
-marked. The gradient is then computed as it is defined, by launches that are otherwise passed over.
+Panels of 9 taps and of 16 points lie as `convolution_panels` has them. Weights that are not finite, or so large that
+products might overflow, mark their panel. Where something of that kind went into a gradient's sums, these are no longer
+finite, and the gradient is computed as it is defined, by launches that are otherwise passed over.
 """
 
 from __future__ import annotations
@@ -13,11 +14,86 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling, compiled
-from .convolution_winograd_code import GRAIN, IN, POINTS, TAPS, Squares, both
+from .convolution_winograd_points import IN, POINTS, TAPS, Squares, both
 from .convolution_words import Callee
 from .launch import Launch
 from .loops import I64, POINTER, at, i64, local, loop, smaller, word
 from .lowering import number, stored
+
+#: panels of a chunk have at least so many elements of points together
+GRAIN = 1 << 14
+
+#: of the weights' plan: number of scratch memory's pointer; bytes before the panels, those made of them, and the
+#: panels' marks; input channels; a group's vectors, and those of a panel; panels of a group, of all, of a chunk
+_WEIGHTS = ("scratch", "panels.at", "made.at", "marks.at", "depth", "vectors", "panel", "panels", "jobs", "share")
+
+
+def _g(builder: ir.IRBuilder, g: Sequence[Any]) -> list[Any]:
+    """G times a column."""
+    b = builder
+    half = number(0.5, g[0].type)
+    outer, inner = b.fmul(b.fadd(g[0], g[2]), half), b.fmul(g[1], half)
+    return [g[0], b.fadd(outer, inner), b.fsub(outer, inner), g[2]]
+
+
+def _gt(builder: ir.IRBuilder, u: Sequence[Any]) -> list[Any]:
+    """Gᵀ times a column."""
+    b = builder
+    half = number(0.5, u[0].type)
+    total, difference = b.fmul(b.fadd(u[1], u[2]), half), b.fmul(b.fsub(u[1], u[2]), half)
+    return [b.fadd(u[0], total), difference, b.fadd(total, u[3])]
+
+
+def weights(dtype: np.dtype, lanes: int, scratch: int, before: int, made: int, marks: int, depth: int, vectors: int,
+            panel: int, groups: int) -> Launch:
+    """The launch that makes panels of 16 points from panels of 9 taps, and marks those that are not to be used.
+
+    Args:
+        scratch: the number of scratch memory's pointer.
+        before, made, marks: places in it: of the panels that there are, of those that are made, and of their marks.
+        depth: input channels of a group.
+        vectors, panel: vectors of output channels, of a group and of a panel.
+    """
+    library = compiled.load(f"convolution winograd weights {dtype} {lanes}", ("body",),
+                            lambda: _weights(dtype, lanes), "few")
+    panels = -(-vectors // panel)
+    share = max(1, GRAIN // (POINTS * depth * panel * lanes))
+    jobs = groups * panels
+    return Launch(library, library.symbol("body"), -(-jobs // share),
+                  (scratch, before, made, marks, depth, vectors, panel, panels, jobs, share))
+
+
+def _weights(dtype: np.dtype, lanes: int) -> str:
+    module = ir.Module("weights")
+    function, b = calling.begin(module, "body", calling.BODY)
+    pointers, plan, chunk = function.args
+    read = {name: word(b, plan, i) for i, name in enumerate(_WEIGHTS)}
+    scratch = b.load(b.gep(pointers, [read["scratch"]], source_etype=POINTER), typ=POINTER)
+    vector, size = ir.VectorType(stored(dtype), lanes), lanes * dtype.itemsize
+    squares = Squares(b, vector)
+    first = b.mul(chunk, read["share"])
+    with loop(b, first, smaller(b, b.add(first, read["share"]), read["jobs"])) as job:
+        group, index = b.udiv(job, read["panels"]), b.urem(job, read["panels"])
+        done = b.mul(index, read["panel"])
+        beside = smaller(b, read["panel"], b.sub(read["vectors"], done))
+        before = b.mul(b.mul(b.add(b.mul(group, read["vectors"]), done), read["depth"]), i64(size))
+        source = at(b, at(b, scratch, read["panels.at"]), b.mul(before, i64(TAPS * TAPS)))
+        result = at(b, at(b, scratch, read["made.at"]), b.mul(before, i64(POINTS)))
+        pitch = b.mul(b.mul(beside, read["depth"]), i64(size))  # of a tap, and of a point
+        squares.clear()
+        with loop(b, i64(0), pitch, size) as offset:
+            taps = [b.load(at(b, at(b, source, offset), b.mul(pitch, i64(i))), typ=vector, align=dtype.itemsize)
+                    for i in range(TAPS * TAPS)]
+            made = both(b, _g, [taps[i:i + TAPS] for i in range(0, TAPS * TAPS, TAPS)])
+            flat = [each for row in made for each in row]
+            squares.add(flat)
+            for i, value in enumerate(flat):
+                b.store(value, at(b, at(b, result, offset), b.mul(pitch, i64(i))), align=dtype.itemsize)
+        marks = at(b, scratch, read["marks.at"])
+        b.store(squares.unbounded(), b.gep(marks, [job], source_etype=I64))
+    b.ret_void()
+    return str(module)
+
 
 #: of the plan of `taps`: number of scratch memory's pointer; bytes before the sums of points, the panels made of them,
 #: and their marks; how many sums there are to add, and bytes between them; bytes between points; input channels;
@@ -109,11 +185,3 @@ def _if_marked() -> str:
         b.call(Callee(b, read["body"], calling.BODY), [pointers, rest, chunk])
     b.ret_void()
     return str(module)
-
-
-def _gt(builder: ir.IRBuilder, u: Sequence[Any]) -> list[Any]:
-    """Gᵀ times a column."""
-    b = builder
-    half = number(0.5, u[0].type)
-    total, difference = b.fmul(b.fadd(u[1], u[2]), half), b.fmul(b.fsub(u[1], u[2]), half)
-    return [b.fadd(u[0], total), difference, b.fadd(total, u[3])]
