@@ -100,14 +100,39 @@ def cut(problem: Correlation, channel_bytes: int, itemsize: int, lanes: int, apa
         deep, splits = True, jobs
         block = [-(-problem.batch // min(problem.batch, -(-wanted // jobs))), *sizes]
     else:
-        for axis in (0, 1, 2):
-            while block[axis] > 1 and _count(every, block) < wanted:
-                block[axis] = even(every[axis], block[axis] - 1)
+        block = finer(every, block, wanted)
         if _count(every, block) < wanted:
             splits = min(jobs, -(-wanted // _count(every, block)))
     blocks = [-(-extent // size) for extent, size in zip(every, block, strict=True)]
     blocks[3] = pieces(sizes[2], block[3], least)
     return Cut(_four(block), _four(blocks), _part(block, row, pixel, tile), least, splits, deep, tile)
+
+
+def nested(every: tuple[int, ...], narrowest: int, fits: Callable[[int, int, int], int]) -> list[int]:
+    """A block that goes on to the next dimension where it has all of one.
+
+    Args:
+        narrowest: positions along w that it has at least.
+        fits: how often (d, h, w) positions fit into a block.
+    """
+    n, d, h, w = every
+    block = [1, 1, 1, even(w, max(narrowest, fits(1, 1, 1)))]
+    if block[3] == w:
+        block[2] = even(h, fits(1, 1, w))
+    if block[2:] == [h, w]:
+        block[1] = even(d, fits(1, h, w))
+    if block[1:] == [d, h, w]:
+        block[0] = even(max(1, n), fits(d, h, w))
+    return block
+
+
+def finer(every: tuple[int, ...], block: list[int], wanted: int) -> list[int]:
+    """The block, cut further until there are as many as are wanted, but not along w."""
+    block = list(block)
+    for axis in (0, 1, 2):
+        while block[axis] > 1 and _count(every, block) < wanted:
+            block[axis] = even(every[axis], block[axis] - 1)
+    return block
 
 
 def pieces(extent: int, size: int, least: int) -> int:

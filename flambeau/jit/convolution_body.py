@@ -15,6 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from . import calling, compiled, convolution_chunks, convolution_slots
+from .convolution_chunks import Places
 from .convolution_panels import PANEL
 from .convolution_plan import CORRELATION
 from .convolution_store import FLUSH
@@ -22,8 +23,6 @@ from .convolution_sweep import SWEEP
 from .convolution_winograd_points import MAKING, POINTS
 from .convolution_words import Callee, Plan
 from .loops import I32, I64, POINTER, at, i64, local, loop, smaller, word
-
-Places = dict[str, Any]
 
 
 def library() -> compiled.Library:
@@ -81,7 +80,7 @@ class _Body:
         b, plan = self.builder, self.plan
         group, number = b.udiv(job, plan["panels"]), b.urem(job, plan["panels"])
         self.last = b.icmp_signed("==", number, b.sub(plan["panels"], i64(1)))
-        self.panel = self._panel(group, number)
+        self.panel, self.unfit = self._panel(group, number), self._unfit(job)
         within = b.mul(number, plan["panel.channels"])
         self.channel = b.add(b.mul(group, plan["width"]), within)
         self.channels = smaller(b, plan["panel.channels"], b.sub(plan["width"], within))
@@ -99,7 +98,7 @@ class _Body:
             offsets["w"] = b.mul(index, plan["part.w"])
             left = b.sub(self.count["w"], offsets["w"])
             counts["w"] = b.select(b.icmp_signed("==", index, b.sub(parts, i64(1))), left, plan["part.w"])
-            self._part(job, group, number, offsets, counts)
+            self._part(group, number, offsets, counts)
 
     def _panel(self, group: Any, number: Any) -> Any:
         """Where the panel's weights lie, packed now if nobody has yet."""
@@ -127,7 +126,7 @@ class _Body:
             place = at(self.builder, place, self.builder.mul(indices[axis], plan[f"{name}.{axis}"]))
         return place
 
-    def _part(self, job: Any, group: Any, number: Any, offsets: Places, counts: Places) -> None:
+    def _part(self, group: Any, number: Any, offsets: Places, counts: Places) -> None:
         b, plan = self.builder, self.plan
         flush = plan["flush"]
         buffered = b.icmp_signed("!=", flush, i64(0))
@@ -142,12 +141,11 @@ class _Body:
         room = at(b, self.slot, plan["sums.at"])
         sweep = Callee(b, b.select(self.last, plan["sweep.last"], plan["sweep"]), SWEEP)
         where = [each for axis in "ndhw" for each in (firsts[axis], counts[axis])]
-        unfit = self._unfit(job)
-        with b.if_then(b.not_(unfit)):
+        with b.if_then(b.not_(self.unfit)):
             b.call(sweep, [self.words, self.pointers, source, target, self.panel, room, *where, self.channel])
         some = b.icmp_signed("!=", b.load(self.marked, typ=I64), i64(0))
-        with b.if_then(b.or_(unfit, some)):
-            self._as_sums(unfit, group, number, target, offsets, counts)
+        with b.if_then(b.or_(self.unfit, some)):
+            self._as_sums(group, number, target, offsets, counts)
         with b.if_then(buffered):
             b.call(Callee(b, flush, FLUSH),
                    [self.words, self.pointers, buffer, *spread, self.channel, self.channels])
@@ -176,7 +174,7 @@ class _Body:
             b.store(word(b, at(b, self.scratch, self.plan["marks.at"]), job), result)
         return b.icmp_signed("!=", b.load(result, typ=I64), i64(0))
 
-    def _as_sums(self, unfit: Any, group: Any, number: Any, target: Any, offsets: Places, counts: Places) -> None:
+    def _as_sums(self, group: Any, number: Any, target: Any, offsets: Places, counts: Places) -> None:
         """The part's marked tiles, or all of them, by the second plan."""
         b, plan, plainly = self.builder, self.plan, self.plainly
         words = plan.list("plainly.at")
@@ -188,7 +186,7 @@ class _Body:
             within = {axis: b.add(offsets[axis], indices[axis]) for axis in "ndhw"}
             mark = at(b, self._moved(self.source, plan, "from", within), b.mul(plan["points"], i64(POINTS)))
             marked = b.icmp_signed("!=", b.load(mark, typ=I32), ir.Constant(I32, 0))
-            with b.if_then(b.or_(unfit, marked)):
+            with b.if_then(b.or_(self.unfit, marked)):
                 firsts = {axis: b.add(self.first[axis], within[axis]) for axis in "ndhw"}
                 for axis in "dhw":
                     within[axis] = b.mul(within[axis], plan[f"spread.{axis}"])

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..kernels import threads as limits
 from . import compiled, convolution_gradient_code, convolution_slots, convolution_source
-from .convolution_blocks import CHUNKS, EACH, SMALLEST, even, region
+from .convolution_blocks import CHUNKS, EACH, SMALLEST, finer, nested, region
 from .convolution_correlation import CROWDED, Images, aligned, joined, thinned
 from .convolution_geometry import Correlation
 from .convolution_panels import Weights
@@ -99,7 +99,7 @@ class Gradient:
         self.panels = -(-vectors // choice.vectors)
         self.run_jobs, self.column_jobs = -(-self.runs // choice.rows), -(-self.length // choice.columns)
         self.jobs = problem.groups * self.panels * self.run_jobs * self.column_jobs
-        n, d, h, w = every = (problem.batch, *problem.grid)
+        every = (problem.batch, *problem.grid)
         channels = (self.channels + problem.width * problem.groups) * size
         sums = problem.groups * vectors * self.lanes * self.length * self.runs * size
         bytes_ = LARGE_BLOCK if sums > HEAVY else BLOCK
@@ -107,21 +107,12 @@ class Gradient:
         def fits(*counts: int) -> int:
             return max(1, bytes_ // max(1, prod(map(region, counts, problem.source_step, self.span)) * channels))
 
-        block = [1, 1, 1, even(w, max(64, fits(1, 1, 1)))]
-        if block[3] == w:
-            block[2] = even(h, fits(1, 1, w))
-        if block[2:] == [h, w]:
-            block[1] = even(d, fits(1, h, w))
-        if block[1:] == [d, h, w]:
-            block[0] = even(max(1, n), fits(d, h, w))
         worth = max(1, problem.multiplications // SMALLEST)
         # pieces take memory, but so would copies that chunks share
         copies = (prod(problem.extents) * self.channels + prod(problem.grid) * problem.width * problem.groups)
         most = max(PIECES, problem.batch * copies * size // 2 if copied else 0)
         pieces = min(worth, FEW if sums > HEAVY else CHUNKS, max(1, most // max(1, sums)))
-        for axis in (0, 1, 2):
-            while block[axis] > 1 and self._count(every, block) < pieces:
-                block[axis] = even(every[axis], block[axis] - 1)
+        block = finer(every, nested(every, 64, fits), pieces)
         self.block = (block[0], block[1], block[2], block[3])
         self.blocks = tuple(max(1, -(-a // b)) for a, b in zip(every, block, strict=True))
         count = prod(self.blocks)
@@ -130,10 +121,6 @@ class Gradient:
         # only how chunks share the tiles may depend on how many threads there are
         self.splits = min(self.jobs, -(-min(worth, max(FEW, EACH * limits.count())) // self.pieces))
         self.shared = copied and self.splits > 1
-
-    @staticmethod
-    def _count(every: tuple[int, ...], block: list[int]) -> int:
-        return prod(-(-a // b) for a, b in zip(every, block, strict=True))
 
     def launches(self, w: Spec, lane: int, group: int, channel: int) -> list[Launch]:
         """The launches, for a gradient laid out as `w` with these strides; pointers are that, x, gy, scratch."""

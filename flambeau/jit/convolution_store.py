@@ -68,6 +68,17 @@ def library(ending: Ending, dtype: np.dtype, lanes: int) -> compiled.Library:
                          lambda: _generate(ending, dtype, lanes), "few")
 
 
+def operands(builder: ir.IRBuilder, plan: Plan, pointers: Any, ending: Ending,
+             channel: Any) -> tuple[list[list[Any]], list[Any]]:
+    """An ending's operands: their strides by n, d, h, w and channel, and where a channel's first elements lie."""
+    strides = [[plan.operand(i, j) for j in range(OPERAND)] for i in range(len(ending.dtypes))]
+    bases = []
+    for i, steps in enumerate(strides):
+        base = builder.load(builder.gep(pointers, [i64(ending.pointer(i))], source_etype=POINTER), typ=POINTER)
+        bases.append(at(builder, base, builder.mul(channel, steps[4])))
+    return strides, bases
+
+
 #: bytes of a line of memory, or less
 LINE = 64
 #: endings of at most so many operations are written out for every channel of a block

@@ -13,8 +13,8 @@ from typing import Any
 from llvmlite import ir
 
 from . import calling, compiled
-from .convolution_plan import CORRELATION, OPERAND, PHASE
-from .convolution_store import Ending
+from .convolution_plan import CORRELATION, PHASE
+from .convolution_store import Ending, operands
 from .convolution_tile import Tile
 from .convolution_words import Plan
 from .loops import I32, I64, POINTER, at, block_of, first_lanes, i64, local, loop, smaller, word
@@ -55,22 +55,14 @@ class _Sweep:
         self.sums = tile.zeros(b)
         self.totals = block_of(b, tile.dtype, len(self.sums) * tile.lanes)
         if ending is not None:
-            self._operands(ending)
+            self.strides, self.bases = operands(b, plan, self.pointers, ending, self.channel)
+            self.finished = local(b, tile.vector, tile.rows * tile.columns * tile.vectors)
         self.rows = [(local(b, POINTER), local(b, POINTER)) for _ in range(tile.rows)]
         self.indices = local(b, I64, 3 * tile.rows)
         with loop(b, i64(0), self.read["phases"]) as index:
             self._phase(words, index)
         b.ret_void()
         self.text = str(module)
-
-    def _operands(self, ending: Ending) -> None:
-        b, plan, tile = self.builder, self.plan, self.tile
-        self.strides = [[plan.operand(i, j) for j in range(OPERAND)] for i in range(len(ending.dtypes))]
-        self.bases = []
-        for i in range(len(ending.dtypes)):
-            base = b.load(b.gep(self.pointers, [i64(ending.pointer(i))], source_etype=POINTER), typ=POINTER)
-            self.bases.append(at(b, base, b.mul(self.channel, self.strides[i][4])))
-        self.finished = local(b, tile.vector, tile.rows * tile.columns * tile.vectors)
 
     def _phase(self, words: Any, index: Any) -> None:
         b, tile, read = self.builder, self.tile, self.read

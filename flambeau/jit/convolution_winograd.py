@@ -94,7 +94,6 @@ class Winograd(Correlating):
         sums.pitches, sums.target, sums.buffer = self.pitches, self.target, self.buffer
         sums.tile = self.tile._replace(rows=OUT, columns=1)
         sums.cut = sums.cut._replace(tile=self.cut.tile)
-        sums.direct = self.direct
 
     def _layout(self) -> None:
         super()._layout()

@@ -14,7 +14,7 @@ from ..kernels import threads as limits
 from . import compiled, convolution_gradient_code, convolution_slots
 from . import convolution_winograd_points as winograd_points
 from . import convolution_winograd_taps as winograd_taps
-from .convolution_blocks import CHUNKS, SMALLEST, even, region
+from .convolution_blocks import CHUNKS, SMALLEST, finer, nested, region
 from .convolution_correlation import CROWDED, Images, aligned
 from .convolution_geometry import Correlation
 from .convolution_gradient import FEW, HEAVY, PIECES, Gradient, Reading
@@ -75,21 +75,12 @@ class WinogradGradient:
     def _cut(self) -> None:
         """Blocks of tiles, pieces of blocks, and how chunks share both."""
         problem = self.problem
-        n, d, h, w = every = (max(1, problem.batch), *problem.grid)
-        fits = max(1, BLOCK // (POINTS * (problem.depth + self.vectors * self.lanes) * self.size))
-        block = [1, 1, 1, even(w, max(16, fits))]
-        if block[3] == w:
-            block[2] = even(h, max(1, fits // w))
-        if block[2:] == [h, w]:
-            block[1] = even(d, max(1, fits // (h * w)))
-        if block[1:] == [d, h, w]:
-            block[0] = even(n, max(1, fits // (d * h * w)))
+        every = (problem.batch, *problem.grid)
+        tiles = BLOCK // (POINTS * (problem.depth + self.vectors * self.lanes) * self.size)
         sums = POINTS * self.vectors * self.lanes * problem.depth * self.size
         worth = max(1, min(problem.multiplications // SMALLEST, prod(every) // PIECE))
         pieces = min(worth, FEW if sums > HEAVY else CHUNKS, max(1, PIECES // sums))
-        for axis in (0, 1, 2):
-            while block[axis] > 1 and self._count(every, block) < pieces:
-                block[axis] = even(every[axis], block[axis] - 1)
+        block = finer(every, nested(every, 16, lambda d, h, w: max(1, tiles // (d * h * w))), pieces)
         self.block = (block[0], block[1], block[2], block[3])
         self.blocks = tuple(-(-a // b) for a, b in zip(every, block, strict=True))
         count = prod(self.blocks)
@@ -97,10 +88,6 @@ class WinogradGradient:
         self.pieces = -(-count // self.piece)
         # only how chunks share the tiles of sums may depend on how many threads there are
         self.splits = min(self.jobs, -(-min(worth, max(FEW, limits.count())) // self.pieces))
-
-    @staticmethod
-    def _count(every: tuple[int, ...], block: list[int]) -> int:
-        return prod(-(-a // b) for a, b in zip(every, block, strict=True))
 
     def _layout(self, channels: int) -> list[int]:
         """Bytes between tiles' points along n, d, h and w, between points, and of all of them."""

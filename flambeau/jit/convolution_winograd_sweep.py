@@ -12,13 +12,13 @@ from typing import Any
 from llvmlite import ir
 
 from . import calling, compiled
-from .convolution_plan import CORRELATION, OPERAND
-from .convolution_store import Ending
+from .convolution_plan import CORRELATION
+from .convolution_store import Ending, operands
 from .convolution_sweep import SWEEP
 from .convolution_tile import Tile
 from .convolution_winograd_points import IN, OUT, POINTS, both
 from .convolution_words import Plan
-from .loops import I32, POINTER, at, first_lanes, i64, local, loop, smaller
+from .loops import I1, I32, POINTER, at, first_lanes, i64, local, loop, smaller
 from .lowering import number
 
 #: so many products are added up one after the other; such sums then are, which makes them better than those of nine
@@ -66,38 +66,24 @@ class _Sweep:
         self.mask = first_lanes(b, b.sub(left, i64((tile.vectors - 1) * tile.lanes)), tile.lanes) if masked else None
         self.accumulators = tile.zeros(b)
         if ending is not None:
-            self._operands(ending)
+            self.steps, self.bases = operands(b, plan, self.pointers, ending, self.channel)
+            self.finished = local(b, tile.vector, OUT * OUT * tile.vectors)
         self._multiply()
         self._finish()
         b.ret_void()
         self.text = str(module)
 
-    def _operands(self, ending: Ending) -> None:
-        b, plan, tile = self.builder, self.plan, self.tile
-        self.steps = [[plan.operand(i, j) for j in range(OPERAND)] for i in range(len(ending.dtypes))]
-        self.bases = []
-        for i, steps in enumerate(self.steps):
-            base = b.load(b.gep(self.pointers, [i64(ending.pointer(i))], source_etype=POINTER), typ=POINTER)
-            self.bases.append(at(b, base, b.mul(self.channel, steps[4])))
-        self.finished = local(b, tile.vector, OUT * OUT * tile.vectors)
-
     def _multiply(self) -> None:
         """The products of all points: tiles by channels, with channels by a panel's vectors."""
         b = self.builder
         # rows of tiles, and images, that follow each other are one run
-        length, rows, depth, images = self.width, self.height, self.depth, self.images
-        for axis, count in (("h", rows), ("d", depth), ("n", images)):
+        length, flat = self.width, ir.Constant(I1, 1)
+        counts = {"h": self.height, "d": self.depth, "n": self.images}
+        for axis, count in counts.items():
             follow = b.or_(b.icmp_signed("==", count, i64(1)),
                            b.icmp_signed("==", b.mul(length, self.strides["w"]), self.strides[axis]))
-            if axis == "h":
-                flat = follow
-                length, rows = b.select(flat, b.mul(length, count), length), b.select(flat, i64(1), count)
-            elif axis == "d":
-                flat = b.and_(flat, follow)
-                length, depth = b.select(flat, b.mul(length, count), length), b.select(flat, i64(1), count)
-            else:
-                flat = b.and_(flat, follow)
-                length, images = b.select(flat, b.mul(length, count), length), b.select(flat, i64(1), count)
+            flat = b.and_(flat, follow)
+            length, counts[axis] = b.select(flat, b.mul(length, count), length), b.select(flat, i64(1), count)
         run_bytes = b.mul(length, i64(self.tile.bytes))
         point_bytes = b.mul(self.channels, i64(self.tile.bytes))
         with loop(b, i64(0), i64(POINTS)) as point:
@@ -105,7 +91,8 @@ class _Sweep:
             panel = at(b, self.panel, b.mul(point, point_bytes))
             sums = local(b, POINTER)
             b.store(at(b, self.sums, b.mul(point, self.plane)), sums)
-            with loop(b, i64(0), images) as n, loop(b, i64(0), depth) as d, loop(b, i64(0), rows) as h:
+            with (loop(b, i64(0), counts["n"]) as n, loop(b, i64(0), counts["d"]) as d,
+                  loop(b, i64(0), counts["h"]) as h):
                 place = source
                 for axis, index in zip("ndh", (n, d, h), strict=True):
                     place = at(b, place, b.mul(index, self.strides[axis]))

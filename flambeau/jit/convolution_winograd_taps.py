@@ -14,18 +14,23 @@ import numpy as np
 from llvmlite import ir
 
 from . import calling, compiled
+from .convolution_panels import GRAIN
 from .convolution_winograd_points import IN, POINTS, TAPS, Squares, both
 from .convolution_words import Callee
 from .launch import Launch
 from .loops import I64, POINTER, at, i64, local, loop, smaller, word
 from .lowering import number, stored
 
-#: panels of a chunk have at least so many elements of points together
-GRAIN = 1 << 14
-
 #: of the weights' plan: number of scratch memory's pointer; bytes before the panels, those made of them, and the
 #: panels' marks; input channels; a group's vectors, and those of a panel; panels of a group, of all, of a chunk
 _WEIGHTS = ("scratch", "panels.at", "made.at", "marks.at", "depth", "vectors", "panel", "panels", "jobs", "share")
+
+
+def _read(builder: ir.IRBuilder, pointers: Any, plan: Any, names: Sequence[str]) -> tuple[dict[str, Any], Any]:
+    """A plan's words by name, and the address of scratch memory."""
+    read = {name: word(builder, plan, i) for i, name in enumerate(names)}
+    place = builder.gep(pointers, [read["scratch"]], source_etype=POINTER)
+    return read, builder.load(place, typ=POINTER)
 
 
 def _g(builder: ir.IRBuilder, g: Sequence[Any]) -> list[Any]:
@@ -67,8 +72,7 @@ def _weights(dtype: np.dtype, lanes: int) -> str:
     module = ir.Module("weights")
     function, b = calling.begin(module, "body", calling.BODY)
     pointers, plan, chunk = function.args
-    read = {name: word(b, plan, i) for i, name in enumerate(_WEIGHTS)}
-    scratch = b.load(b.gep(pointers, [read["scratch"]], source_etype=POINTER), typ=POINTER)
+    read, scratch = _read(b, pointers, plan, _WEIGHTS)
     vector, size = ir.VectorType(stored(dtype), lanes), lanes * dtype.itemsize
     squares = Squares(b, vector)
     first = b.mul(chunk, read["share"])
@@ -125,8 +129,7 @@ def _taps(dtype: np.dtype, lanes: int) -> str:
     module = ir.Module("taps")
     function, b = calling.begin(module, "body", calling.BODY)
     pointers, plan, chunk = function.args
-    read = {name: word(b, plan, i) for i, name in enumerate(_TAPS)}
-    scratch = b.load(b.gep(pointers, [read["scratch"]], source_etype=POINTER), typ=POINTER)
+    read, scratch = _read(b, pointers, plan, _TAPS)
     vector, size = ir.VectorType(stored(dtype), lanes), lanes * dtype.itemsize
     squares = Squares(b, vector)
     sums = [local(b, vector) for _ in range(POINTS)]
@@ -174,8 +177,7 @@ def _if_marked() -> str:
     module = ir.Module("if_marked")
     function, b = calling.begin(module, "body", calling.BODY)
     pointers, plan, chunk = function.args
-    read = {name: word(b, plan, i) for i, name in enumerate(_IF)}
-    scratch = b.load(b.gep(pointers, [read["scratch"]], source_etype=POINTER), typ=POINTER)
+    read, scratch = _read(b, pointers, plan, _IF)
     some = local(b, I64)
     b.store(i64(0), some)
     with loop(b, i64(0), read["marks"], 1) as i:
