@@ -28,6 +28,7 @@ from .kernel_runs import vjp
 from .modes import grad_mode
 from .node import FREED, AccumulateGrad, Extra, LeafHooks, Node, layer
 from .observing import observers
+from .recurrence import is_step, walk
 from .runs import both, spread, spread_out, times
 from .timeline import recording
 
@@ -181,6 +182,9 @@ class _Run:
 
     def long_step(self, node: Node) -> None:
         """Run one node with all it may have: hooks, several outputs, gradients to mend."""
+        if is_step(node) and walk(self, node, self.pending[node]):
+            del self.pending[node]
+            return
         if self.entered is None:
             self.entered = _current.set(self)  # until the end of the pass
         grad = grad_mode.get()

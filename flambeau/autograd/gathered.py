@@ -10,6 +10,7 @@ Only the short ways backward make these, for a leaf's own accumulator; wherever 
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -82,40 +83,49 @@ class Gathered:
         self.rows = self.size = 0
 
 
-def _joined(arrays: list[np.ndarray]) -> np.ndarray:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+def _pieces(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Few arrays with the rows of all: the large ones as they are, the others in one."""
+    if len(arrays) == 1:
+        return arrays
+    small = [each for each in arrays if len(each) <= FEW]
+    return [*(each for each in arrays if len(each) > FEW), *([np.concatenate(small)] if small else ())]
 
 
 class RowSum(Gathered):
-    """Σ over rows of cotangents: the gradient of a bias."""
+    """Σ over rows of cotangents: the gradient of a bias.
+
+    Args:
+        given: cotangents, (N, out), in a list that nobody else has.
+    """
 
     __slots__ = ()
 
-    def __init__(self, g: np.ndarray) -> None:
+    def __init__(self, given: list[np.ndarray]) -> None:
         self.total = None
-        self.given = [g]
-        self.rows, self.size = g.shape[0], g.nbytes
+        self.given = given
+        self.rows, self.size = sum(map(len, given)), sum(each.nbytes for each in given)
 
     def _take(self, other: Any) -> None:
         self.given += other.given
 
     def _sum(self) -> np.ndarray:
-        return row_sum(_joined(self.given))
+        return reduce(add, map(row_sum, _pieces(self.given)))
 
 
 class Outer(Gathered):
     """Σ gᵀ x over pairs of cotangents (N, out) and inputs (N, in): the gradient of a weight, or its transpose.
 
     Args:
+        given, x: cotangents, and as many inputs, whose rows belong together, in lists that nobody else has.
         turned: whether it is the transpose.
     """
 
     __slots__ = ("turned", "x")
 
-    def __init__(self, g: np.ndarray, x: np.ndarray, turned: bool) -> None:
+    def __init__(self, given: list[np.ndarray], x: list[np.ndarray], turned: bool) -> None:
         self.total = None
-        self.given, self.x = [g], [x]
-        self.rows, self.size = g.shape[0], g.nbytes + x.nbytes
+        self.given, self.x = given, x
+        self.rows, self.size = sum(map(len, given)), sum(each.nbytes for each in (*given, *x))
         self.turned = turned
 
     @property
@@ -134,7 +144,8 @@ class Outer(Gathered):
         self.x = []
 
     def _sum(self) -> np.ndarray:
-        found: np.ndarray = products.mm(_joined(self.given).T, _joined(self.x))
+        found: np.ndarray = reduce(add, [products.mm(g.T, x) for g, x in zip(
+            _pieces(self.given), _pieces(self.x), strict=True)])
         return found.T if self.turned else found
 
 

@@ -118,7 +118,7 @@ def _gathering(node: Any, g: Any) -> Any:
         return _linear_runs[5 if node.saved1 is None else 7](node, g)
     values = _values(node)
     left = None if len(values) == 1 else _by_left(g, values[1], node.consts[1])
-    return RowSum(g), left, Outer(g, values[0], True)
+    return RowSum([g]), left, Outer([g], [values[0]], True)
 
 
 _mm_plans: tuple[Any, ...] = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))

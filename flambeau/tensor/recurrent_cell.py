@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..autograd.gathered import FEW
 from ..autograd.kernel_runs import by_kernel
 from ..autograd.modes import grad_mode, inference
-from ..autograd.node import OpNode, next_number
+from ..autograd.node import AccumulateGrad, OpNode, next_number
+from ..autograd.recurrence import sum_of_step
 from ..autograd.runs import plan_of
-from ..backends.compiled import products as kernels
+from ..backends.compiled import cells
+from ..backends.compiled.products import LEAST
 from ..modes import special, transforms
 from ..ops.declare import REGISTRY
 from .products import edge_of, fresh, linear_node, plain
@@ -42,19 +45,22 @@ def rnn_steps(xs: Sequence[Tensor], h: Tensor, weight: Tensor, bias: Tensor | No
         return None
     a, w, b, first = h._array, weight._array, bias._array, xs[0]._array
     if not plain(a, w.T) or first.dtype is not a.dtype or b.dtype is not a.dtype or b.shape != w.shape[:1] or (
-            first.shape != (a.shape[0], w.shape[0])) or a.size + w.size <= kernels.LEAST[0]:
+            first.shape != (a.shape[0], w.shape[0])) or a.size + w.size <= LEAST[0]:
         return None
     mask = (1 if bias._requires_grad else 0) + (2 if h._requires_grad else 0) + (4 if weight._requires_grad else 0)
     records = grad_mode.get()
     if inference.get() or (records and mask not in (5, 7)):
         return None
-    arrays = kernels.cells(a, w.T, b, [x._array for x in xs], nonlinearity)
+    arrays = cells.forward(a, w.T, b, [x._array for x in xs], nonlinearity)
     if arrays is None:
         return None
     states: list[Any] = [fresh(array) for array in arrays]
     if not records:
         return states
     plan = _plans[nonlinearity]
+    # several small steps, with parameters that are leaves, go back together
+    together = len(xs) > 1 and a.shape[0] <= FEW and w.flags.c_contiguous and (
+        edge_of(bias).__class__ is edge_of(weight).__class__ is AccumulateGrad)
     for x, state, array in zip(xs, states, arrays, strict=True):
         total = OpNode()
         total.edge0 = linear_node(h, weight, bias, mask, a, w, b)
@@ -62,14 +68,14 @@ def rnn_steps(xs: Sequence[Tensor], h: Tensor, weight: Tensor, bias: Tensor | No
         total.seq = next_number()
         total.edge_outputs = (0, x._output_nr) if x._output_nr else None
         total.plan = _add_plans[x._requires_grad]
-        total.run = total.plan.run
+        total.run = sum_of_step if together else total.plan.run
         total.n_edges = 2
         total.saved0 = total.saved1 = total.extra = total.outputs = total.fix = total.versions = None
         total.consts = ()
         node = OpNode()
         node.seq = next_number()
         node.edge0, node.n_edges = total, 1
-        node.plan, node.run = plan, by_kernel
+        node.plan, node.run = plan, None if together else by_kernel
         node.edge1 = node.edge_outputs = node.extra = node.outputs = node.fix = node.versions = None
         node.consts = ()
         state._counter = node.saved1 = [0]

@@ -7,7 +7,7 @@ looked up at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ _asked = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
 LEAST = [int(_asked) - 1 if _asked else 4095]
 #: ways that are remembered
 MOST = 4096
+#: from expressions of a product and of the arrays that come with it to that of the result
+Ending = Callable[..., Any]
 
 
 class Way:
@@ -62,12 +64,12 @@ class Products:
         self.ways: dict[Any, Way] = {}
         self.limits = Limits(self._by_kernel, _matmul)
 
-    def way(self, key: Any, x: ndarray, y: ndarray, *extras: ndarray, nonlinearity: str = "") -> Way:
+    def way(self, key: Any, x: ndarray, y: ndarray, *extras: ndarray, ending: Ending | None = None) -> Way:
         """The way for operands that no way is known for yet.
 
         Args:
-            extras: arrays that are added to the product.
-            nonlinearity: what becomes of the sum, if anything.
+            extras: arrays that are added to the product, or whatever else `ending` does with them.
+            ending: what becomes of the product and the extras; None: their sum.
         """
         from .crossover import kind_of
 
@@ -77,7 +79,7 @@ class Products:
             work *= extent
         kind = kind_of(shape, x.shape[-1], y.strides[-2] < y.strides[-1])
         wins = work > self.limits.found[x.dtype, kind]
-        plan = self._plan(shape, x, y, extras, nonlinearity) if wins else None
+        plan = self._plan(shape, x, y, extras, ending) if wins else None
         found = Way(plan, shape, x.dtype, kind, self.limits.credit[x.dtype, kind], work)
         if len(self.ways) >= MOST:
             self.ways.clear()
@@ -91,17 +93,14 @@ class Products:
 
     @staticmethod
     def _plan(shape: tuple[int, ...], x: ndarray, y: ndarray, extras: tuple[ndarray, ...] = (),
-              nonlinearity: str = "") -> Any:
+              ending: Ending | None = None) -> Any:
         from ...jit import matmul
-        from ...jit.expression import maximum, tanh, variable
+        from ...jit.expression import variable
         from ...jit.launch import Spec
         from .running import Plan
 
-        made = variable(0, x.dtype)
-        for i in range(len(extras)):
-            made = made + variable(1 + i, x.dtype)
-        if nonlinearity:
-            made = tanh(made) if nonlinearity == "tanh" else maximum(made, 0)
+        first, *rest = [variable(i, x.dtype) for i in range(1 + len(extras))]
+        made = sum(rest, first) if ending is None else ending(first, *rest)
         return Plan([(shape, x.dtype, None)], matmul.launches(
             [Spec.dense(shape, x.dtype)], Spec.of(x), Spec.of(y), [Spec.of(each) for each in extras],
             (made,) if extras else None))
@@ -163,46 +162,6 @@ def linear(x: ndarray, y: ndarray, bias: ndarray) -> ndarray:
     return run_quietly(_add, result, bias, result)
 
 
-def cells(h: ndarray, weight: ndarray, bias: ndarray, xs: Sequence[ndarray],
-          nonlinearity: str) -> list[ndarray] | None:
-    """h = f(h @ weight + bias + x) for one x after the other, f being tanh or relu; None where NumPy is as quick.
-
-    Args:
-        xs: of one shape, and all laid out as the first.
-    """
-    found = _found[0] if _found else kernels()
-    if found is None:
-        return None
-    states: list[ndarray] = []
-    for share in (xs[:1], xs[1:]):  # the first state may be laid out in any way
-        if not share:
-            break
-        x = share[0]
-        key = h.shape, h.strides, weight.shape, weight.strides, h.itemsize, bias.strides, x.strides, nonlinearity
-        way = found.ways.get(key)
-        if way is None:
-            way = found.way(key, h, weight, bias, x, nonlinearity=nonlinearity)
-        credit = way.credit
-        credit[0] -= way.work * len(share)
-        if credit[0] < 0:
-            found.settle(way)
-        if way.plan is None:
-            return None
-        run_quietly(_step_by_step, way, h, weight, bias, share, states)
-        h = states[-1]
-    return states
-
-
-def _step_by_step(way: Way, h: ndarray, weight: ndarray, bias: ndarray, xs: Sequence[ndarray],
-                  states: list[ndarray]) -> None:
-    run, shape, dtype = way.plan.run, way.shape, way.dtype
-    for x in xs:
-        result = _empty(shape, dtype)
-        run((result, h, weight, bias, x))
-        states.append(result)
-        h = result
-
-
 def bmm(x: ndarray, y: ndarray) -> ndarray | None:
     """The products of batches of matrices, which broadcast; None where NumPy is the quicker way."""
     found = _found[0] if _found else kernels()
@@ -217,4 +176,4 @@ def bmm(x: ndarray, y: ndarray) -> ndarray | None:
     return None if way.plan is None else run_quietly(way.run, x, y)
 
 
-__all__ = ["LEAST", "Products", "Way", "bmm", "cells", "kernels", "linear", "mm"]
+__all__ = ["LEAST", "Ending", "Products", "Way", "bmm", "kernels", "linear", "mm"]
