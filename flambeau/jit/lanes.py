@@ -61,6 +61,14 @@ def host_fuses() -> bool:
     return this.triple.startswith(("aarch64", "arm64", "powerpc64", "s390x", "riscv64"))
 
 
+@cache
+def host_scales() -> bool:
+    """Whether that machine multiplies 512 bits of numbers by powers of two in one instruction."""
+    this = host()
+    return this.triple.startswith(("x86_64", "amd64")) and this.vector_bits == 512 and (
+        "+avx512dq" in this.features.split(","))
+
+
 class Lanes:
     """What a formula computes on.
 
@@ -386,8 +394,22 @@ def scaled(p: Real, n: Whole) -> Real:
     """p 2^n with one rounding, results below the normal range included; |n| up to twice the exponent range."""
     if p.lanes.precision == "widened":  # whatever float32 can hold is a normal double
         return p * power_of_two(n)
+    if p.lanes.count * p.lanes.format.bits == 512 and host_scales():
+        return _scaled_at_once(p, n)
     half = n >> 1
     return p * power_of_two(half) * power_of_two(n - half)
+
+
+def _scaled_at_once(p: Real, n: Whole) -> Real:
+    """`scaled` by AVX-512's instruction for it, eight others' worth."""
+    lanes = p.lanes
+    builder, suffix = lanes.builder, "ps" if lanes.format is SINGLE else "pd"
+    mask, rounding = ir.IntType(lanes.count), ir.IntType(32)
+    callee = declared(builder.module, f"llvm.x86.avx512.mask.scalef.{suffix}.512",
+                      ir.FunctionType(lanes.type, [*[lanes.type] * 3, mask, rounding]))
+    exponent = builder.sitofp(n.ir, lanes.type)
+    nothing, as_set = ir.Constant(lanes.type, ir.Undefined), ir.Constant(rounding, 4)
+    return Real(lanes, builder.call(callee, [p.ir, exponent, nothing, ir.Constant(mask, -1), as_set]))
 
 
 def rounded(x: Real) -> tuple[Real, Whole]:

@@ -11,7 +11,7 @@ import threading
 import numpy as np
 import pytest
 
-from flambeau.jit import cache, compiled, elementwise, target
+from flambeau.jit import cache, compiled, elementwise, launch, target
 from flambeau.jit import expression as e
 from flambeau.jit import threads as pool
 from flambeau.kernels import threads as limits
@@ -154,6 +154,31 @@ def test_the_pool_follows_the_number_of_threads(monkeypatch):
         monkeypatch.setattr(limits, "_asked", count)
         pool.pool()
         assert pool._pool.size == count
+
+
+COUNTING = """
+define void @body(ptr %pointers, ptr %plan, i64 %chunk) {
+  %counts = load ptr, ptr %pointers
+  %place = getelementptr i64, ptr %counts, i64 %chunk
+  %count = load i64, ptr %place
+  %more = add i64 %count, 1
+  store i64 %more, ptr %place
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_each_chunk_is_done_once(count, monkeypatch):
+    """By however many threads, and by the caller alone where there are too many chunks to tell."""
+    monkeypatch.setattr(limits, "_asked", count)
+    library = compiled.load("counting", ("body",), lambda: COUNTING, False)
+    for chunks in (1, 2, 3, 7, 64, 999, (1 << 20) - 1, (1 << 20) + 5):
+        counts = np.zeros(chunks + 1, np.int64)
+        for _ in range(20 if chunks < 1000 else 1):
+            launch.run([launch.Launch(library, library.address("body"), chunks, (0,))], [counts])
+        assert set(counts[:-1]) == {20 if chunks < 1000 else 1}
+        assert counts[-1] == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
