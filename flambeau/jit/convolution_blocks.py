@@ -24,6 +24,9 @@ SMALLEST, CHUNKS, EACH = 1 << 20, 16, 2
 #: rows of so many positions are met by whole tiles but for a small part
 WIDE = 840
 
+#: by how much parts whose rows are runs may have more rows than fit into the first cache
+RUN = 4
+
 Quadruple = tuple[int, int, int, int]
 
 
@@ -105,7 +108,10 @@ def cut(problem: Correlation, channel_bytes: int, itemsize: int, lanes: int, apa
             splits = min(jobs, -(-wanted // _count(every, block)))
     blocks = [-(-extent // size) for extent, size in zip(every, block, strict=True)]
     blocks[3] = pieces(sizes[2], block[3], least)
-    return Cut(_four(block), _four(blocks), _part(block, row, pixel, tile), least, splits, deep, tile)
+    part = _part(block, row, pixel, tile)
+    if runs and part[2] < block[2] and part[3] == block[3]:
+        part = 1, 1, _rows(block[2], block[3], part[2], tile.columns), block[3]
+    return Cut(_four(block), _four(blocks), part, least, splits, deep, tile)
 
 
 def nested(every: tuple[int, ...], narrowest: int, fits: Callable[[int, int, int], int]) -> list[int]:
@@ -171,6 +177,15 @@ def _part(block: list[int], row: int, pixel: int, tile: Choice) -> Quadruple:
     if rows < h * d:
         return 1, max(1, rows // h), h, w
     return min(n, -(-rows // (h * d))), d, h, w
+
+
+def _rows(extent: int, width: int, rows: int, columns: int) -> int:
+    """About so many rows, but such that runs of their positions are met by few tiles: the last is seldom full."""
+    def tiles(count: int) -> int:
+        whole, rest = divmod(extent, count)
+        return whole * -(-count * width // columns) + -(-rest * width // columns)
+
+    return min(range(1, min(extent, RUN * rows) + 1), key=lambda count: (tiles(count), max(count, rows), -count))
 
 
 def _most(extent: int, most: int, bytes_of: Callable[[int], int]) -> int:
