@@ -158,7 +158,8 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     if lines == 0:
         over = layout.Dims([], [[], [], []])
     # what goes through a run, innermost: a free dimension, unless those in order are closer together
-    near = bool(over.extents) and (not through.extents or over.strides[1][0] <= through.strides[1][0])
+    near = bool(over.extents) and (not through.extents or (
+        over.strides[1][0], over.strides[2][0]) <= (through.strides[1][0], through.strides[2][0]))
     run = near and over.strides[2][0] == 0
     first = 1 if near else 0
     n = over.extents[0] if near else 1

@@ -72,7 +72,7 @@ def gather(xp, input, index, *, dim, sparse_grad=False):
 
 
 gather.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
-    xp.zeros(input_shape, dtype=g.dtype), index=index, src=g, dim=dim))
+    xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
 
 
 @linear("input", "src", name="scatter", key="_scatter", expose=(), **_INDEX)
@@ -106,7 +106,7 @@ def _gather_padded(xp, input, index, *, dim, size):
 
 
 _gather_padded.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
-    xp.zeros(input_shape, dtype=g.dtype), index=index, src=g, dim=dim))
+    xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
 
 
 @linear(order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **_INDEX)
@@ -242,7 +242,7 @@ def index_select(xp, input, index, *, dim):
 
 
 index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
-    xp.zeros(input_shape, dtype=g.dtype), index=index, source=g, dim=dim))
+    xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, source=g, dim=dim))
 
 
 @linear(order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),

@@ -45,13 +45,20 @@ def _product_of_others(x: Any, dim: Any = None) -> Any:
         flat = x.reshape(-1)
         return _product_of_others(flat, 0).reshape(x.shape)
     axis = wrap_dim(dim, x.ndim)
-    if np.logical_and.reduce(x, None):
-        return _multiply(x, axis, None, None, True) / x
+    whole = _all(x, axis, True)
+    result = _prod(x, axis, True) / x
+    if not whole.all():  # lines with zeros are done anew
+        lines = ~np.moveaxis(whole, axis, -1)[..., 0]
+        np.moveaxis(result, axis, -1)[lines] = _others_of_zeros(np.moveaxis(x, axis, -1)[lines])
+    return result
+
+
+def _others_of_zeros(x: ndarray) -> ndarray:
+    """For each element the product of all others in its row, all of which have zeros: 0, but for a zero that is alone."""
     zeros = x == 0
-    count = _add(zeros, axis, None, None, True)
-    others = _multiply(np.where(zeros, x.dtype.type(1), x), axis, None, None, True)
-    alone = np.where(zeros & (count == 1), others, x.dtype.type(0))
-    return np.where(count == 0, others / x, alone)
+    others = _multiply(np.where(zeros, x.dtype.type(1), x), -1, None, None, True)
+    found: ndarray = np.where(zeros & (_add(zeros, -1, None, None, True) == 1), others, x.dtype.type(0))
+    return found
 
 
 # ----- extrema ---------------------------------------------------------------------------
@@ -229,6 +236,9 @@ def _truth(ufunc: Any) -> Any:
     return truth
 
 
+_all, _any = _truth(np.logical_and), _truth(np.logical_or)
+
+
 def _count_nonzero(x: Any, dim: Any = None) -> Any:
     if x.size > REDUCTIONS[0]:
         found = reduced(("sum",), "nonzero", (x,), dim, False)
@@ -348,7 +358,7 @@ PRIMITIVES = {
     "amax": _extremum(_maximum, "amax"), "amin": _extremum(_minimum, "amin"), "aminmax": _aminmax,
     "_max_along": _selected("max"), "_min_along": _selected("min"), "argmax": _place("argmax"),
     "argmin": _place("argmin"), "_picked": picked, "_placed": _placed, "_share": _share,
-    "all": _truth(np.logical_and), "any": _truth(np.logical_or), "count_nonzero": _count_nonzero,
+    "all": _all, "any": _any, "count_nonzero": _count_nonzero,
     "var": _var, "std": _std, "var_mean": _var_mean, "std_mean": _std_mean,
     "linalg_vector_norm": _vector_norm, "dist": _dist, "logsumexp": _logsumexp,
 }
