@@ -74,12 +74,14 @@ def take_turns(peer: str, workload: Workload, expected: Reference, answers: Any)
         print(json.dumps(what), file=answers, flush=True)
 
     runner, way, notes = quickest(peer, workload, expected)
+    calls = 0
+    if runner is not None:  # while nobody else is timed: the first turn is not until all have answered
+        timing.warm(runner.run)
+        calls = timing.calls_in_a_batch(runner.run)
+        timing.put_garbage_aside()
     say_back({"way": way, "notes": notes, "runs": runner is not None})
     if runner is None:
         return
-    timing.warm(runner.run)
-    calls = timing.calls_in_a_batch(runner.run)
-    timing.put_garbage_aside()
     for _ in sys.stdin:
         runner.reset()
         say_back(timing.turn(runner.run, calls))

@@ -54,7 +54,7 @@ def _product_of_others(x: Any, dim: Any = None) -> Any:
 
 
 def _others_of_zeros(x: ndarray) -> ndarray:
-    """For each element the product of all others in its row, all of which have zeros: 0, but for a zero that is alone."""
+    """For each element the product of all others in its row. All rows have zeros: only one that is alone has others."""
     zeros = x == 0
     others = _multiply(np.where(zeros, x.dtype.type(1), x), -1, None, None, True)
     found: ndarray = np.where(zeros & (_add(zeros, -1, None, None, True) == 1), others, x.dtype.type(0))
