@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import grad_mode, inference
+from ..autograd.named import Named, still_takes, takes_named
 from ..autograd.node import OpNode, layer, next_number
 from ..autograd.runs import plan_of
 from ..backends.compiled import mover
@@ -117,9 +118,12 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
         if any(counters):
             node.versions = (*counters, 0)
         node.consts = (reduction, ignore_index)
+        named = a.size > MOVES[0] and a.flags.c_contiguous and not input._output_nr and takes_named(node.edge0)
 
         def run(node: Any, g: Any) -> Any:
             a = node.unpack(False)[0]
+            if named and still_takes(node.edge0):
+                return Named(places, g / a.dtype.type(divisor), a.shape), None, None
             by = mover() if a.size > MOVES[0] else None
             out = np.zeros(a.shape, a.dtype) if by is None else by.zeros(a.shape, a.dtype)
             out.reshape(-1)[places] = g / a.dtype.type(divisor)

@@ -76,6 +76,13 @@ def row_sum(x: np.ndarray) -> np.ndarray:
     return total
 
 
+def negative_share(x: np.ndarray, value: Any) -> np.ndarray | None:
+    """-e^x · value of a large matrix (`shares.negative_share`); None where there are no kernels."""
+    found = _module("shares")
+    result: np.ndarray | None = None if found is None else found.negative_share(x, value)
+    return result
+
+
 def scanned(name: str, arrays: Sequence[Any], dim: int, back: bool = False) -> Any:
     """Scans of large arrays by their kernel (`scanning.scanned`); None: NumPy is to compute them."""
     found = _module("scanning")
@@ -225,5 +232,5 @@ def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     return found
 
 
-__all__ = ["best", "converted", "copied", "copied_like", "copy", "indexer", "kernels_of", "mover", "ordered",
-           "pieces_mover", "ready", "reduced", "row_sum", "scanned", "steps_of", "update"]
+__all__ = ["best", "converted", "copied", "copied_like", "copy", "indexer", "kernels_of", "mover", "negative_share",
+           "ordered", "pieces_mover", "ready", "reduced", "row_sum", "scanned", "steps_of", "update"]
