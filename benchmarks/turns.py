@@ -16,6 +16,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -140,7 +141,8 @@ class Player:
                  trace: TracebackType | None) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # a process that has ended leaves what it was to read
+            self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
 
