@@ -28,9 +28,9 @@ _NUMBERS = (float, int)
 def by_kernel(node: Any, g: Any) -> Any:
     """The run of an elementwise operator on large arrays."""
     if node.fix is None and not node.consts and g.__class__ is ndarray:
-        kept = _kept(node, node.plan.layout)
-        if kept is not None:
-            arrays, numbers = kept
+        found = kept(node)
+        if found is not None:
+            arrays, numbers = found
             key = (node.plan, g.dtype, len(numbers) and numbers[0].__class__)
             two = _of_two.get(key)
             if two is not None:
@@ -78,8 +78,9 @@ def _in_full(node: Any, g: Any) -> Any:
     return node.vjp(g, False) if found is None else found
 
 
-def _kept(node: Any, layout: int) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+def kept(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
     """The arrays and the numbers that a node kept, if they are as they were."""
+    layout = node.plan.layout
     if layout == NOTHING:
         return (), ()
     x = node.saved0
@@ -129,4 +130,4 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _add = REGISTRY["add"]
 _limit = limit_of("add")
 
-__all__ = ["add", "by_kernel", "quiet_run", "vjp"]
+__all__ = ["add", "by_kernel", "kept", "quiet_run", "vjp"]

@@ -7,15 +7,16 @@ else who looks at it sees an array (`gathered.settled`).
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import negative_share
+from ..backends.compiled import mover, negative_share
+from ..backends.compiled.sizes import MOVES
 from ..backends.errstate import run_in_quiet
 from .gathered import Gathered
-from .kernel_runs import quiet_run
-from .node import FREED
+from .kernel_runs import kept, quiet_run
 
 
 class Named(Gathered):
@@ -39,9 +40,16 @@ class Named(Gathered):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The matrix."""
-        whole = np.zeros(self.shape, self.value.dtype)
-        whole.reshape(-1)[self.places] = self.value
+        whole = written(self.places, self.value, self.shape)
         return whole if dtype is None else whole.astype(dtype, copy=False)
+
+
+def written(places: np.ndarray, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Such a matrix as an array; arguments are those of `Named`."""
+    by = mover() if prod(shape) > MOVES[0] else None
+    whole: np.ndarray = np.zeros(shape, value.dtype) if by is None else by.zeros(shape, value.dtype)
+    whole.reshape(-1)[places] = value
+    return whole
 
 
 def takes_named(node: Any) -> bool:
@@ -57,15 +65,15 @@ def takes_named(node: Any) -> bool:
 
 def still_takes(node: Any) -> bool:
     """Whether `takes_named` still holds."""
-    return node.run is _slope and node.saved0 is not FREED
+    return node.run is _slope
 
 
 def _slope(node: Any, g: Any) -> Any:
     """The run of such a node."""
     if g.__class__ is Named:
-        counter = node.saved1
-        if counter is not None and not counter[0]:
-            found = run_in_quiet(_of_named, (node.saved0, g))
+        out = kept(node)
+        if out is not None:
+            found = run_in_quiet(_of_named, (*out[0], g))
             if found is not None:
                 return (found,)
         g = np.asarray(g)

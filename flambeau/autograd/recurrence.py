@@ -17,7 +17,7 @@ from numpy import empty, ndarray
 from ..backends.compiled import cells, products
 from ..backends.errstate import run_in_quiet
 from .gathered import Outer, RowSum
-from .kernel_runs import by_kernel
+from .kernel_runs import by_kernel, kept
 from .node import FREED, Node
 
 
@@ -40,10 +40,10 @@ def walk(run: Any, node: Any, g: Any) -> bool:
         node: for which `is_step` holds.
         g: its cotangent.
     """
-    kept = _kept(node)
-    if kept is None or g.__class__ is not ndarray:
+    step = _kept(node)
+    if step is None or g.__class__ is not ndarray:
         return False
-    run_in_quiet(_walk, (run, node, g, kept))
+    run_in_quiet(_walk, (run, node, g, step))
     return True
 
 
@@ -54,27 +54,20 @@ def _kept(node: Any) -> tuple[Any, Any, Any] | None:
     turned = linear.more_edges[0]
     if node.extra is not None or total.extra is not None or linear.extra is not None or turned.extra is not None:
         return None
-    h, counter, x, y = node.saved0, node.saved1, linear.saved0, linear.saved1
-    if h is FREED or counter is None or counter[0] or x is FREED:
+    after, before = kept(node), kept(linear)
+    if after is None or before is None:
         return None
-    first, versions = x._counter, linear.versions
-    if first is not None and first[0] != (0 if versions is None else versions[0]):
-        return None
-    if y is None:
-        return h, x._array, None
-    second = y._counter
-    if second is not None and second[0] != (0 if versions is None else versions[1]):
-        return None
-    return h, x._array, y._array
+    (h,), (x, *weight) = after[0], before[0]
+    return h, x, weight[0] if weight else None
 
 
-def _walk(run: Any, node: Any, g: Any, kept: tuple[Any, Any, Any]) -> None:
-    h, x, y = kept
+def _walk(run: Any, node: Any, g: Any, step: tuple[Any, Any, Any]) -> None:
+    h, x, y = step
     name, last, whole = node.plan.op.name, node.edge0.edge0, h.base
     # Cotangents are parts of one array, as the states are: so both are there in one piece when the weight's gradient is
     # computed of them. Copies would take longer than that: what another processor has read is slow to write to.
-    parts = empty(whole.shape, whole.dtype)
     at = end = (h.ctypes.data - whole.ctypes.data) // h.nbytes
+    parts = empty((end + 1, *h.shape), h.dtype)
     made = parts[at]
     made[...] = by_kernel(node, g)[0]
     while True:
@@ -107,7 +100,7 @@ def _walk(run: Any, node: Any, g: Any, kept: tuple[Any, Any, Any]) -> None:
     # all states but the one that the oldest step began with are parts
     cotangents, states, width = [g], [x], whole.shape[-1]
     if at < end:
-        cotangents.append(parts[at + 1:end + 1].reshape(-1, width))
+        cotangents.append(parts[at + 1:].reshape(-1, width))
         states.append(whole[at:end].reshape(-1, width))
     run.discover(last.edge0, 0, RowSum(cotangents))
     run.discover(last.more_edges[0].edge0, 0, Outer(cotangents[:], states, False))
@@ -128,8 +121,8 @@ def _next(run: Any, node: Any, last: Any, whole: ndarray) -> tuple[Any, Any, Any
             return None
     elif heap and -heap[0][0] > node.seq:
         return None
-    kept = _kept(node)
-    return kept if kept is not None and kept[0].base is whole else None
+    step = _kept(node)
+    return step if step is not None and step[0].base is whole else None
 
 
 __all__ = ["is_step", "sum_of_step", "walk"]

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..autograd.modes import grad_mode, inference
-from ..autograd.named import Named, still_takes, takes_named
+from ..autograd.named import Named, still_takes, takes_named, written
 from ..autograd.node import OpNode, layer, next_number
 from ..autograd.runs import plan_of
-from ..backends.compiled import mover
 from ..backends.compiled.sizes import MOVES
 from ..modes import special
 from ..ops.declare import REGISTRY
@@ -122,12 +121,8 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
 
         def run(node: Any, g: Any) -> Any:
             a = node.unpack(False)[0]
-            if named and still_takes(node.edge0):
-                return Named(places, g / a.dtype.type(divisor), a.shape), None, None
-            by = mover() if a.size > MOVES[0] else None
-            out = np.zeros(a.shape, a.dtype) if by is None else by.zeros(a.shape, a.dtype)
-            out.reshape(-1)[places] = g / a.dtype.type(divisor)
-            return out, None, None
+            made = Named if named and still_takes(node.edge0) else written
+            return made(places, g / a.dtype.type(divisor), a.shape), None, None
 
         node.run = run
         result._requires_grad = True

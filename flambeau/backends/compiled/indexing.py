@@ -68,6 +68,9 @@ def put(x: ndarray, index: ndarray, source: ndarray, dim: int, op: str) -> ndarr
     """
     if not _fits(x, index) or (op == "add" and x.dtype.char not in _ADDED):
         return None
+    if x.size and not any(x.strides) and not any(x[(0,) * x.ndim].tobytes()) and all(
+            n == m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != dim):
+        return placed(index, source, dim, x.shape, op)  # zeros that are nowhere written out
     out = copied(x)
     part = out[tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(source.shape)])]
     return None if _put(part, index, source, dim, op, False, False) is None else out

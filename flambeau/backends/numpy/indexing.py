@@ -101,9 +101,6 @@ def _put_by_kernel(x: Any, index: Any, source: Any, axis: int, op: str) -> Any:
         source = source[tuple([slice(n) for n in index.shape])]
     else:
         source = np.broadcast_to(np.asarray(source).astype(x.dtype), index.shape)
-    if not any(x.strides) and x.size and not any(x[(0,) * x.ndim].tobytes()) and all(
-            n == m for d, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)) if d != axis):
-        return by.placed(index, source, axis, x.shape, op)  # zeros that are nowhere written out
     return by.put(x, index, source, axis, op)
 
 
