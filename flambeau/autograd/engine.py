@@ -296,8 +296,9 @@ class _Run:
             if next_node.is_leaf:
                 left = waiting[next_node] = waiting[next_node] - 1
                 if not left:
-                    if found.__class__ is list:
-                        found[i] = None  # so that the leaf may take the array over
+                    if found.__class__ is not list:
+                        found = list(found)
+                    found[i] = None  # so that the leaf may take the array over
                     self.leaf(next_node)
 
     def leaf(self, node: Node) -> None:

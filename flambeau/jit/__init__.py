@@ -10,11 +10,20 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import warnings
+from pathlib import Path
+
+#: the first release of llvmlite whose pointers are all of one type
+OLDEST = (0, 46)
 
 
 @functools.cache
 def available() -> bool:
-    """Whether kernels can be compiled here: llvmlite is installed and `FLAMBEAU_JIT` is not 0.
+    """Whether kernels can be compiled here: llvmlite is installed, 0.46 or newer, and `FLAMBEAU_JIT` is not 0.
+
+    Warns:
+        RuntimeWarning: llvmlite is installed, but older.
 
     >>> from flambeau import jit
     >>> jit.available() in (True, False)
@@ -24,8 +33,27 @@ def available() -> bool:
         return False
     from importlib.util import find_spec
 
-    if find_spec("llvmlite") is None:
+    found = find_spec("llvmlite")
+    if found is None or _is_old(found.origin):
         return False
     from . import arrays
 
     return arrays.readable()
+
+
+def _is_old(origin: str | None) -> bool:
+    """Whether the llvmlite at this place is older than what flambeau's code is written for; a warning if so.
+
+    It is not imported for that, nor are the installer's records read: both take longer than all else at the start.
+    """
+    try:
+        said = Path(origin or "").with_name("_version.py").read_text()
+    except OSError:
+        return False
+    version = re.search(r"version_version = '((\d+)\.(\d+)[^']*)'", said)
+    if version is None or (int(version[2]), int(version[3])) >= OLDEST:
+        return False
+    warnings.warn(f"flambeau's kernels need llvmlite {OLDEST[0]}.{OLDEST[1]} or newer, and {version[1]} is installed: "
+                  "NumPy computes everything, and nothing is compiled. `pip install --upgrade llvmlite` mends that; "
+                  "FLAMBEAU_JIT=0 silences this warning", RuntimeWarning, stacklevel=3)
+    return True

@@ -60,8 +60,12 @@ def test_a_seed_stays_the_callers():
     same(program)
 
 
-def test_the_policy_may_be_switched_off():
+@pytest.mark.parametrize("hooked", [False, True])  # another leaf, for whose hooks the engine goes another way
+def test_the_policy_may_be_switched_off(hooked):
     torch = flambeau
+    other = torch.ones(1, requires_grad=True)
+    if hooked:
+        other.register_hook(lambda g: None)
     for enforced, strides in [(True, (1, 3)), (False, (2, 1))]:
         x = torch.ones(2, 3).t().requires_grad_()
         with torch.autograd.enforce_grad_layout_policy(enforced):

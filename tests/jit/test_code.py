@@ -122,6 +122,17 @@ def test_switched_off():
     assert done.stdout == "False\n"
 
 
+def test_an_older_llvmlite_is_not_used_and_says_so(tmp_path):
+    (tmp_path / "llvmlite").mkdir()
+    (tmp_path / "llvmlite" / "__init__.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "llvmlite" / "_version.py").write_text("version_version = '0.44.0'\n")
+    code = "import flambeau as torch; x = torch.ones(300, 300); print((x + x).sum().item(), (x @ x)[0, 0].item())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])})
+    assert done.stdout == "180000.0 300.0\n", done.stderr
+    assert done.stderr.count("need llvmlite 0.46 or newer, and 0.44.0 is installed") == 1
+
+
 def test_importing_needs_no_llvm():
     code = ("import sys; sys.modules['llvmlite'] = None\n"
             "from flambeau.jit import elementwise, reduction, rows, indexing, expression, threads, cache, target\n"

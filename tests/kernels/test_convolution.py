@@ -4,8 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 
 from flambeau import dtypes
 from flambeau.kernels import convolution
@@ -16,6 +14,9 @@ from flambeau.kernels.convolution import (
     output_size,
     transposed_output_size,
 )
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from flambeau.kernels.histogram import bincount, histc, searchsorted
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 

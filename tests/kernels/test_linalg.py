@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from flambeau import dtypes
 from flambeau.kernels.linalg import cummax, cummin, logcumsumexp, matmul, vector_norm
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 

@@ -4,8 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 
 from flambeau import dtypes
 from flambeau.kernels import pooling
@@ -19,6 +17,9 @@ from flambeau.kernels.pooling import (
     max_pool_backward,
     max_unpool,
 )
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 MAX = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 AVG = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}

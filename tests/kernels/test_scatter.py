@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from flambeau import dtypes
 from flambeau.kernels.scatter import (
@@ -12,6 +11,8 @@ from flambeau.kernels.scatter import (
     scatter_add,
     scatter_reduce,
 )
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 DTYPES = [np.bool_, np.uint8, np.int8, np.int32, np.int64, np.float16, np.float32, np.float64, np.complex64]

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from flambeau import dtypes
 from flambeau.kernels import sorting, ties
 from flambeau.kernels.sorting import argsort, kthvalue, median, mode, sort, topk
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 DTYPES = [np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64]

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from flambeau.kernels.unique import unique, unique_consecutive, unique_slices
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 DTYPES = [np.bool_, np.uint8, np.int64, np.float16, np.float32, np.float64]

@@ -70,6 +70,7 @@ def test_integers_have_the_kernel_of_their_dimension_in_the_message():
             x.softmax(dim)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # NumPy 2.5's
 def test_the_shape_of_the_array_that_numpy_gives_is_the_callers():
     x = torch.arange(6)
     x.numpy().shape = 2, 3

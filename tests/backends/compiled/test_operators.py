@@ -138,7 +138,8 @@ def count(name, dtype):
 
 
 #: differences of what is nearly the same, and several functions deep
-LOOSE = {"nn.functional.tanhshrink": 1024, "nn.functional.gelu": 8, "special.ndtr": 8, "float_power": 8}
+LOOSE = {"nn.functional.tanhshrink": 1024, "nn.functional.gelu": 8, "special.ndtr": 8, "float_power": 8,
+         "logaddexp2": 32}  # near 0 it is a difference, and NumPy releases differ in the parts
 
 
 @pytest.mark.parametrize("name", dict.fromkeys([*ELEMENTWISE, *(name for name in MADE_OF_THEM if name in RECORDS)]))
