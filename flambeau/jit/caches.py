@@ -2,14 +2,17 @@
 
 A processor that writes a line of memory reads it first, lest the rest of it be lost. Where a whole line is written by
 instructions made for it (`loops.Operand.store_past`), nothing is read: a third of what an elementwise kernel moves.
-Such lines are in no cache afterwards; so it pays only where a kernel touches more than the last cache holds. A kernel
-that waits for its arithmetic anyway is slower so: stores to the caches overlap with it, those past them do less.
+Such lines are in no cache afterwards; so it pays only where a kernel touches more than the last cache holds for it
+(`stores`). A kernel that waits for its arithmetic anyway is slower so: stores to the caches overlap with it, those
+past them do less.
 """
 
 from __future__ import annotations
 
 import os
 from functools import cache
+
+from . import stores
 
 #: bytes that memory reads or writes at once
 LINE = 64
@@ -47,9 +50,9 @@ def _size(folder: str) -> int:
 
 
 def overflow(size: int) -> bool:
-    """Whether so many bytes, all touched once, leave little of themselves in the caches: three quarters of the last.
+    """Whether so many bytes, all touched once, leave so little of themselves in the caches that stores go past them.
 
     >>> overflow(1000)
     False
     """
-    return size >= FEWEST and size >= last() // 4 * 3
+    return size >= FEWEST and size >= last() // 4 * 3 and size >= stores.pays_from(last())

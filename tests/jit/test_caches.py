@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from flambeau import dtypes
 from flambeau.dtypes import BFLOAT16
-from flambeau.jit import caches, elementwise, launch, rows
+from flambeau.jit import cache, caches, elementwise, launch, rows, stores
 from flambeau.jit import expression as e
 from flambeau.jit.launch import Spec
 from flambeau.jit.rows import Rows
@@ -102,6 +102,43 @@ def test_only_what_waits_for_memory(small_cache):
 
 def test_what_the_last_cache_holds(monkeypatch):
     assert not caches.overflow(caches.FEWEST - 1)
+    monkeypatch.setattr(stores, "pays_from", lambda last: last)
     assert caches.overflow(caches.last())
+    assert not caches.overflow(caches.last() - 1)
+    monkeypatch.setattr(stores, "pays_from", lambda last: 0)
+    assert not caches.overflow(caches.last() // 2)
     monkeypatch.setattr(caches, "_LISTED", "/nowhere")
     assert caches.last.__wrapped__() == caches.USUAL
+
+
+@pytest.mark.parametrize("past", [0, 1])
+def test_what_is_timed_adds_up(past):
+    memory, address = launch.aligned(3 * 8192)
+    first = address - memory.ctypes.data
+    out, x, y = (memory[first + i * 8192:][:8192].view(np.float32) for i in range(3))
+    x[:], y[:], out[:] = random(2048), random(2048, seed=1), 0
+    launch.run([launch.Launch(stores.code(), stores.code().address("body"), 4, (2048, past))], [out, x, y])
+    np.testing.assert_array_equal(out, x + y)
+
+
+def test_from_where_on_is_measured_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(stores, "_known", {})
+    found = stores.pays_from(4 << 20)
+    assert found in {int(each * (4 << 20)) for each in (*stores.MULTIPLES, 2 * stores.MULTIPLES[-1])}
+    monkeypatch.setattr(stores, "measured", lambda last: pytest.fail("it is known"))
+    assert stores.pays_from(4 << 20) == found
+    stores._known.clear()
+    assert stores.pays_from(4 << 20) == found  # from disk
+    assert stores.pays_from(1 << 30) == 3 << 28  # too much memory to try it
+
+
+def test_what_is_kept_of_it_may_be_damaged(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(stores, "_known", {})
+    monkeypatch.setattr(stores, "measured", lambda last: last)
+    assert stores.pays_from(4 << 20) == 4 << 20
+    [entry] = (tmp_path / "jit").iterdir()
+    cache.write(entry.name, b"neither a number nor anything else")
+    stores._known.clear()
+    assert stores.pays_from(4 << 20) == 4 << 20
