@@ -69,6 +69,14 @@ def host_scales() -> bool:
         "+avx512dq" in this.features.split(","))
 
 
+@cache
+def host_looks_up() -> bool:
+    """Whether that machine picks each of 16 numbers in a vector of 512 bits by one of 16 others in one instruction."""
+    this = host()
+    return this.triple.startswith(("x86_64", "amd64")) and this.vector_bits == 512 and (
+        "+avx512f" in this.features.split(","))
+
+
 class Lanes:
     """What a formula computes on.
 
@@ -104,8 +112,8 @@ class Lanes:
         """As many lanes of another element type."""
         return Lanes(self.builder, self.spread(element), self.fused, precision)
 
-    def table(self, name: str) -> Sequence[float]:
-        """The coefficients of a polynomial in this precision, lowest power first."""
+    def table(self, name: str) -> Sequence[Any]:
+        """The coefficients of a polynomial in this precision, lowest power first; for pieces, 16 numbers for each."""
         return getattr(coefficients, f"{name}_{self.precision.upper()}")
 
     def real(self, x: float | Real) -> Real:
@@ -120,6 +128,11 @@ class Lanes:
             return i
         i &= (1 << self.format.bits) - 1
         return Whole(self, ir.Constant(self.whole_type, i))
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the machine has an instruction for `looked_up`."""
+        return self.format is SINGLE and host_looks_up()
 
     def call(self, name: str, *args: Real) -> Real:
         """An LLVM intrinsic of values of this type."""
@@ -410,6 +423,51 @@ def _scaled_at_once(p: Real, n: Whole) -> Real:
     exponent = builder.sitofp(n.ir, lanes.type)
     nothing, as_set = ir.Constant(lanes.type, ir.Undefined), ir.Constant(rounding, 4)
     return Real(lanes, builder.call(callee, [p.ir, exponent, nothing, ir.Constant(mask, -1), as_set]))
+
+
+def looked_up(table: Sequence[float], index: Whole) -> Real:
+    """The number in a table of 16 that the last four bits of an integer say; where `Lanes.looks_up`."""
+    lanes, builder, count = index.lanes, index.lanes.builder, index.lanes.count
+    sixteen, integers = ir.VectorType(ir.FloatType(), 16), ir.VectorType(ir.IntType(32), 16)
+    callee = declared(builder.module, "llvm.x86.avx512.permvar.sf.512", ir.FunctionType(sixteen, [sixteen, integers]))
+    numbers = ir.Constant(sixteen, [nearest_single(each) for each in table])
+    if count == 16:
+        return Real(lanes, builder.call(callee, [numbers, index.ir]))
+    if not count:
+        nothing = ir.Constant(integers, ir.Undefined)
+        picked = builder.call(callee, [numbers, builder.insert_element(nothing, index.ir, _place(0))])
+        return Real(lanes, builder.extract_element(picked, _place(0)))
+    parts = [builder.call(callee, [numbers, _shuffled(builder, index.ir, range(i, i + 16), count)])
+             for i in range(0, count, 16)]
+    while len(parts) > 1:
+        width = parts[0].type.count
+        parts = [builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(ir.IntType(32), 2 * width),
+                                                               list(range(2 * width))))
+                 for low, high in zip(parts[::2], parts[1::2], strict=True)]
+    return Real(lanes, parts[0] if count > 16 else _shuffled(builder, parts[0], range(count), 16))
+
+
+def _place(i: int) -> Value:
+    return ir.Constant(ir.IntType(32), i)
+
+
+def _shuffled(builder: Value, vector: Value, places: Sequence[int], count: int) -> Value:
+    """The elements at these places of a vector of `count`; beyond its end, the last one."""
+    picked = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), [min(i, count - 1) for i in places])
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), picked)
+
+
+def floored(x: Real, bits: int) -> Real:
+    """The largest number with so many bits behind the point that is not larger."""
+    lanes = x.lanes
+    if not (lanes.looks_up and lanes.count == 16):
+        return lanes.call("floor", x * 2.0**bits) * 2.0**-bits
+    mask, kind = ir.IntType(16), ir.IntType(32)
+    callee = declared(lanes.builder.module, "llvm.x86.avx512.mask.rndscale.ps.512",
+                      ir.FunctionType(lanes.type, [lanes.type, kind, lanes.type, mask, kind]))
+    downwards, as_set = ir.Constant(kind, bits << 4 | 9), ir.Constant(kind, 4)
+    nothing = ir.Constant(lanes.type, ir.Undefined)
+    return Real(lanes, lanes.builder.call(callee, [x.ir, downwards, nothing, ir.Constant(mask, -1), as_set]))
 
 
 def rounded(x: Real) -> tuple[Real, Whole]:

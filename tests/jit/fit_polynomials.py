@@ -1,7 +1,7 @@
 """Fits the polynomials of flambeau.jit: Remez exchange in 90 decimal digits, coefficients rounded one by one.
 
     python -m tests.jit.fit_polynomials            writes flambeau/jit/coefficients.py
-    python -m tests.jit.fit_polynomials exp sin    shows these fits only
+    python -m tests.jit.fit_polynomials exp sin    shows these fits only (erf_pieces: those of erf by table)
 
 A fit is the polynomial Σ c_k t^k nearest to a target T(t) on an interval, in the largest weighted error
 |W(t) (Σ c_k t^k - T(t))|; W is chosen so that this is the relative error of the function that the
@@ -344,22 +344,60 @@ def fitted(fit: Fit, format_: str) -> tuple[list[float], float]:
             continue
         if math.log2(float(worst)) > bound:
             continue
-        known = list(start)
-        while coefficients:
-            known.append(rounded(coefficients[0], format_))
-            coefficients = coefficients[1:]
-            if coefficients:  # what is left either stays or is fitted again, whichever is nearer
-                _, stays = exchange(points, target, weight, [*known, *coefficients], 0)
-                try:
-                    again, worst = exchange(points, target, weight, known, len(coefficients))
-                except ArithmeticError:
-                    continue
-                if worst < stays:
-                    coefficients = again
-        _, worst = exchange(points, target, weight, known, 0)
+        known, worst = one_by_one(points, target, weight, start, coefficients, format_)
         if math.log2(float(worst)) <= bound + fit.slack:
             return [float(c) for c in known], math.log2(float(worst))
     raise ValueError(f"no fit of {fit.name} in {format_} reaches 2^{bound}")
+
+
+def one_by_one(points: list[D], target: list[D], weight: list[D], start: list[D], coefficients: list[D],
+               format_: str) -> tuple[list[D], D]:
+    """The coefficients rounded from the lowest up, those above fitted again, and the largest weighted error."""
+    known = list(start)
+    while coefficients:
+        known.append(rounded(coefficients[0], format_))
+        coefficients = coefficients[1:]
+        if coefficients:  # what is left either stays or is fitted again, whichever is nearer
+            _, stays = exchange(points, target, weight, [*known, *coefficients], 0)
+            try:
+                again, worst = exchange(points, target, weight, known, len(coefficients))
+            except ArithmeticError:
+                continue
+            if worst < stays:
+                coefficients = again
+    return known, exchange(points, target, weight, known, 0)[1]
+
+
+def pieces() -> tuple[list[list[float]], float]:
+    """erf(i/4 + t) = Σ c_k t^k, 0 <= t <= 1/4, for i = 1, ..., 15, and erf(t) - t for i = 0; by k, then by i.
+
+    All are of degree 6. The largest error relative to erf, as log2.
+    """
+    found, largest = [], D(0)
+    for i in range(16):
+        points = [(1 - D(math.cos(math.pi * (k + 0.5) / 120))) / 8 for k in range(1, 119)] + [D("0.25")]
+        target = [erf(D(i) / 4 + t) for t in points]
+        weight = [1 / each for each in target]
+        if not i:
+            target = [each - t for each, t in zip(target, points, strict=True)]
+        start = [] if i else [D(0)]
+        coefficients, _ = exchange(points, target, weight, start, 7 - len(start))
+        known, worst = one_by_one(points, target, weight, start, coefficients, "single")
+        found.append([float(c) for c in known])
+        largest = max(largest, worst)
+    return [list(each) for each in zip(*found, strict=True)], math.log2(float(largest))
+
+
+def listed(values: list[float], indent: str) -> list[str]:
+    """Lines of numbers in hexadecimal."""
+    lines, row = [], indent[1:]
+    for v in values:
+        piece = f' "{v.hex()}",'
+        if len(row) + len(piece) > 110:
+            lines.append(row)
+            row = indent[1:]
+        row += piece
+    return [*lines, row]
 
 
 def main(names: list[str]) -> None:
@@ -375,16 +413,18 @@ def main(names: list[str]) -> None:
             name = f"{fit.name.removesuffix('_double').removesuffix('_wide').upper()}_{format_.upper()}"
             centre = f" in (t - {CENTRE[fit.name]})" if fit.name in CENTRE and "- " not in fit.note else ""
             lines.append(f"# {fit.note}{centre}: 2^{error:.1f}")
-            lines.append(f"{name} = tuple(map(float.fromhex, (")
-            row = "   "
-            for v in values:
-                piece = f' "{v.hex()}",'
-                if len(row) + len(piece) > 110:
-                    lines.append(row)
-                    row = "   "
-                row += piece
-            lines += [row, ")))", ""]
+            lines += [f"{name} = tuple(map(float.fromhex, (", *listed(values, "    "), ")))", ""]
             print(f"{name:28} {len(values):3} coefficients, error 2^{error:.2f}", flush=True)
+    if not names or "erf_pieces" in names:
+        table, error = pieces()
+        lines += ["# erf(i/4 + t) = p(t), 0 <= t <= 1/4, for i = 1, ..., 15, and erf(t) = t + p(t) for i = 0,",
+                  f"# those of a power together; relative: 2^{error:.1f}",
+                  "ERF_PIECES_SINGLE = tuple(tuple(map(float.fromhex, row)) for row in ("]
+        for row in table:
+            first, *rest = listed(row, "     ")
+            lines += ["    (" + first.lstrip(), *rest[:-1], (rest[-1] if rest else first).removesuffix(",") + "),"]
+        lines += ["))", ""]
+        print(f"{'ERF_PIECES_SINGLE':28} {len(table)} x {len(table[0])} coefficients, error 2^{error:.2f}", flush=True)
     if not names:
         path = Path(__file__).resolve().parents[2] / "flambeau" / "jit" / "coefficients.py"
         path.write_text("\n".join(lines), encoding="utf-8")
