@@ -30,7 +30,7 @@ class Reducer:
     def __init__(self, terms: Sequence[tuple[str, Node]], arrays: Sequence[np.dtype],
                  numbers: Sequence[np.dtype] = ()) -> None:
         self.terms, self.arrays, self.numbers = tuple(terms), tuple(arrays), tuple(numbers)
-        self.dtypes = tuple(monoid.result_dtype(op, monoid.prepared(op, node)) for op, node in terms)
+        self.dtypes = tuple(monoid.result_dtype(op, node) for op, node in terms)
         self.plans = Plans()
         self.plain = all(dtype.kind == "f" and dtype.itemsize > 2 for dtype in self.numbers)
 

@@ -21,7 +21,9 @@ _USUAL = 1024
 _LIMITS: dict[str, list[int]] = {name: [16384] for name in _ONE_PASS}
 #: sums and means, and other reductions
 SUMS = _LIMITS["reduced by sums"] = [2048]
-REDUCTIONS = _LIMITS["reduced otherwise"] = [8192]
+REDUCTIONS = _LIMITS["reduced otherwise"] = [1023]
+#: the places of extrema: NumPy finds them quickly along elements that follow each other
+PLACES = _LIMITS["reduced to places"] = [8192]
 #: scans along a dimension
 SCANS = _LIMITS["scanned"] = [1024]
 #: elements taken, put and added by an index
@@ -124,5 +126,5 @@ if _asked:
     set_all(int(_asked))
 
 __all__ = ["CASTS", "DRAWN", "INDEXED", "JOINS", "LEAST", "MASKED", "MET", "MOVES", "NARROW_CASTS", "NORMALS", "ONCE",
-           "REDUCTIONS", "SCANS", "SELECTED", "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES", "limit_of",
-           "lower", "pause", "restore", "resume", "set_all"]
+           "PLACES", "REDUCTIONS", "SCANS", "SELECTED", "SINGLE_UPDATES", "STEPS", "SUMS", "TURNS", "UPDATES",
+           "limit_of", "lower", "pause", "restore", "resume", "set_all"]

@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...shapes import wrap_dim, wrap_dims
 from ..compiled import indexer, reduced
-from ..compiled.sizes import INDEXED, REDUCTIONS, SUMS
+from ..compiled.sizes import INDEXED, PLACES, REDUCTIONS, SUMS
 from .summation import add_up, axes_of, count_along, kept_shape, square_up
 
 ndarray = np.ndarray
@@ -132,7 +132,7 @@ def _place(name: str) -> Any:
             found = where(x) if x.ndim else np.zeros((), np.int64)
             return np.full((1,) * x.ndim, found) if keepdim else found
         dim = wrap_dim(dim, x.ndim)
-        if x.size > REDUCTIONS[0]:
+        if x.size > PLACES[0]:
             found = reduced((name,), "", (x,), dim, keepdim)
             if found is not None:
                 return found[0]
@@ -194,7 +194,7 @@ def _selected(name: str) -> Any:
             return x.copy(), np.zeros((), np.int64)
         if not x.size:
             _require(x, dim, name)
-        if x.size > REDUCTIONS[0]:
+        if x.size > (REDUCTIONS[0] if x.ndim > 1 else PLACES[0]):
             found = reduced((name, "arg" + name), "", (x,), axis, keepdim)
             if found is not None:
                 return found
