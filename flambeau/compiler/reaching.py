@@ -342,7 +342,8 @@ def described(x: Any) -> str:
             held = named(x) or f" {[described(cell.cell_contents) for cell in x.__closure__ or ()]}"
         return f"{said_of(x)}{held}"
     if isinstance(x, types.MethodType):
-        return f"method {described(x.__func__)}"
+        of = described(x.__self__) if is_value(x.__self__) else named(x.__self__) or ""
+        return f"method {described(x.__func__)} {of}"
     if isinstance(x, Tensor):
         a = x._array
         if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
@@ -355,7 +356,7 @@ def described(x: Any) -> str:
         return f"array {x.dtype} {x.shape} {x.strides}"
     cls = type(x)
     if isinstance(x, tuple):
-        inner = [described(y) if isinstance(y, tuple) or is_value(y) else 0 for y in x]
+        inner = [described(y) if isinstance(y, tuple) or is_value(y) else named(y) or 0 for y in x]
         return f"{cls.__module__}.{cls.__qualname__} {inner}"
     if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_followed(x) or (
             cls.__module__.startswith(f"{_PACKAGE}.compiler") or cls.__module__ in _SAID):

@@ -44,7 +44,7 @@ from ..version import __version__
 from .calls import Application, Draw, SeenAs
 from .capture import Guard
 from .environment import states_of
-from .experience import Known, said_of_argument, said_of_code
+from .experience import Known, said_of, said_of_argument
 from .joint import Joint
 from .reaching import Found, Reached, Unnameable, is_value, named, of_name
 from .seen import Held, Made, Shown
@@ -66,7 +66,7 @@ from .surroundings import (
 from .trace import Trace
 from .watching import is_own, is_users
 
-_FORMAT = "recollection 2"
+_FORMAT = "recollection 3"
 #: programs of one name that are kept: of functions of the same code, which saw other things
 MOST = 4
 #: what of a trace is kept as it is
@@ -98,10 +98,10 @@ def name(function: Any, call: Sequence[Any]) -> str | None:
     Args:
         call: what the call looks like (`Compiled._key`).
     """
-    code = _code_of(function)
-    if code is None:
+    found = _function_of(function)
+    if found is None:
         return None
-    return disk.key(_FORMAT, keeping.machine(), _package(), said_of_code(code), *map(said_of_argument, call))
+    return disk.key(_FORMAT, keeping.machine(), _package(), said_of(found), *map(said_of_argument, call))
 
 
 @functools.cache
@@ -120,12 +120,12 @@ def _package() -> str:
     return disk.key(*sorted(found))
 
 
-def _code_of(function: Any) -> types.CodeType | None:
+def _function_of(function: Any) -> types.FunctionType | None:
     if isinstance(function, types.MethodType):
         function = function.__func__
     elif isinstance(function, Module):
         function = type(function).forward
-    return function.__code__ if isinstance(function, types.FunctionType) else None
+    return function if isinstance(function, types.FunctionType) else None
 
 
 # ----- writing ------------------------------------------------------------------------------
@@ -246,9 +246,32 @@ class _Writer:
         seen = [(each.kind, self._holder(of, each), *self._looked_up(each), each.path) for of, each in self.seen]
         body = self._dumped({**self._trace(), "seen": seen}, used)
         groups = self._dumped([self._group(*each) for each in self.trace.groups], used)
+        self.running |= self._inside(used)
+        used |= self.running
         places, order = self.reached.places(used)
         head = self.after, places, order, [order[at] for at in sorted(self.running)], self.given, groups
         return pickle.dumps(head, pickle.HIGHEST_PROTOCOL), body
+
+    def _inside(self, used: Collection[int]) -> set[int]:
+        """The numbers of what stands in tuples and bound functions, which nobody looks into later: they never change,
+        but in another process there may be others."""
+        found: set[int] = set()
+        waiting: list[Any] = [self.reached.things[at] for at in used]
+        while waiting:
+            thing = waiting.pop()
+            if isinstance(thing, tuple):
+                parts: Sequence[Any] = thing
+            elif isinstance(thing, functools.partial):
+                parts = (thing.func, *thing.args, *thing.keywords.values())
+            elif isinstance(thing, types.MethodType):
+                parts = (thing.__self__, thing.__func__)
+            else:
+                continue
+            for x in parts:
+                if x in self.reached and (at := self.reached.at(x)) not in found:
+                    found.add(at)
+                    waiting.append(x)
+        return found
 
     def _dumped(self, data: Any, used: set[int]) -> bytes:
         """Data written down; the objects among them are `used`."""

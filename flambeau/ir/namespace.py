@@ -21,7 +21,7 @@ from .gathering import added, taken
 from .moves import Moves
 from .scans import Scans
 from .strides import dense
-from .value import BOOL, FLOAT32, INT64, Graph, Unsupported, Value
+from .value import BOOL, FLOAT32, INT64, Graph, Unsupported, Value, truth
 
 #: names whose operation has the same or another name, on values of one dtype
 _NAMES = {name: name for name in (
@@ -147,7 +147,7 @@ class Namespace(Moves, Scans):
         return self.graph.apply("lt", self.graph.apply("abs", x), math.inf)
 
     def _truth(self, x: Any) -> Any:
-        return self.graph.cast(x, BOOL) if isinstance(x, Value) else bool(x)
+        return self.graph.cast(x, BOOL) if isinstance(x, Value) else truth(x)
 
     def logical_and(self, x: Any, y: Any) -> Value:
         return self.graph.apply("and", self._truth(x), self._truth(y))

@@ -41,6 +41,20 @@ class Unsupported(Exception):
     """Something that values cannot say: it is computed as a whole instead, by the operator's own kernel."""
 
 
+_NUMBERS = frozenset((bool, int, float))
+
+
+def truth(x: Any) -> Any:
+    """An operand of a logical operation: True and False come of comparing two values by `==`, not of their elements.
+
+    Raises:
+        Unsupported: it is one of them.
+    """
+    if x.__class__ is bool:
+        raise Unsupported("two values compared by ==: `xp.eq` compares their elements")
+    return x
+
+
 class Value:
     """An array that is yet to be computed. Arithmetic on values makes values."""
 
@@ -149,14 +163,25 @@ class Value:
     def __ge__(self, other: Any) -> Value:
         return self.graph.apply("ge", self, other)
 
+    def __eq__(self, other: object) -> Any:
+        """With a number, element by element; values are the same or not, since dictionaries hold them."""
+        return self.graph.apply("eq", self, other) if other.__class__ in _NUMBERS else self is other
+
+    def __ne__(self, other: object) -> Any:
+        return self.graph.apply("ne", self, other) if other.__class__ in _NUMBERS else self is not other
+
+    __hash__ = object.__hash__
+
     def __and__(self, other: Any) -> Value:
-        return self.graph.apply("and", self, other)
+        return self.graph.apply("and", self, truth(other))
 
     def __or__(self, other: Any) -> Value:
-        return self.graph.apply("or", self, other)
+        return self.graph.apply("or", self, truth(other))
 
     def __xor__(self, other: Any) -> Value:
-        return self.graph.apply("xor", self, other)
+        return self.graph.apply("xor", self, truth(other))
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self) -> Value:
         return self.graph.apply("not", self)
@@ -556,4 +581,4 @@ def _is_number(value: Value, number: Number) -> bool:
     return scalar is not None and bool(value.graph.array(scalar) == number)
 
 
-__all__ = ["BOOL", "ELEMENTWISE", "FLOAT32", "FUSIBLE", "INT64", "Graph", "Unsupported", "Value", "reachable"]
+__all__ = ["BOOL", "ELEMENTWISE", "FLOAT32", "FUSIBLE", "INT64", "Graph", "Unsupported", "Value", "reachable", "truth"]

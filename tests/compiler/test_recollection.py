@@ -9,6 +9,7 @@ import datetime
 import decimal
 import functools
 import math
+import operator
 import os
 import random
 import time
@@ -638,3 +639,84 @@ def test_a_step_that_does_not_fit_leaves_nothing_behind():
 
     after(make, 1, 1, recalled=True)
     after(make, 1, -1, recalled=False)
+
+
+# ----- functions of one code ----------------------------------------------------------------
+
+
+def closing(f):
+    return lambda x: f(x)
+
+
+def one_after_another(*functions):
+    def all_of_them(x):
+        for f in functions:
+            x = f(x)
+        return x
+
+    return all_of_them
+
+
+class Holder:
+    def __init__(self, held):
+        self.held = held
+
+    def apply(self, x):
+        return self.held(x)
+
+
+def defaulted(f):
+    def call(x, *, f=f):
+        return f(x)
+
+    return call
+
+
+#: what makes functions of one code out of operators
+FAMILIES = {
+    "the operator itself": lambda f: f,
+    "a cell": closing,
+    "cells of cells": lambda f: closing(closing(f)),
+    "a default": lambda f: lambda x, f=f: f(x),
+    "a default by name": defaulted,
+    "a tuple": lambda f: one_after_another(f, torch.cos),
+    "a tuple in a tuple": lambda f: (lambda pairs: lambda x: pairs[0][0](x) * pairs[0][1])(((f, 2.0),)),
+    "a dict": lambda f: (lambda table: lambda x: table["f"](x))({"f": f}),
+    "an object": lambda f: Holder(f).apply,
+    "a partial of a method": lambda f: closing(functools.partial(Holder.apply, Holder(f))),
+    "a partial": lambda f: closing(functools.partial(f)),
+    "a transform": lambda f: torch.vmap(f),
+    "a transform of a cell": lambda f: closing(torch.vmap(closing(f))),
+    "a method's name": lambda f: closing(operator.methodcaller(f.__name__)),
+    "a number bound": lambda f: closing(types.MethodType(lambda k, x: x * k, len(f.__name__) + len(f.__doc__))),
+    "a module": lambda f: torch.nn.Sequential({"sin": torch.nn.Tanh, "exp": torch.nn.Sigmoid}[f.__name__]()),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_functions_of_one_code_are_told_apart(family):
+    def make(f):
+        return FAMILIES[family](f), lambda i: (data(i),), nothing
+
+    after(make, torch.sin, torch.exp, recalled=False)
+
+
+@pytest.mark.parametrize("family", ["the operator itself", "a cell", "a default", "a tuple", "an object", "a module"])
+def test_and_found_again(family):
+    def make(f):
+        return FAMILIES[family](f), lambda i: (data(i),), nothing
+
+    after(make, torch.sin, torch.sin, recalled=True)
+
+
+@pytest.mark.parametrize(("first", "then"), [
+    ((torch.sin, torch.cos), (torch.cos, torch.sin)), ((torch.sin,), (torch.sin, torch.sin)),
+    ((torch.sin, torch.cos), (torch.sin, torch.exp))])
+def test_tuples_of_functions(first, then):
+    after(lambda each: (one_after_another(*each), lambda i: (data(i),), nothing), first, then, recalled=False)
+
+
+@pytest.mark.parametrize(("first", "then"), [(0, 1), (1, 0)])
+def test_arguments_bound_to_an_operator(first, then):
+    after(lambda dim: (closing(functools.partial(torch.softmax, dim=dim)), lambda i: (data(i),), nothing),
+          first, then, recalled=False)
