@@ -95,7 +95,7 @@ def smooth_l1_loss(xp, input, target, *, reduction="mean", beta=1.0):
 
 def _smooth_l1_slope(xp, input, target, beta):
     d = input - target
-    return xp.where(xp.abs(d) < beta, d / beta, xp.sign(d))
+    return xp.where(xp.abs(d) >= beta, xp.sign(d), d / beta)  # NaN stays NaN
 
 
 @op(promote="common", refuses=lacks("huber_cpu", "bool", "integer", "complex"), **_LOSS)
@@ -114,7 +114,7 @@ def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
 
 def _huber_slope(xp, input, target, delta):
     d = input - target
-    return xp.where(xp.abs(d) < delta, d, xp.sign(d) * delta)
+    return xp.where(xp.abs(d) >= delta, xp.sign(d) * delta, d)  # NaN stays NaN
 
 
 def _from_slope(xp, g, slope, reduction):

@@ -289,6 +289,9 @@ def _declare_times_log(name, log_name, shift, node, **where):
         constant = xp.logical_and(input == 0, other <= -shift)
         return xp.where(constant, 0, g * logarithm(xp, other))
 
+    def by_other(g, input, other):
+        return g * (input / (other + shift if shift else other))  # -0 + 0 would be 0
+
     def both(xp, input, other):
         return _x_times_log(xp, input, other, logarithm(xp, other))
 
@@ -301,10 +304,10 @@ def _declare_times_log(name, log_name, shift, node, **where):
     common = {"promote": "float", "refuses": _real(kernel), "name": name}
     op = elementwise(numbers=(), node=node + "0", key=name, **common, **where)(both)
     op.vjp(input=by_input,
-           other=lambda g, input, other: g * (input / (other + shift)))
+           other=by_other)
     first = elementwise(node=node + "1", key=f"_{name}_first_number", expose=(), promoting=("input",),
                         order=("input", "other"), **common)(first_number)
-    first.vjp(other=lambda g, input, other: g * (input / (other + shift)))
+    first.vjp(other=by_other)
     second = elementwise(node=node + "2", key=f"_{name}_second_number", expose=(), promoting=("other",),
                          **common)(second_number)
     second.vjp(input=lambda xp, g, input, other: by_input(xp, g, input, xp.full_like(input, other)))

@@ -12,7 +12,7 @@ def _pair_norms(x: Any, y: Any, p: float) -> Any:
     if not d.shape[-1]:
         return np.zeros(d.shape[:-1], d.dtype)
     if p == 0:
-        return np.add.reduce(d != 0, -1, dtype=d.dtype)
+        return np.add.reduce(np.minimum(np.ceil(d), 1), -1)  # 1 where they differ, and NaN stays NaN
     if p == 1:
         return np.add.reduce(d, -1)
     if p == np.inf:

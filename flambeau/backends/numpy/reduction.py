@@ -43,6 +43,8 @@ def _product_of_others(x: Any, dim: Any = None) -> Any:
         return np.ones_like(x)
     if dim is None:
         flat = x.reshape(-1)
+        if flat.size - np.count_nonzero(flat) > 1:  # PyTorch's answer, whatever else there is
+            return np.zeros_like(x)
         return _product_of_others(flat, 0).reshape(x.shape)
     axis = wrap_dim(dim, x.ndim)
     whole = _all(x, axis, True)
@@ -54,10 +56,15 @@ def _product_of_others(x: Any, dim: Any = None) -> Any:
 
 
 def _others_of_zeros(x: ndarray) -> ndarray:
-    """For each element the product of all others in its row. All rows have zeros: only one that is alone has others."""
-    zeros = x == 0
+    """For each element the product of all others in its row. All rows have zeros: only one that is alone has others.
+
+    All other products have a zero in them: they are 0, or NaN where one of the others is not finite.
+    """
+    zeros, wild = x == 0, ~np.isfinite(x)
     others = _multiply(np.where(zeros, x.dtype.type(1), x), -1, None, None, True)
-    found: ndarray = np.where(zeros & (_add(zeros, -1, None, None, True) == 1), others, x.dtype.type(0))
+    alone = zeros & (_add(zeros, -1, None, None, True) == 1)
+    beside = _add(wild, -1, None, None, True) - wild
+    found: ndarray = np.where(alone, others, np.where(beside > 0, x.dtype.type(np.nan), x.dtype.type(0)))
     return found
 
 
