@@ -40,7 +40,7 @@ SINGLE_UPDATES = _LIMITS["updates of float32"] = [2048]
 #: copies and fills: NumPy's are as quick as the memory, for one thread
 MOVES = _LIMITS["moved"] = [131072]
 #: results put together of pieces: threads win where the memory is much
-JOINS = _LIMITS["joined"] = [5 << 18]
+JOINS = _LIMITS["joined"] = [3 << 17]
 #: copies whose elements lie in another order than they did
 TURNS = _LIMITS["turned"] = [16384]
 #: conversions to and from float16 and bfloat16, which NumPy does one by one, and others, which it does by vectors
