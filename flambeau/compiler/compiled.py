@@ -152,7 +152,8 @@ class Replay:
         if known.free:
             self.pins = [None if is_free else pin for pin, is_free in zip(self.pins, known.free, strict=True)]
         self.name, self.since = name, code.count()
-        self.backward = None if trace.joint is None else Backward(trace.joint, f"{name} backward")
+        written = {t.leaf for t in trace.targets if t.leaf is not None}
+        self.backward = None if trace.joint is None else Backward(trace.joint, f"{name} backward", written)
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
         self._results_count = sum(t.leaf is None for t in trace.targets)
         self.program = Program(trace.graph, [*trace.targets, *handed_over],

@@ -7,7 +7,7 @@ over, as the saved tensors of one node, `CompiledFunctionBackward`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -134,17 +134,23 @@ def _without_hooks(inputs: Sequence[Any]) -> Iterator[None]:
 class Backward:
     """The program of the gradients.
 
+    Args:
+        written: leaves that the forward program writes to.
+
     Attributes:
         name: what it is called where it is shown.
-        saved: values of the forward program that it needs.
+        saved: values of the forward program that it needs, and what was in leaves before they were written to.
         made: values of the capture, and what they are in this program's graph.
         leaves: numbers of the forward program's leaves that it needs.
     """
 
-    def __init__(self, joint: Joint, name: str) -> None:
+    def __init__(self, joint: Joint, name: str, written: Collection[Value] = ()) -> None:
         self.joint, self.name = joint, name
         wanted = [v for v in joint.gradients if v is not None]
-        self.saved, self.leaves = self._frontier(wanted, joint.cotangents)
+        saved, leaves = self._frontier(wanted, joint.cotangents)
+        # what was in a leaf before the forward program wrote to it is only there if it is kept
+        self.saved = [*saved, *(leaf for leaf in leaves if leaf in written)]
+        self.leaves = [leaf for leaf in leaves if leaf not in written]
         graph = Graph()
         made = self.made = dict[Value, Value]()
         self._origin: list[tuple[int, int]] = []

@@ -416,3 +416,44 @@ def test_hooks_of_nodes_of_tensors_from_outside():
         if i == 5:
             handle.remove()
         assert function(torch.ones(3)).tolist() == ([7.0] * 3 if i == 4 else [1.0] * 3)
+
+
+@pytest.mark.parametrize("where", ["an argument", "a buffer"])
+def test_what_is_written_to_after_it_was_multiplied_by(where):
+    """Backward outside needs what was there before."""
+    def made():
+        buffer = torch.full((3,), 2.0)
+
+        def f(x, y):
+            held = y if where == "an argument" else buffer
+            found = x * held.clone()
+            held.mul_(0.5).add_(1)
+            return found
+
+        return f
+
+    eager, compiled = made(), torch.compile(made())
+    for i in range(5):
+        x = leaf(4, 3, seed=i)
+        y = numbers(3, seed=10 + i)
+        again, beside = x.detach().clone().requires_grad_(), y.clone()
+        eager(x, y).sum().backward()
+        compiled(again, beside).sum().backward()
+        assert torch.allclose(x.grad, again.grad)
+        assert torch.equal(y, beside)
+
+
+def test_a_detached_argument_that_is_multiplied_in_place():
+    def f(x, y):
+        found = y.detach()
+        found *= x
+        return found
+
+    compiled = torch.compile(f)
+    for i in range(5):
+        x, y = leaf(1, 3, seed=i), leaf(4, 3, seed=10 + i)
+        again, beside = (t.detach().clone().requires_grad_() for t in (x, y))
+        f(x, y).sum().backward()
+        compiled(again, beside).sum().backward()
+        assert torch.allclose(x.grad, again.grad)
+        assert torch.equal(y, beside)
