@@ -163,10 +163,7 @@ def _product_of_others(xp, input, *, dim=None):
     along = 0 if dim is None else dim
     before = xp._exclusive_cumprod(flat, dim=along, reverse=False)
     after = xp._exclusive_cumprod(flat, dim=along, reverse=True)
-    found = before * after
-    if dim is None:  # PyTorch's answer where there are several zeros, whatever else there is
-        found = xp.where(xp.sum(xp.to(xp.eq(flat, 0), flat.dtype)) > 1, 0, found)
-    return xp.reshape(found, input.shape)
+    return xp.reshape(before * after, input.shape)
 
 
 @op(name="prod", key="_prod_all", node="ProdBackward0", expose=())
