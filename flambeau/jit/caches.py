@@ -55,4 +55,4 @@ def overflow(size: int) -> bool:
     >>> overflow(1000)
     False
     """
-    return size >= FEWEST and size >= last() // 4 * 3 and size >= stores.pays_from(last())
+    return size >= last() and size >= stores.pays_from(last())

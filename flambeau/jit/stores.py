@@ -2,8 +2,9 @@
 
 How much of the last cache a process has depends on who shares it, and what a line costs that is read before it is
 written depends on the memory. On one machine stores past the caches win from three quarters of the last cache on, on
-another at twice its size. So two arrays are added up into a third, both ways, where all three together are as large
-as some multiples of the cache; that takes some hundredths of a second, and is kept on disk for the processes to come.
+another from 1.25 times its size. So two arrays are added up into a third, both ways, where all three together are as
+large as some multiples of the cache; that takes some hundredths of a second, and is kept on disk for the processes to
+come.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from . import cache as disk
 from . import compiled, launch, target
 from .launch import Launch
 
-#: bytes of the three arrays, in last caches; beyond, the largest stands for all
-MULTIPLES = (0.75, 1.0, 1.25, 1.5, 2.0)
+#: bytes of the three arrays, in last caches; beyond, the largest stands for all, and where less is touched than a cache
+#: holds, another hour's neighbours may leave it there
+MULTIPLES = (1.0, 1.25, 1.5, 2.0)
 #: nothing larger than this is measured: the arrays must be there
 MOST = 256 << 20
-#: how much quicker stores past the caches must be, and how often each way is tried
-MARGIN, ROUNDS = 0.97, 4
+#: how much quicker stores past the caches must be, since they cost more where they are wrong than they gain where they
+#: are right; and how often each way is tried
+MARGIN, ROUNDS = 0.9, 4
 #: bytes that a turn of the code's loop reads from each array
 _STEP = 256
-_FORMAT = "stores 1"
+_FORMAT = "stores 3"
 
 _IR = """
 define void @body(ptr %pointers, ptr %plan, i64 %chunk) {
@@ -122,21 +125,22 @@ def measured(last: int) -> int:
     found = 2 * int(MULTIPLES[-1] * last)
     for multiple in reversed(MULTIPLES):
         size = int(multiple * last) // 3 // (chunks * _STEP) * _STEP
-        near, past = ([Launch(code(), body, chunks, (size, goes))] for goes in (0, 1))
-        if _least(past, arrays) > MARGIN * _least(near, arrays):
+        near, past = _least([[Launch(code(), body, chunks, (size, goes))] for goes in (0, 1)], arrays)
+        if past > MARGIN * near:
             break
         found = int(multiple * last)
     return found
 
 
-def _least(work: list[Launch], arrays: list[np.ndarray]) -> float:
-    """The shortest of some runs, in seconds, after one that leaves behind in the caches what such a run does."""
-    best = float("inf")
-    for i in range(ROUNDS):
-        start = perf_counter()
-        launch.run(work, arrays)
-        if i:
-            best = min(best, perf_counter() - start)
+def _least(ways: list[list[Launch]], arrays: list[np.ndarray]) -> list[float]:
+    """The shortest time of each, in seconds, by turns: who disturbs one disturbs the other, too."""
+    best = [float("inf")] * len(ways)
+    for _ in range(ROUNDS):
+        for i, work in enumerate(ways):
+            launch.run(work, arrays)  # leaves behind in the caches what such a run does
+            start = perf_counter()
+            launch.run(work, arrays)
+            best[i] = min(best[i], perf_counter() - start)
     return best
 
 
