@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import operator
 import sys
 import types
 from collections.abc import Sequence
@@ -22,11 +21,10 @@ import numpy as np
 from .. import dtypes
 from ..ir import keeping
 from ..jit import cache as disk
-from ..ops.declare import Op
 from ..tensor import Tensor
 from ..version import __version__
 from .seen import Made
-from .surroundings import ARRAY, MODULE, PLAIN, SET, STREAM, Seen, Surroundings, is_steady
+from .surroundings import ARRAY, MODULE, PLAIN, SET, STREAM, Seen, Surroundings
 from .watching import is_users
 
 if TYPE_CHECKING:
@@ -169,13 +167,7 @@ def said_of(x: Any) -> str:
     if isinstance(x, types.MethodType):
         return f"method {said_of(x.__func__)}"
     if isinstance(x, types.FunctionType):
-        return f"function {said_of_code(x.__code__)}{_said_beside_code(x) if _is_unwatched(x) else ''}"
-    if isinstance(x, functools.partial):
-        return f"partial {said_of(x.func)} {said_of(x.args)} {said_of(tuple(sorted(x.keywords.items())))}"
-    if isinstance(x, Op):
-        return f"operator {x.name}"
-    if isinstance(x, (operator.attrgetter, operator.itemgetter, operator.methodcaller)):
-        return repr(x)
+        return f"function {said_of_code(x.__code__)}"
     if isinstance(x, types.CodeType):
         return f"code {said_of_code(x)}"
     if isinstance(x, type):
@@ -187,44 +179,6 @@ def said_of(x: Any) -> str:
     if isinstance(x, np.ndarray):
         return f"array {x.dtype} {x.shape}"
     return f"a {type(x).__module__}.{type(x).__qualname__}"
-
-
-def _is_unwatched(x: types.FunctionType) -> bool:
-    """Whether a function is no user's, whatever it was told to be called."""
-    return is_steady(str(x.__globals__.get("__name__", "")))
-
-
-def _said_beside_code(x: types.FunctionType) -> str:
-    """What tells functions of one code apart where nobody watches what they read: all that operators are called by is
-    of one code."""
-    cells = [_said_in(cell) for cell in x.__closure__ or ()]
-    return f" {x.__module__}:{x.__qualname__} {' '.join(cells)} {said_of(x.__defaults__ or ())}"
-
-
-def _said_in(cell: types.CellType) -> str:
-    try:
-        inside = cell.cell_contents
-    except ValueError:
-        return "nothing yet"
-    # a function that calls itself, or one beside it, says no more than that
-    return f"function {inside.__qualname__}" if _refers_to(inside, cell) else said_of(inside)
-
-
-def _refers_to(x: Any, cell: types.CellType) -> bool:
-    """Whether a function has this cell, or one whose function has it."""
-    waiting, met = [x], set()
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, types.FunctionType) and id(each) not in met:
-            met.add(id(each))
-            for other in each.__closure__ or ():
-                if other is cell:
-                    return True
-                try:
-                    waiting.append(other.cell_contents)
-                except ValueError:
-                    pass
-    return False
 
 
 @functools.lru_cache(4096)

@@ -337,13 +337,15 @@ def described(x: Any) -> str:
     if isinstance(x, re.Pattern):
         return f"re {x.pattern!r} {x.flags}"
     if isinstance(x, types.FunctionType):
-        held = ""
-        if is_steady(x.__module__):  # of which nobody looks at what they hold
-            held = named(x) or f" {[described(cell.cell_contents) for cell in x.__closure__ or ()]}"
-        return f"{said_of(x)}{held}"
+        held: Any = ""
+        if is_steady(x.__globals__.get("__name__")):  # nobody looks at what these hold, and operators are of one code
+            held = named(x) or [described(cell.cell_contents) for cell in x.__closure__ or ()] + [
+                described(x.__defaults__ or ())]
+        return f"{said_of(x)} {held}"
     if isinstance(x, types.MethodType):
-        of = described(x.__self__) if is_value(x.__self__) else named(x.__self__) or ""
-        return f"method {described(x.__func__)} {of}"
+        return f"method {described(x.__func__)} {_inside(x.__self__)}"
+    if isinstance(x, functools.partial):
+        return f"partial {_inside(x.func)} {described(x.args)} {described(tuple(x.keywords.items()))}"
     if isinstance(x, Tensor):
         a = x._array
         if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
@@ -356,18 +358,22 @@ def described(x: Any) -> str:
         return f"array {x.dtype} {x.shape} {x.strides}"
     cls = type(x)
     if isinstance(x, tuple):
-        inner = [described(y) if isinstance(y, tuple) or is_value(y) else named(y) or 0 for y in x]
-        return f"{cls.__module__}.{cls.__qualname__} {inner}"
+        return f"{cls.__module__}.{cls.__qualname__} {[*map(_inside, x)]}"
     if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_followed(x) or (
             cls.__module__.startswith(f"{_PACKAGE}.compiler") or cls.__module__ in _SAID):
         return said_of(x)
     raise Unnameable(f"a {cls.__module__}.{cls.__qualname__}, which may hold what nobody can see")
 
 
+def _inside(x: Any) -> str:
+    """What stands in something that never changes, unless it has a place of its own, where it is described."""
+    return described(x) if isinstance(x, tuple) or is_value(x) else named(x) or ""
+
+
 #: modules whose objects say how classes are written, and nothing that changes
 _SAID = frozenset({"dataclasses", "typing", "_abc"})
 #: what holds nothing but what can be reached
-_TRANSPARENT = (list, dict, set, deque, type(functools.lru_cache(int)), types.CellType, functools.partial,
-                staticmethod, classmethod, property)
+_TRANSPARENT = (list, dict, set, deque, type(functools.lru_cache(int)), types.CellType, staticmethod, classmethod,
+                property)
 
 __all__ = ["Found", "Place", "Reached", "Unnameable", "described", "is_value", "named", "of_name"]

@@ -44,9 +44,9 @@ from ..version import __version__
 from .calls import Application, Draw, SeenAs
 from .capture import Guard
 from .environment import states_of
-from .experience import Known, said_of, said_of_argument
+from .experience import Known, said_of_argument
 from .joint import Joint
-from .reaching import Found, Reached, Unnameable, is_value, named, of_name
+from .reaching import Found, Reached, Unnameable, described, is_value, named, of_name
 from .seen import Held, Made, Shown
 from .storages import address, owner, shown_by
 from .surroundings import (
@@ -66,7 +66,7 @@ from .surroundings import (
 from .trace import Trace
 from .watching import is_own, is_users
 
-_FORMAT = "recollection 3"
+_FORMAT = "recollection 4"
 #: programs of one name that are kept: of functions of the same code, which saw other things
 MOST = 4
 #: what of a trace is kept as it is
@@ -101,7 +101,11 @@ def name(function: Any, call: Sequence[Any]) -> str | None:
     found = _function_of(function)
     if found is None:
         return None
-    return disk.key(_FORMAT, keeping.machine(), _package(), said_of(found), *map(said_of_argument, call))
+    try:
+        said = described(found)
+    except (Unnameable, ValueError, RecursionError):  # what it holds is not there yet, or holds itself
+        return None
+    return disk.key(_FORMAT, keeping.machine(), _package(), said, *map(said_of_argument, call))
 
 
 @functools.cache

@@ -115,7 +115,8 @@ def code() -> compiled.Library:
 
 def measured(last: int) -> int:
     """`pays_from`, measured now: the least multiple from which on stores past the caches win at all larger ones."""
-    body = code().address("body")
+    library = code()
+    body = library.address("body")
     chunks = 8 * limits.count()
     most = int(MULTIPLES[-1] * last) // 3 // (chunks * _STEP)
     kept, address = launch.aligned(3 * most * chunks * _STEP)
@@ -125,7 +126,7 @@ def measured(last: int) -> int:
     found = 2 * int(MULTIPLES[-1] * last)
     for multiple in reversed(MULTIPLES):
         size = int(multiple * last) // 3 // (chunks * _STEP) * _STEP
-        near, past = _least([[Launch(code(), body, chunks, (size, goes))] for goes in (0, 1)], arrays)
+        near, past = _least([[Launch(library, body, chunks, (size, goes))] for goes in (0, 1)], arrays)
         if past > MARGIN * near:
             break
         found = int(multiple * last)

@@ -303,8 +303,7 @@ def _declare_times_log(name, log_name, shift, node, **where):
 
     common = {"promote": "float", "refuses": _real(kernel), "name": name}
     op = elementwise(numbers=(), node=node + "0", key=name, **common, **where)(both)
-    op.vjp(input=by_input,
-           other=by_other)
+    op.vjp(input=by_input, other=by_other)
     first = elementwise(node=node + "1", key=f"_{name}_first_number", expose=(), promoting=("input",),
                         order=("input", "other"), **common)(first_number)
     first.vjp(other=by_other)
