@@ -14,6 +14,8 @@ _OTHERWISE = {"expit": "sigmoid", "gammaln": "lgamma", "multigammaln": "mvlgamma
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return __dir__()
     if not name.startswith("_"):
         found = getattr(functions, _OTHERWISE.get(name, "special_" + name), None)
         if found is not None:
@@ -23,5 +25,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_OTHERWISE, *(name.removeprefix("special_") for name in dir(functions)
-                                  if name.startswith("special_"))})
+    return sorted({*(name for name, other in _OTHERWISE.items() if hasattr(functions, other)),
+                   *(name.removeprefix("special_") for name in dir(functions) if name.startswith("special_"))})

@@ -109,7 +109,8 @@ class Capture(Interceptor):
         self.cleared: dict[int, Any] = {}  # tensors whose gradients were taken away, by identity
         self.entry_grads: dict[int, tuple[Any, Any]] = {}  # tensors seen, with the gradients they had then
         self.versions: dict[int, list[Any]] = {}  # by counter
-        self.views: dict[int, Any] = {}  # tensors that the function made over memory which was there before
+        # tensors that the function made over memory which was there before; held weakly, since graphs hang on them
+        self.views: dict[int, weakref.ref[Any]] = {}
         self.modules: dict[int, Any] = {}
         self.numbers: list[Any] = []  # what gives the numbers that are leaves
         self.ran_backward = False
@@ -289,7 +290,7 @@ class Capture(Interceptor):
             roots = [id(storages.owner(a)) for a in arrays]
             for out, root in zip(outs, roots, strict=True):
                 if op.kind == VIEW and (root not in self.storages or self.storages[root].leaf is not None):
-                    self.views[id(out)] = out
+                    self.shows(out)
             if all(root in self.storages and self.storages[root].value is not None for root in roots):
                 return  # views
             if op.kind == VIEW:
@@ -432,7 +433,7 @@ class Capture(Interceptor):
 
     def shows(self, tensor: Any) -> None:
         """The function made a tensor over memory that is there already."""
-        self.views[id(tensor)] = tensor
+        self.views[id(tensor)] = weakref.ref(tensor)
 
     def counts(self, tensor: Any, times: int = 1) -> None:
         """A write to a tensor is counted, or about to be, of which the capture knows."""
@@ -474,7 +475,8 @@ class Capture(Interceptor):
     def is_made(self, tensor: Any) -> bool:
         """Whether the function made a tensor itself."""
         storage = self.storages.get(id(storages.owner(tensor._array)))
-        return id(tensor) in self.views or (storage is not None and storage.leaf is None)
+        view = self.views.get(id(tensor))
+        return (view is not None and view() is tensor) or (storage is not None and storage.leaf is None)
 
     def moves_memory(self, how: str) -> None:
         """A tensor is about to be given other memory."""

@@ -36,7 +36,7 @@ from .joint import Backward, differentiable
 from .renewal import again, renewed
 from .seen import Made, Shown, advance, become_view
 from .storages import address, by_memory, extent, owner, place, stretch
-from .surroundings import CHANGING, ITEM, MODULE, Seen, Surroundings, is_followed
+from .surroundings import CHANGING, ITEM, MODULE, Seen, Surroundings, is_followed, is_span
 from .trace import TRIES, Trace
 
 #: kinds of calls with objects that wait for a program: where each call has an object of its own there would be no end
@@ -64,6 +64,8 @@ def described(x: Any) -> Any:
         return (type(x), repr(x))  # which tells zeros of both signs apart, and finds NaN equal to itself
     if isinstance(x, (bool, int, str, bytes, type(None))):
         return (type(x), x)
+    if is_span(x):
+        return (type(x), repr(x))
     return ("object", id(x))
 
 
@@ -87,8 +89,8 @@ def is_fixed(x: Any) -> bool:
 
     if isinstance(x, Tensor):
         return type(x) in (Tensor, Parameter)
-    return isinstance(x, (bool, int, float, complex, str, bytes, type(None), type, types.FunctionType,
-                          types.BuiltinFunctionType, dtypes.dtype, Module, np.generic))
+    return is_span(x) or isinstance(x, (bool, int, float, complex, str, bytes, type(None), type, types.FunctionType,
+                                        types.BuiltinFunctionType, dtypes.dtype, Module, np.generic))
 
 
 def is_pinned(x: Any, pin: tuple[Any, Any, int]) -> bool:
@@ -547,7 +549,7 @@ class Compiled:
                after: int, args: tuple, kwargs: dict[str, Any]) -> None:
         """Leave a program to the next process, if that can find all that it depends on."""
         arguments, tree = tree_flatten((args, kwargs))
-        place = recollection.name(self.function, self._key(arguments, tree))
+        place = recollection.name(self.function, self._key(arguments, tree), arguments)
         if place is not None:
             known = run.known._replace(free=(True,) * len(run.trace.shared))
             try:
@@ -560,7 +562,7 @@ class Compiled:
         """Let calls be replayed as an earlier process found that they can be, if everything is as it was there."""
         if self.explained or debugging.wanted("ir", "kernels"):  # who wants to see everything sees how it came to be
             return
-        place = recollection.name(self.function, key)
+        place = recollection.name(self.function, key, arguments)
         if place is None:
             return
         with self._lock:

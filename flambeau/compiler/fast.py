@@ -25,7 +25,7 @@ from .environment import are_hooked
 from .renewal import again
 from .seen import Held, Made, advance
 from .storages import address, owner
-from .surroundings import expression, is_
+from .surroundings import expression, is_, is_span
 
 if TYPE_CHECKING:
     from .compiled import Replay
@@ -98,6 +98,8 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
             tensors.append(f"{i}")
         elif isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
             lines.unless(1, f"a{i}.__class__ is {lines.name(type(x), 'type_')}", _equal(lines, f"a{i}", x))
+        elif is_span(x):
+            lines.unless(1, f"a{i}.__class__ is {type(x).__name__}", f"repr(a{i}) == {repr(x)!r}")
         else:
             lines.unless(1, f"a{i} is {lines.name(x, 'object_')}")
     lines.unless(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",

@@ -15,7 +15,7 @@ from ..ir.reporting import counted
 from ..tensor import Tensor
 from ..trees import is_container, tree_flatten
 from .origins import arguments_of, place_of
-from .surroundings import paths
+from .surroundings import is_span, paths
 
 if TYPE_CHECKING:
     from .compiled import Replay
@@ -97,7 +97,7 @@ def _argument(name: str, x: Any) -> Iterator[str]:
             yield f"{name} is an empty {type(x).__name__}"
         for i, each in enumerate(leaves):
             yield from _argument(f"{name}[{i}]", each)
-    elif isinstance(x, (bool, int, float, complex, str, bytes, type(None), np.generic)):
+    elif is_span(x) or isinstance(x, (bool, int, float, complex, str, bytes, type(None), np.generic, dtypes.dtype)):
         yield f"{name} is {x!r}"
     else:
         yield f"{name} is the same {type(x).__name__}"

@@ -7,6 +7,7 @@ the same class, tensors of the same shape, and no two ways lead to one object th
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import re
@@ -24,7 +25,7 @@ from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
 from .environment import is_hooked
 from .experience import said_of
-from .surroundings import PLAIN, is_followed, is_steady
+from .surroundings import PLAIN, is_followed, is_span, is_steady
 
 _PACKAGE = __name__.partition(".")[0]
 #: containers of more entries than this are not looked into
@@ -34,8 +35,12 @@ MOST = 50_000
 #: a step: what is done (of `_STEPS`), and with what
 Step = tuple[str, Any]
 _MISSING: Any = object()
-_VALUES = (*PLAIN, np.generic, np.dtype, dtypes.dtype, range, slice, frozenset, type(Ellipsis),
-           type(NotImplemented))
+_CACHED = type(functools.lru_cache(int))
+#: kinds of things that are all that they say; what inherits from them may be more
+_VALUES = frozenset({*PLAIN, type(Ellipsis), type(NotImplemented)})
+#: the number or text in what inherits from them
+_PLAINLY: dict[type, Callable[[Any], str]] = {
+    kind: vars(kind)["__repr__"] for kind in (int, float, complex, str, bytes)}
 
 
 class Unnameable(Exception):
@@ -58,7 +63,9 @@ class Place(NamedTuple):
 
 def is_value(x: Any) -> bool:
     """Whether a thing is all that it says: what another process makes of the same bytes is the same."""
-    return isinstance(x, _VALUES)
+    if x.__class__ is frozenset:
+        return all(map(is_value, x))
+    return x.__class__ in _VALUES or is_span(x) or isinstance(x, (np.generic, np.dtype, dtypes.dtype))
 
 
 def named(x: Any) -> str | None:
@@ -125,7 +132,7 @@ def _attributes_of(thing: Any) -> tuple[str, ...]:
         return "fget", "fset"
     if isinstance(thing, type):
         return ("__mro__",)
-    if type(thing).__module__.startswith(f"{_PACKAGE}.compiler"):
+    if _is_compiled(thing):
         return ("function",)
     return ("__dict__",)
 
@@ -337,15 +344,13 @@ def described(x: Any) -> str:
     if isinstance(x, re.Pattern):
         return f"re {x.pattern!r} {x.flags}"
     if isinstance(x, types.FunctionType):
-        held: Any = ""
+        bound: Any = ""
         if is_steady(x.__globals__.get("__name__")):  # nobody looks at what these hold, and operators are of one code
-            held = named(x) or [described(cell.cell_contents) for cell in x.__closure__ or ()] + [
+            bound = named(x) or [described(cell.cell_contents) for cell in x.__closure__ or ()] + [
                 described(x.__defaults__ or ())]
-        return f"{said_of(x)} {held}"
-    if isinstance(x, types.MethodType):
-        return f"method {described(x.__func__)} {_inside(x.__self__)}"
-    if isinstance(x, functools.partial):
-        return f"partial {_inside(x.func)} {described(x.args)} {described(tuple(x.keywords.items()))}"
+        return f"{said_of(x)} {bound}"
+    if isinstance(x, enum.Enum):
+        return f"{said_of(x)} {x.name} {_inside(x.value)}"
     if isinstance(x, Tensor):
         a = x._array
         if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
@@ -357,12 +362,42 @@ def described(x: Any) -> str:
     if isinstance(x, np.ndarray):
         return f"array {x.dtype} {x.shape} {x.strides}"
     cls = type(x)
-    if isinstance(x, tuple):
-        return f"{cls.__module__}.{cls.__qualname__} {[*map(_inside, x)]}"
     if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_followed(x) or (
-            cls.__module__.startswith(f"{_PACKAGE}.compiler") or cls.__module__ in _SAID):
-        return said_of(x)
+            _is_compiled(x) or cls.__module__ in _SAID):
+        itself = next((show(x) for kind, show in _PLAINLY.items() if isinstance(x, kind)), "")
+        keywords = [*x.keywords] if isinstance(x, functools.partial) else ""
+        return f"{cls.__module__}.{cls.__qualname__} {itself} {[*map(_inside, held(x))]} {keywords}"
     raise Unnameable(f"a {cls.__module__}.{cls.__qualname__}, which may hold what nobody can see")
+
+
+def given_as(x: Any) -> str:
+    """An argument that is no tensor, as every process would describe it: what decides what a function does with it.
+
+    Raises:
+        Unnameable: there may be more to it than anybody can see.
+    """
+    return f"{type(x).__qualname__} {x!r}" if is_value(x) else named(x) or described(x)
+
+
+def held(x: Any) -> tuple[Any, ...]:
+    """What a thing holds for good, which nobody looks into later: in another process it may hold something else."""
+    if isinstance(x, tuple):
+        return x
+    if isinstance(x, functools.partial):
+        return x.func, *x.args, *x.keywords.values()
+    if isinstance(x, types.MethodType):
+        return x.__self__, x.__func__
+    if isinstance(x, (staticmethod, classmethod)):
+        return (x.__func__,)
+    if isinstance(x, property):
+        return x.fget, x.fset
+    if isinstance(x, _CACHED):
+        return (x.__wrapped__,)
+    return (x.function,) if _is_compiled(x) else ()
+
+
+def _is_compiled(x: Any) -> bool:
+    return type(x).__module__.startswith(f"{_PACKAGE}.compiler")
 
 
 def _inside(x: Any) -> str:
@@ -373,7 +408,7 @@ def _inside(x: Any) -> str:
 #: modules whose objects say how classes are written, and nothing that changes
 _SAID = frozenset({"dataclasses", "typing", "_abc"})
 #: what holds nothing but what can be reached
-_TRANSPARENT = (list, dict, set, deque, type(functools.lru_cache(int)), types.CellType, staticmethod, classmethod,
-                property)
+_TRANSPARENT = (list, dict, set, deque, tuple, _CACHED, types.CellType, types.MethodType, functools.partial,
+                staticmethod, classmethod, property)
 
-__all__ = ["Found", "Place", "Reached", "Unnameable", "described", "is_value", "named", "of_name"]
+__all__ = ["Found", "Place", "Reached", "Unnameable", "described", "given_as", "held", "is_value", "named", "of_name"]

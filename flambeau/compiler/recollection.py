@@ -46,7 +46,7 @@ from .capture import Guard
 from .environment import states_of
 from .experience import Known, said_of_argument
 from .joint import Joint
-from .reaching import Found, Reached, Unnameable, described, is_value, named, of_name
+from .reaching import Found, Reached, Unnameable, described, given_as, held, is_value, named, of_name
 from .seen import Held, Made, Shown
 from .storages import address, owner, shown_by
 from .surroundings import (
@@ -92,20 +92,22 @@ class Recalled(NamedTuple):
     begun: Sequence[tuple[Any, Any]] = ()
 
 
-def name(function: Any, call: Sequence[Any]) -> str | None:
+def name(function: Any, call: Sequence[Any], arguments: Sequence[Any]) -> str | None:
     """The name of the entry for calls of a function; None for what is not found again.
 
     Args:
         call: what the call looks like (`Compiled._key`).
+        arguments: the call's, tensors and others.
     """
     found = _function_of(function)
     if found is None:
         return None
     try:
         said = described(found)
+        given = [given_as(x) for x in arguments if not isinstance(x, Tensor)]
     except (Unnameable, ValueError, RecursionError):  # what it holds is not there yet, or holds itself
         return None
-    return disk.key(_FORMAT, keeping.machine(), _package(), said, *map(said_of_argument, call))
+    return disk.key(_FORMAT, keeping.machine(), _package(), said, *given, *map(said_of_argument, call))
 
 
 @functools.cache
@@ -226,7 +228,8 @@ class _Writer:
         self.reached = Reached([function, *(x for x in objects if not is_value(x))], names, codes)
         if not self.reached.whole:
             raise Unnameable("too many objects")
-        self.running: set[int] = set()
+        # what is compared, whether the program needs it or not: what was given, and all that runs
+        self.running = {self.reached.at(x) for x in objects if x in self.reached}
         for code in codes.values():
             running = self.reached.running(code)
             if not running and id(code) not in inner:
@@ -250,31 +253,27 @@ class _Writer:
         seen = [(each.kind, self._holder(of, each), *self._looked_up(each), each.path) for of, each in self.seen]
         body = self._dumped({**self._trace(), "seen": seen}, used)
         groups = self._dumped([self._group(*each) for each in self.trace.groups], used)
-        self.running |= self._inside(used)
+        links = self._held(used)
         used |= self.running
         places, order = self.reached.places(used)
-        head = self.after, places, order, [order[at] for at in sorted(self.running)], self.given, groups
+        head = (self.after, places, order, [order[at] for at in sorted(self.running)],
+                [(order[at], [n if n is None else order[n] for n in parts]) for at, parts in links], self.given, groups)
         return pickle.dumps(head, pickle.HIGHEST_PROTOCOL), body
 
-    def _inside(self, used: Collection[int]) -> set[int]:
-        """The numbers of what stands in tuples and bound functions, which nobody looks into later: they never change,
-        but in another process there may be others."""
-        found: set[int] = set()
-        waiting: list[Any] = [self.reached.things[at] for at in used]
+    def _held(self, used: set[int]) -> list[tuple[int, list[int | None]]]:
+        """What things hold for good, by their numbers; `used` and what is compared grow by it."""
+        found = []
+        waiting = sorted(used | self.running)
+        known = set(waiting)
         while waiting:
-            thing = waiting.pop()
-            if isinstance(thing, tuple):
-                parts: Sequence[Any] = thing
-            elif isinstance(thing, functools.partial):
-                parts = (thing.func, *thing.args, *thing.keywords.values())
-            elif isinstance(thing, types.MethodType):
-                parts = (thing.__self__, thing.__func__)
-            else:
-                continue
-            for x in parts:
-                if x in self.reached and (at := self.reached.at(x)) not in found:
-                    found.add(at)
-                    waiting.append(x)
+            at = waiting.pop()
+            parts = [self.reached.at(x) if x in self.reached else None for x in held(self.reached.things[at])]
+            if any(part is not None for part in parts):
+                found.append((at, parts))
+                new = {part for part in parts if part is not None} - known
+                known |= new
+                self.running |= new
+                waiting += new
         return found
 
     def _dumped(self, data: Any, used: set[int]) -> bytes:
@@ -453,7 +452,7 @@ class _Unpickler(pickle.Unpickler):
 
 def _recalled(head: bytes, body: bytes, roots: Sequence[Any], tensors: Sequence[Any], calls: int,
               begun: list[tuple[Any, Any]]) -> Recalled:
-    after, places, order, running, given, groups = pickle.loads(head)
+    after, places, order, running, links, given, groups = pickle.loads(head)
     if calls < after:
         raise Unnameable("calls that set up something")
     for where, names in given.items():
@@ -463,6 +462,10 @@ def _recalled(head: bytes, body: bytes, roots: Sequence[Any], tensors: Sequence[
     found = Found(places, roots)
     for number in running:
         found[number]
+    for number, parts in links:
+        for x, part in zip(held(found[number]), parts, strict=True):
+            if part is not None and found[part] is not x:
+                raise Unnameable("something else where this was held")
 
     def lookup(number: int) -> Any:
         return found[order[number]]

@@ -38,6 +38,15 @@ is_ = operator.is_
 
 _PACKAGE = __name__.partition(".")[0]
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def is_span(x: Any) -> bool:
+    """Whether a thing is a range, or a slice between plain numbers: all that it is stands in its `repr`."""
+    if x.__class__ is slice:
+        return all(part is None or part.__class__ is int for part in (x.start, x.stop, x.step))
+    return x.__class__ is range
+
+
 #: what is not followed any further
 _CLOSED = (*PLAIN, types.BuiltinFunctionType, types.CodeType, np.generic, np.dtype, range, slice, frozenset)
 #: packages whose own attributes do not change

@@ -58,8 +58,9 @@ _PLAIN = (str, bytes, bytearray, list, dict, tuple, set, frozenset, int, float, 
           re.Match, slice, memoryview, weakref.ref, functools.partial, type(threading.Lock()), type(threading.RLock()))
 #: C functions of those modules that do not: identities and hashes of texts are others in each process
 _OTHERS = frozenset({"id", "hash", "input", "open", "breakpoint"})
-#: what says all by its identity, or is looked at elsewhere
-_SETTLED = (bool, int, float, complex, str, bytes, type(None), Tensor, types.BuiltinFunctionType)
+#: what says all by its identity, or is looked at elsewhere; exceptions hold the frames that they went through, and with
+#: them graphs that end during the run otherwise
+_SETTLED = (bool, int, float, complex, str, bytes, type(None), Tensor, types.BuiltinFunctionType, BaseException)
 _STREAM = "the stream of random numbers is set"
 #: functions of this package that do what a program does not repeat, by their code
 _TOLD = {id(f.__code__): _STREAM for f in (Generator.manual_seed, Generator.seed, Generator.set_state)}

@@ -145,6 +145,18 @@ def test_numbers_of_the_interpreter_are_part_of_the_call():
     assert programs(made) >= 3
 
 
+@pytest.mark.parametrize("spans", [
+    (slice(0, 2), slice(1, 3), slice(0, 3, 2), slice(None)), (range(2), range(1, 3), range(0, 3, 2), range(3, 1, -1))])
+def test_slices_and_ranges_say_all_that_they_are(spans):
+    made = torch.compile(lambda x, span: x[span].exp() * (span.start or 1))
+    for _ in range(4):
+        for span in spans:
+            x = numbers(4, 3)
+            same(made(x, type(span)(span.start, span.stop, span.step) if span != slice(None) else slice(None)),
+                 made.function(x, span))
+    assert programs(made) == len(spans)
+
+
 def test_zeros_of_both_signs():
     made = torch.compile(lambda x, zero: x / zero)
     x = torch.ones(3)

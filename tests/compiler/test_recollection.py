@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import enum
 import functools
 import math
 import operator
@@ -51,7 +52,7 @@ def after(make, first, then, *, recalled, calls=3):
 
     Args:
         make: gives a function, what makes the arguments of the n-th call, and what else there is to see at the end.
-        recalled: whether the next process is to make use of what the first left.
+        recalled: whether the next process is to make use of what the first left; None if it may.
     """
     function, argument, _ = make(first)
     run(function, [argument(i) for i in range(4)])
@@ -62,7 +63,7 @@ def after(make, first, then, *, recalled, calls=3):
     expected = plain([*[function(*argument(i)) for i in range(calls)], *seen()])
     for x, y in zip(found, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-4, atol=1e-5)
-    assert was_recalled is recalled
+    assert recalled is None or was_recalled is recalled
 
 
 def data(i, *shape):
@@ -450,7 +451,7 @@ class NoPickle(float):
 
 @pytest.mark.parametrize("thing", [
     lambda: decimal.Decimal(3), lambda: datetime.timedelta(seconds=5), lambda: random.Random(3),
-    lambda: iter([1, 2]), lambda: NoPickle(), lambda: types.SimpleNamespace(when=datetime.date(2000, 1, 1))])
+    lambda: iter([1, 2]), lambda: types.SimpleNamespace(when=datetime.date(2000, 1, 1))])
 def test_objects_that_do_not_show_what_they_are(thing):
     def make(_):
         held = thing()
@@ -458,6 +459,16 @@ def test_objects_that_do_not_show_what_they_are(thing):
             lambda i: (data(i),)), nothing
 
     after(make, 0, 0, recalled=False)
+
+
+def test_objects_that_cannot_be_pickled():
+    """They are found by their places, and told apart by what they show."""
+    def make(number):
+        held = NoPickle(number)
+        return lambda x: x * float(held), lambda i: (data(i),), nothing
+
+    after(make, 2.0, 2.0, recalled=True)
+    after(make, 2.0, 3.0, recalled=False)
 
 
 @pytest.mark.parametrize("ask", [lambda: hash("abc") % 7, lambda: os.getpid() % 7, lambda: time.localtime().tm_year,
@@ -720,3 +731,102 @@ def test_tuples_of_functions(first, then):
 def test_arguments_bound_to_an_operator(first, then):
     after(lambda dim: (closing(functools.partial(torch.softmax, dim=dim)), lambda i: (data(i),), nothing),
           first, then, recalled=False)
+
+
+# ----- what else is given or held -----------------------------------------------------------
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Longer(str):
+    pass
+
+
+class Count(int):
+    pass
+
+
+class Sentinel:
+    pass
+
+
+FIRST, SECOND = Sentinel(), Sentinel()
+
+
+#: what a function does with a thing, and two things with which it is not the same
+THINGS = {
+    "operators": (lambda x, f: f(x), torch.sin, torch.exp),
+    "functions of nn": (lambda x, f: f(x), F.relu, F.silu),
+    "methods": (lambda x, f: f(x), torch.Tensor.sin, torch.Tensor.exp),
+    "functions of C": (lambda x, f: x * f(2.0), math.sin, math.cos),
+    "operators of Python": (lambda x, f: f(x, x), operator.add, operator.mul),
+    "partials": (lambda x, f: f(x), functools.partial(torch.mul, other=2.0), functools.partial(torch.mul, other=3.0)),
+    "closures": (lambda x, f: f(x), closing(torch.sin), closing(torch.exp)),
+    "transforms": (lambda x, f: f(x), torch.vmap(torch.sin), torch.vmap(torch.exp)),
+    "compiled functions": (lambda x, f: f(x) * 2, torch.compile(torch.sin), torch.compile(torch.exp)),
+    "initializers": (lambda x, f: f(x.clone()), torch.nn.init.zeros_, torch.nn.init.ones_),
+    "dtypes": (lambda x, d: x.to(d) / 3, torch.float64, torch.float16),
+    "dtypes of NumPy": (lambda x, d: x * d.itemsize, np.dtype("f8"), np.dtype("f4")),
+    "slices": (lambda x, s: x[s], slice(0, 2), slice(1, 3)),
+    "ranges": (lambda x, s: sum(x[i] for i in s), range(2), range(1, 3)),
+    "enumerations": (lambda x, s: x * (2 if s is Colour.RED else 3), Colour.RED, Colour.BLUE),
+    "enumerated numbers": (lambda x, s: x * (2 if s is Level.LOW else 3), Level.LOW, Level.HIGH),
+    "sentinels": (lambda x, s: x * (2 if s is FIRST else 3), FIRST, SECOND),
+    "texts": (lambda x, s: x * len(s), Longer("a"), Longer("ab")),
+    "numbers": (lambda x, s: x * s, Count(2), Count(3)),
+    "sets": (lambda x, s: x * (2 in s), frozenset({1}), frozenset({2})),
+    "classes": (lambda x, s: x * (2 if s is int else 3), int, float),
+    "classes of the user": (lambda x, s: x * (2 if s is Colour else 3), Colour, Level),
+    "modules": (lambda x, f: f(x), torch.nn.LeakyReLU(0.1), torch.nn.LeakyReLU(0.3)),
+    "devices": (lambda x, d: x * len(d.type), torch.device("cpu"), torch.device("meta")),
+    "objects": (lambda x, s: x * s.held, Holder(2.0), Holder(3.0)),
+}
+
+#: how a function gets at a thing
+WAYS = {
+    "given": lambda f, thing: (f, lambda i: (data(i), thing)),
+    "a cell": lambda f, thing: (lambda x: f(x, thing), lambda i: (data(i),)),
+    "a default": lambda f, thing: (lambda x, thing=thing: f(x, thing), lambda i: (data(i),)),
+    "a list": lambda f, thing: ((lambda held: lambda x: f(x, held[0]))([thing]), lambda i: (data(i),)),
+    "a tuple": lambda f, thing: ((lambda held: lambda x: f(x, held[0][0]))(((thing,),)), lambda i: (data(i),)),
+    "a partial": lambda f, thing: ((lambda held: lambda x: held(x))(functools.partial(swapped(f), thing)),
+                                   lambda i: (data(i),)),
+    "an object": lambda f, thing: ((lambda held: lambda x: f(x, held.held))(Holder(thing)), lambda i: (data(i),)),
+}
+
+
+def swapped(f):
+    return lambda thing, x: f(x, thing)
+
+
+@pytest.mark.parametrize("things", THINGS)
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_not_the_same(way, things):
+    f, first, then = THINGS[things]
+
+    def make(thing):
+        return *WAYS[way](f, thing), nothing
+
+    after(make, first, then, recalled=False)
+    after(make, then, first, recalled=None)
+
+
+@pytest.mark.parametrize(("way", "things"), [
+    *((way, things) for way in ("given", "a cell", "a tuple") for things in (
+        "operators", "functions of nn", "dtypes", "enumerations", "texts", "classes", "modules", "objects")),
+    ("given", "slices"), ("given", "ranges"), ("a tuple", "slices"), ("a tuple", "ranges")])
+def test_what_is_the_same(way, things):
+    f, first, _ = THINGS[things]
+
+    def make(thing):
+        return *WAYS[way](f, thing), nothing
+
+    after(make, first, first, recalled=True)

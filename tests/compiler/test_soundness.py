@@ -457,3 +457,37 @@ def test_a_detached_argument_that_is_multiplied_in_place():
         compiled(again, beside).sum().backward()
         assert torch.allclose(x.grad, again.grad)
         assert torch.equal(y, beside)
+
+
+# ----- what ends with the run -------------------------------------------------------------
+
+def _told(error: Exception) -> str:
+    return str(error)
+
+
+def _view_is_let_go(x: torch.Tensor, hook) -> None:
+    seen = x[...]
+    seen.grad_fn.next_functions[0][0].register_prehook(hook)
+    del seen
+    (x * 2).sum().backward()
+
+
+def _write_to_a_view_fails(x: torch.Tensor, hook) -> None:
+    seen = x[...]
+    seen.grad_fn.next_functions[0][0].register_prehook(hook)
+    try:
+        seen[0] = seen[0] * 2
+    except RuntimeError as error:
+        _told(error)
+
+
+@pytest.mark.parametrize("f", [_view_is_let_go, _write_to_a_view_fails])
+def test_captures_keep_no_graph_alive(f):
+    """A hook on a leaf's node goes with the node, which only the graph holds."""
+    met = []
+    compiled = torch.compile(lambda x: f(x, met.append))
+    for function in (compiled.function, compiled, compiled, compiled):
+        x = leaf(3)
+        function(x)
+        (x * 3).sum().backward()
+        assert met == []
