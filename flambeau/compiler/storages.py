@@ -165,7 +165,7 @@ def made(graph: Graph, a: np.ndarray, value: Value) -> Storage:
     """The storage of an array that was just computed, which shows this value."""
     root = owner(a)
     order = memory_order(a)
-    if root.size != a.size or order is None or root.dtype != a.dtype:  # what else lies there, nobody knows
+    if root.nbytes != a.nbytes or order is None:  # what else lies there, nobody knows
         storage = Storage(graph, root, None)
         storage.remember(a, value)
         return storage

@@ -36,6 +36,21 @@ def test_numbers_that_nobody_wants_are_drawn():
     draws_alike(lambda x: (torch.randperm(7), x + 1)[1], torch.ones(2))
 
 
+@pytest.mark.parametrize("draw", [
+    lambda: torch.randint(2 ** 50, (3, 4)), lambda: torch.randint(-2 ** 40, 2 ** 61, (3, 4), dtype=torch.int64),
+    lambda: torch.empty(3, 4, dtype=torch.int64).random_(), lambda: torch.randn(3, 4, dtype=torch.complex64),
+    lambda: torch.rand(3, 4, dtype=torch.complex128), lambda: torch.rand(3, 4, dtype=torch.bfloat16),
+    lambda: torch.bernoulli(torch.full((3, 4), 0.3)).to(torch.uint8)])
+def test_numbers_made_of_words_of_another_size(draw):
+    """What is drawn is another dtype's memory, read and written afterwards."""
+    def function():
+        found = draw()
+        found[1] *= 2
+        return found, found.t()[1:].clone(), found.reshape(-1)[::3] + 1
+
+    draws_alike(lambda: torch.cat([x.reshape(-1) for x in function()]))
+
+
 def test_noise_that_no_gradient_depends_on_is_drawn():
     w = torch.ones(3, requires_grad=True)
 
