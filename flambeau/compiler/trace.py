@@ -306,6 +306,8 @@ class Trace:
                 continue
             if now._requires_grad:
                 raise Unsupported("a gradient that can be differentiated")
+            if now._inference:
+                raise Unsupported("a gradient that inference mode made")
             self.gradients.append((held, self._shown(now)))
             if id(tensor) not in capture.cleared and held.kind != "result":
                 if entry is not None:

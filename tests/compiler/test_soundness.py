@@ -491,3 +491,17 @@ def test_captures_keep_no_graph_alive(f):
         function(x)
         (x * 3).sum().backward()
         assert met == []
+
+
+def test_a_gradient_that_inference_mode_made():
+    """Backward cannot add to it, whether the function was compiled or not."""
+    def f(x):
+        with torch.inference_mode():
+            x.grad = torch.ones_like(x)
+
+    compiled = torch.compile(f)
+    for function in (f, compiled, compiled, compiled, compiled):
+        x = leaf(3)
+        function(x)
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            (x * 2).sum().backward()
