@@ -301,6 +301,8 @@ class _Writer:
         value = each.value
         if each.kind == ARRAY:
             return each.key, _summary(value)
+        if each.key == "__code__":  # by which functions are described
+            return each.key, None
         for x in _entries_of(each):
             if not (is_value(x) or x is MISSING or x in self.reached or named(x) is not None or (
                     type(x) is tuple and not x)):
@@ -518,6 +520,8 @@ def _seen(kind: int, holder: tuple[str, Any], key: Any, value: Any, path: str) -
         if _summary(now) != value:
             raise Unnameable(f"{path} has other numbers now")
         value = now
+    elif key == "__code__":
+        value = thing.__code__
     return Seen(kind, thing.__dict__ if how == "members" else thing, key,
                 tuple(value) if kind in _SEVERAL else value, path)
 

@@ -375,10 +375,12 @@ class Surroundings:
             self._pending.append((own["__wrapped__"], path))
         if id(function.__code__) not in self._codes:
             return
+        self._see(ATTRIBUTE, function, "__code__", function.__code__, f"{path}.__code__")
         if function.__defaults__ is not None:
             self._see(ATTRIBUTE, function, "__defaults__", function.__defaults__, f"{path}.__defaults__")
             self._pending.append((function.__defaults__, f"{path}.__defaults__"))
         if function.__kwdefaults__ is not None:
+            self._see(ATTRIBUTE, function, "__kwdefaults__", function.__kwdefaults__, f"{path}.__kwdefaults__")
             self._pending.append((function.__kwdefaults__, f"{path}.__kwdefaults__"))
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             value = _now(CELL, cell, None)
@@ -439,6 +441,8 @@ class Surroundings:
                 return
         elif self._anything and is_open:
             names = frozenset(own or ()) | self.names
+        if not is_steady(cls.__module__):
+            self._see(ATTRIBUTE, thing, "__class__", cls, f"{path}.__class__")
         if type(own) is dict:
             for name in names.intersection(own):
                 self._see(ITEM, own, name, own[name], f"{path}.{name}")
@@ -611,7 +615,7 @@ _FEW = 6
 def paths(seen: Sequence[Seen]) -> Iterator[str]:
     """How the user reaches what must stay as it is; what nobody would take for changeable is left out."""
     for each in seen:
-        if each.kind == MODULE or each.path.endswith(".__defaults__"):
+        if each.kind == MODULE or each.path.endswith("__"):
             continue
         value = each.value
         if each.kind in (ITEM, CELL, ATTRIBUTE) and not isinstance(

@@ -170,6 +170,48 @@ def test_defaults_of_a_function():
     right(lambda x: g(x), [lambda: setattr(g, "__defaults__", (5.0,))])
 
 
+def test_defaults_by_name_that_are_replaced():
+    def f(x, *, scale=2.0):
+        return x * scale
+
+    def replace():
+        f.__kwdefaults__ = {"scale": 3.0}
+
+    right(f, [replace, lambda: f.__kwdefaults__.update(scale=4.0)])
+
+
+def test_code_that_is_replaced():
+    """As notebooks do when a file was edited: the functions stay, with other code."""
+    def inner(x):
+        return x * 2
+
+    def f(x):
+        return inner(x) + 1
+
+    def replace(function, other):
+        function.__code__ = other.__code__
+
+    right(lambda x: f(x), [lambda: replace(inner, lambda x: x * 3), lambda: replace(inner, lambda x: x.exp())])
+
+
+def test_objects_that_change_their_class():
+    class Doubled:
+        def scaled(self, x):
+            return x * self.scale
+
+        scale = 2.0
+
+    class Tripled(Doubled):
+        scale = 3.0
+
+    held = Doubled()
+
+    def become(cls):
+        held.__class__ = cls
+
+    right(lambda x: held.scaled(x), [lambda: become(Tripled), lambda: become(Doubled)])
+
+
 def test_partial_functions():
     factors = {"scale": 2.0}
 
