@@ -107,6 +107,7 @@ class Capture(Interceptor):
         self.foreign: list[tuple[str, str, str]] = []  # operator, why, where
         self.storages: dict[int, Storage] = {}
         self.cleared: dict[int, Any] = {}  # tensors whose gradients were taken away, by identity
+        self.asked: dict[int, Any] = {}  # tensors whose gradients the function looked at as it found them
         self.entry_grads: dict[int, tuple[Any, Any]] = {}  # tensors seen, with the gradients they had then
         self.versions: dict[int, list[Any]] = {}  # by counter
         # tensors that the function made over memory which was there before; held weakly, since graphs hang on them
@@ -140,7 +141,7 @@ class Capture(Interceptor):
     def forget(self) -> None:
         """Let go of the arrays that the run met, which its trace needs no more; symbols would keep them for long."""
         self.outside, self.numbers, self.initial = [], [], []
-        for each in (self.storages, self.entry_grads, self.cleared, self._symbols):
+        for each in (self.storages, self.entry_grads, self.asked, self.cleared, self._symbols):
             each.clear()
 
     # ----- what goes wrong -----
@@ -663,6 +664,13 @@ class Capture(Interceptor):
             if cell is not None and cell.value is not old:
                 self.write(tensor, cell.value)
         return plain
+
+    def looks_at_gradient(self, tensor: Any) -> None:
+        """The function asks for a tensor's gradient, or whether there is one."""
+        if not self.is_made(tensor):
+            self.saw(tensor)
+            if tensor._grad is self.entry_grads[id(tensor)][1] and id(tensor) not in self.cleared:
+                self.asked[id(tensor)] = tensor
 
     def clears(self, tensor: Any) -> None:
         """A tensor's gradient was taken away."""

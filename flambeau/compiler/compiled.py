@@ -249,6 +249,9 @@ class Replay:
         for held in trace.without:
             if held.of(arguments)._grad is not None:
                 return False
+        for held, has_one in trace.looked_at:
+            if (held.of(arguments)._grad is not None) is not has_one:
+                return False
         for at, start in trace.starts:
             array = arguments[at]._array
             if address(array) - address(owner(array)) != start:

@@ -58,12 +58,14 @@ def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]], without: Sequ
             isinstance(value, tuple) and not all(type(x) in (float, int) for x in value))}
         params = group["params"]
         states = [(p, optimizer.state.get(p), p._requires_grad, id(p) in bare) for p in params]
-        found.append((optimizer, len(optimizer.param_groups), group, [*flags.items()], states))
+        there = optimizer.param_groups
+        at = next((i for i, each in enumerate(there) if each is group), len(there))
+        found.append((optimizer, len(there), at, group, [*flags.items()], states))
 
     def is_same() -> bool:
-        for optimizer, count, group, flags, states in found:
-            params = group["params"]
-            if len(optimizer.param_groups) != count or len(params) != len(states):
+        for optimizer, count, at, group, flags, states in found:
+            params, there = group["params"], optimizer.param_groups
+            if len(there) != count or at == count or there[at] is not group or len(params) != len(states):
                 return False
             for key, value in flags:
                 if group[key] is not value:

@@ -115,11 +115,12 @@ def _run(trace: Trace) -> list[str]:
                for each in trace.results]
     gradients = [(held.kind, *_plain((held.which,)), shown) for held, shown in trace.gradients]
     without = [(held.kind, *_plain((held.which,))) for held in trace.without]
+    looked_at = [(held.kind, *_plain((held.which,)), has_one) for held, has_one in trace.looked_at]
     decisions = [(key, index, compare.__name__, other, outcome)
                  for _, key, index, compare, other, outcome in trace.decisions]
     joint = None if trace.joint is None else [v if v is None else v.number for v in trace.joint.gradients]
-    return [repr(each) for each in (sources, results, gradients, without, decisions, joint, trace.tree, trace.starts,
-                                    trace.bumps, trace.written)]
+    return [repr(each) for each in (sources, results, gradients, without, looked_at, decisions, joint, trace.tree,
+                                    trace.starts, trace.bumps, trace.written)]
 
 
 def _plain(things: Sequence[Any]) -> list[str]:

@@ -214,6 +214,8 @@ def _guards(lines: _Lines, replay: Replay, tensors: list[str]) -> bool:
     gradients = [number for number, source in trace.sources.items() if source[0] == "gradient of"]
     for held in trace.without:
         lines.unless(1, f"{_held(lines, held, tensors)}._grad is None")
+    for held, has_one in trace.looked_at:
+        lines.unless(1, f"{_held(lines, held, tensors)}._grad is {'not ' * has_one}None")
     for group, key, index, compare, other, outcome in trace.decisions:
         value = f"{lines.name(group, 'group')}[{key!r}]" + ("" if index is None else f"[{index}]")
         lines.unless(1, f"{lines.name(compare, 'compare')}({value}, {lines.name(other, 'value')}) is {outcome}")

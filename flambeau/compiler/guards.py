@@ -65,6 +65,9 @@ def guards_of(replay: Replay, origins: Origins, function: Callable[..., Any],
     found += dict.fromkeys(_condition(g, origins) for g in trace.guards)
     if trace.without:
         found.append(f"{counted(len(trace.without), 'tensor')} still without .grad")
+    for has_one, said in ((True, "with"), (False, "without")):
+        if count := sum(each is has_one for _, each in trace.looked_at):
+            found.append(f"{counted(count, 'tensor')} {said} a .grad, which the function looks at")
     if trace.modules:
         found.append(f"{counted(len(trace.modules), 'module')} as before: train or eval, parameters, hooks, attributes")
     optimizers = {id(optimizer) for optimizer, _ in trace.groups}

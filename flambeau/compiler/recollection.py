@@ -70,8 +70,8 @@ _FORMAT = "recollection 4"
 #: programs of one name that are kept: of functions of the same code, which saw other things
 MOST = 4
 #: what of a trace is kept as it is
-_PLAIN = ("decisions", "foreign", "starts", "modules", "results", "gradients", "without", "written", "bumps", "bare",
-          "ran_backward", "gradient_strides", "length", "plan")
+_PLAIN = ("decisions", "foreign", "starts", "modules", "results", "gradients", "without", "looked_at", "written",
+          "bumps", "bare", "ran_backward", "gradient_strides", "length", "plan")
 
 
 class Recalled(NamedTuple):

@@ -52,6 +52,7 @@ class Trace:
             themselves.
         gradients: (Held, Shown or None): what becomes of `.grad`.
         without: those that must have no gradient when the function is called.
+        looked_at: those whose gradients the function looked at as it found them, and whether there was one.
         shared: where arguments lie, for `pinned`.
         effects: values that must be computed whether anybody wants them or not.
         length: how many values there are; a program adds others.
@@ -87,6 +88,7 @@ class Trace:
         self.results: list[tuple] = []
         self.gradients: list[tuple[Held, Shown | None]] = []
         self.without: list[Held] = []
+        self.looked_at: list[tuple[Held, bool]] = []
         self._identities = [id(x) for x in arguments]
         self.shared = [(weakref.ref(x), weakref.ref(storages.owner(x._array)), storages.address(x._array))
                        for x in arguments]
@@ -178,7 +180,7 @@ class Trace:
     def outside(self) -> list[Any]:
         """The tensors that the run found, and those whose gradients it saw."""
         held = [s[1] for s in self.sources.values() if s[0] == "gradient of"]
-        held += [*(each for each, _ in self.gradients), *self.without]
+        held += [*(each for each, _ in (*self.gradients, *self.looked_at)), *self.without]
         found = [s[1] for s in self.sources.values() if s[0] == "tensor"]
         found += [each.which for each in held if each.kind == "tensor"]
         return list({id(t): t for t in found if isinstance(t, Tensor)}.values())
@@ -313,6 +315,8 @@ class Trace:
                 if entry is not None:
                     raise Unsupported("a gradient that was replaced")
                 self.without.append(held)
+        self.looked_at = [(_held(tensor, arguments), capture.entry_grads[id(tensor)][1] is not None)
+                          for tensor in capture.asked.values()]
 
     def _count_writes(self) -> None:
         """Note how many versions of arguments went by; a counter that several share counts once."""
@@ -456,6 +460,9 @@ class Trace:
         if len(self.gradients) != len(other.gradients) or not all(
                 a.same(b) and x == y for (a, x), (b, y) in zip(self.gradients, other.gradients, strict=True)):
             return "other gradients were left behind"
+        if len(self.looked_at) != len(other.looked_at) or not all(
+                a.same(b) and x is y for (a, x), (b, y) in zip(self.looked_at, other.looked_at, strict=True)):
+            return "other gradients were looked at"
         if self.surroundings is None or other.surroundings is None:
             return None
         return self.surroundings.difference(other.surroundings)

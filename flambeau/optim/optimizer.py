@@ -21,6 +21,7 @@ from ..modes import capturing, special
 from ..nn.naming import typename
 from ..tensor import Tensor, enable_grad, no_grad
 from ..tensor import functions as fn
+from ..tensor.parameter import drop_gradients
 from ..tensor.tensor import wrap
 
 
@@ -260,20 +261,7 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters or, unless `set_to_none`, fill them with zeros."""
         for group in self.param_groups:
-            for param in group["params"]:
-                grad = param.grad
-                if grad is None and not special[0]:
-                    continue
-                if set_to_none:  # a capture is told of those that have none, too: its next call will find them
-                    param.grad = None
-                    continue
-                if grad is None:
-                    continue
-                if grad.grad_fn is not None:
-                    grad.detach_()
-                else:
-                    grad.requires_grad_(False)
-                grad.zero_()
+            drop_gradients(group["params"], set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once.
@@ -384,7 +372,7 @@ class FirstOrder(Optimizer):
     def _with_grad(self, group: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
         """The parameters of a group that have a gradient, with it and with their state."""
         for param in group["params"]:
-            grad = param.grad
+            grad = param._grad
             if grad is not None:
                 yield param, grad, self.state[param]
 

@@ -69,7 +69,7 @@ class SGD(FirstOrder):
         lr = group["lr"] if differentiable else number(group["lr"])
         weight_decay = group["weight_decay"] if differentiable else number(group["weight_decay"])
         for param in group["params"]:
-            grad = param.grad
+            grad = param._grad
             if grad is None:
                 continue
             buffer, first = None, False

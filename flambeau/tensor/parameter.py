@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from ..modes import special
 from .tensor import Tensor, wrap
+
+
+def drop_gradients(params: Iterable[Any], set_to_none: bool) -> None:
+    """Take the gradients of parameters away or, unless `set_to_none`, fill them with zeros."""
+    for param in params:
+        grad = param._grad
+        if grad is None and not special[0]:
+            continue
+        if set_to_none:  # a capture is told of those that have none, too: its next call will find them
+            param.grad = None
+        elif grad is not None:
+            if grad.grad_fn is not None:
+                grad.detach_()
+            else:
+                grad.requires_grad_(False)
+            grad.zero_()
 
 
 class _ParameterType(type):

@@ -241,6 +241,10 @@ class Tensor:
             import warnings
 
             warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=2)
+        if special[0]:
+            capture = capturing.get()
+            if capture is not None:
+                capture.looks_at_gradient(self)
         return self._grad
 
     @grad.setter
@@ -277,7 +281,7 @@ class Tensor:
 
     @grad.deleter
     def grad(self) -> None:
-        self._grad = None
+        self.grad = None
 
     @property
     def data(self) -> Tensor:

@@ -780,6 +780,51 @@ def test_a_hook_on_a_leaf_that_comes_later():
     beside(build, 9)
 
 
+@pytest.mark.parametrize("requires_grad", [True, False])
+@pytest.mark.parametrize("how", [
+    lambda x, w: x * 2 if w.grad is None else x * 3,
+    lambda x, w: x * 2 if getattr(w, "grad", None) is None else x + w.grad,
+    lambda x, w: x + sum(p.grad.sum() for p in [w] if p.grad is not None),
+    lambda x, w: (x * 2 if w.grad is None else x * 3) + w.detach(),
+    lambda x, w: x * nn.utils.get_total_norm([p.grad for p in [w] if p.grad is not None])])
+def test_gradients_that_are_looked_at(how, requires_grad):
+    w = torch.ones(3, requires_grad=requires_grad)
+
+    def have(gradient):
+        w.grad = gradient
+
+    def forget():
+        del w.grad
+
+    right(lambda x: how(x, w), [lambda: have(torch.ones(3)), lambda: have(None), lambda: have(torch.full((3,), 2.0)),
+                                forget])
+    right(lambda x, w: how(x, w), [lambda: have(torch.ones(3)), lambda: have(None)], lambda i: (numbers(3, seed=i), w))
+
+
+def test_a_gradient_that_comes_to_a_frozen_parameter():
+    """Clipping takes it into account, though the step itself does not touch it."""
+    def trained(compile):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
+        model[0].weight.requires_grad_(False)
+        optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            model(x).square().sum().backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+
+        run = torch.compile(step) if compile else step
+        for i in range(10):
+            if i == 5:
+                model[0].weight.grad = torch.ones(3, 3)
+            run(numbers(4, 3, seed=i))
+        return [p.detach() for p in model.parameters()]
+
+    same(trained(True), trained(False))
+
+
 def test_retained_gradients():
     def build():
         w = numbers(3, seed=1).requires_grad_()

@@ -10,7 +10,7 @@ import flambeau as torch
 from flambeau import jit, nn
 from flambeau.jit import compiled as code
 from flambeau.nn import functional as F
-from tests.compiler.beside import World, beside, counted_captures, numbers, parameters, programs, reasons, state_of
+from tests.compiler.beside import World, beside, counted_captures, numbers, parameters, programs, reasons, same, state_of
 
 pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
@@ -678,3 +678,27 @@ def test_more_layers_take_no_more_code():
         return code.count()
 
     assert steps(4) == steps(9)
+
+
+def test_groups_of_an_optimizer_that_are_replaced():
+    """`load_state_dict` makes new ones: what is set there counts, also for optimizers that remember nothing."""
+    def trained(compile):
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            model(x).square().sum().backward()
+            optimizer.step()
+
+        run = torch.compile(step) if compile else step
+        for i in range(12):
+            if i == 4:
+                optimizer.load_state_dict(optimizer.state_dict())
+            if i == 8:
+                optimizer.param_groups[0]["lr"] = 0.5
+            run(numbers(4, 3, seed=i))
+        return [p.detach() for p in model.parameters()]
+
+    same(trained(True), trained(False))

@@ -10,6 +10,7 @@ from ... import dtypes
 from ...modes import configured
 from ...tensor import Parameter, Tensor, no_grad
 from ...tensor import functions as fn
+from ...tensor.parameter import drop_gradients
 
 TO_SIGNATURES = """\
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, \
@@ -154,18 +155,7 @@ class Convertible:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters or, unless `set_to_none`, fill them with zeros."""
-        for param in self.parameters():
-            grad = param.grad
-            if grad is None:
-                continue
-            if set_to_none:
-                param.grad = None
-            else:
-                if grad.grad_fn is not None:
-                    grad.detach_()
-                else:
-                    grad.requires_grad_(False)
-                grad.zero_()
+        drop_gradients(self.parameters(), set_to_none)
 
     def share_memory(self) -> Self:
         """Move all parameters and buffers to shared memory."""
