@@ -10,7 +10,17 @@ import flambeau as torch
 from flambeau import jit, nn
 from flambeau.jit import compiled as code
 from flambeau.nn import functional as F
-from tests.compiler.beside import World, beside, counted_captures, numbers, parameters, programs, reasons, same, state_of
+from tests.compiler.beside import (
+    World,
+    beside,
+    counted_captures,
+    numbers,
+    parameters,
+    programs,
+    reasons,
+    same,
+    state_of,
+)
 
 pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
