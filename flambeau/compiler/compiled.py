@@ -252,6 +252,8 @@ class Replay:
         for held, has_one in trace.looked_at:
             if (held.of(arguments)._grad is not None) is not has_one:
                 return False
+        if trace.hung and not all(trace.hung.isdisjoint(x.__dict__) for x in arguments):
+            return False
         for at, start in trace.starts:
             array = arguments[at]._array
             if address(array) - address(owner(array)) != start:

@@ -25,7 +25,7 @@ from .environment import are_hooked
 from .renewal import again
 from .seen import Held, Made, advance
 from .storages import address, owner
-from .surroundings import expression, is_, is_span
+from .surroundings import LOOKS, expression, is_, is_span
 
 if TYPE_CHECKING:
     from .compiled import Replay
@@ -105,7 +105,10 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     lines.unless(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",
                  f"default_dtype() is {lines.name(dtypes.get_default_dtype(), 'dtype_')}")
     lines.unless(1, "configured[0] == replay.configured or replay.is_configured()")
-    seen = [*replay.environment, *replay.remembered]
+    sources = [replay.trace.sources[number] for number in program.leaves]
+    inputs = {id(source[1]) for source in sources if source[0] == "tensor"}
+    seen = [each for each in (*replay.environment, *replay.remembered)
+            if each.kind != LOOKS or id(each.holder) not in inputs]  # whose arrays are compared anyhow
     if seen:
         lines.add(1, "try:")
         for each in seen:
@@ -216,6 +219,8 @@ def _guards(lines: _Lines, replay: Replay, tensors: list[str]) -> bool:
         lines.unless(1, f"{_held(lines, held, tensors)}._grad is None")
     for held, has_one in trace.looked_at:
         lines.unless(1, f"{_held(lines, held, tensors)}._grad is {'not ' * has_one}None")
+    if trace.hung:
+        lines.unless(1, *(f"{lines.name(trace.hung, 'hung')}.isdisjoint(a{i}.__dict__)" for i in tensors), "True")
     for group, key, index, compare, other, outcome in trace.decisions:
         value = f"{lines.name(group, 'group')}[{key!r}]" + ("" if index is None else f"[{index}]")
         lines.unless(1, f"{lines.name(compare, 'compare')}({value}, {lines.name(other, 'value')}) is {outcome}")

@@ -57,11 +57,13 @@ from .surroundings import (
     ITEM,
     ITERATOR,
     LIST,
+    LOOKS,
     MISSING,
     MODULE,
     SET,
     Seen,
     Surroundings,
+    looks_of,
 )
 from .trace import Trace
 from .watching import is_own, is_users
@@ -71,7 +73,7 @@ _FORMAT = "recollection 4"
 MOST = 4
 #: what of a trace is kept as it is
 _PLAIN = ("decisions", "foreign", "starts", "modules", "results", "gradients", "without", "looked_at", "written",
-          "bumps", "bare", "ran_backward", "gradient_strides", "length", "plan")
+          "bumps", "bare", "hung", "ran_backward", "gradient_strides", "length", "plan")
 
 
 class Recalled(NamedTuple):
@@ -301,7 +303,7 @@ class _Writer:
         value = each.value
         if each.kind == ARRAY:
             return each.key, _summary(value)
-        if each.key == "__code__":  # by which functions are described
+        if each.kind == LOOKS or each.key == "__code__":  # by which tensors and functions are described
             return each.key, None
         for x in _entries_of(each):
             if not (is_value(x) or x is MISSING or x in self.reached or named(x) is not None or (
@@ -520,6 +522,8 @@ def _seen(kind: int, holder: tuple[str, Any], key: Any, value: Any, path: str) -
         if _summary(now) != value:
             raise Unnameable(f"{path} has other numbers now")
         value = now
+    elif kind == LOOKS:
+        value = looks_of(thing)
     elif key == "__code__":
         value = thing.__code__
     return Seen(kind, thing.__dict__ if how == "members" else thing, key,

@@ -76,7 +76,7 @@ _UNKNOWN = "an iterator, of which nobody knows what it gives next"
 CHANGING = "changes from call to call"
 
 # kinds of what was seen
-ITEM, ABSENT, CELL, ATTRIBUTE, LIST, DICT, SET, ARRAY, STREAM, ITERATOR, ASKED, MODULE = range(12)
+ITEM, ABSENT, CELL, ATTRIBUTE, LIST, DICT, SET, ARRAY, STREAM, ITERATOR, ASKED, MODULE, LOOKS = range(13)
 
 
 class Seen(NamedTuple):
@@ -132,7 +132,16 @@ def _now(kind: int, holder: Any, key: Any) -> Any:
         return None
     if kind == ASKED:
         return _answer(holder)
+    if kind == LOOKS:
+        return looks_of(holder)
     return (*holder,)
+
+
+def looks_of(tensor: Any) -> tuple[Any, ...]:
+    """What of a tensor Python can ask for besides its numbers: how it lies there, whether it requires gradients."""
+    a = tensor._array
+    return (*((a.shape, a.strides) if type(a) is np.ndarray else ()), a.dtype, type(tensor),
+            tensor._requires_grad, tensor._node is None)
 
 
 def _answer(thing: Any) -> Any:
@@ -171,7 +180,7 @@ def alike(kind: int, a: Any, b: Any) -> bool:
         return len(a) == len(b) and (all(map(is_, a, b)) or all(map(_equal, a, b)))
     if kind == ARRAY:
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    if kind == STREAM:
+    if kind in (STREAM, LOOKS):
         return bool(a == b)
     if kind == ASKED:
         return a is b or (isinstance(a, (*PLAIN, tuple)) and type(a) is type(b) and bool(a == b))
@@ -205,6 +214,7 @@ class Surroundings:
     Attributes:
         seen: all of it, by how it is looked up.
         failed: what about it cannot be looked at, or None.
+        hung: attributes that somebody may have looked for, and that tensors have only if a user hung them there.
         asked_outside: what it asked of the system, as `Watch.asked_outside` says.
     """
 
@@ -229,6 +239,7 @@ class Surroundings:
         names -= {"__init__", "__class__", "__dict__", "__name__", "<lambda>", "<module>", "<listcomp>", "<genexpr>"}
         self._reached: set[str] = set()  # attributes that C code names
         self.names = frozenset(names | self._asked)
+        self.hung = frozenset(name for name in self._asked if not (name.startswith("_") or hasattr(Tensor, name)))
         if "getenv" in names:
             self._pending.append((os.environ, "os.environ"))
         for code, space in watch.codes.values():
@@ -237,6 +248,7 @@ class Surroundings:
         for name, thing in watch.objects.values():
             self._pending.append((thing, name))
         self._pending += [(module, type(module).__name__) for module in modules]
+        self._pending += [(tensor, "a tensor") for tensor in tensors]
         begin = [*self._pending]
         for tensor in tensors:
             for hooks in (tensor._hooks, tensor._post_accumulate_hooks):
@@ -336,12 +348,15 @@ class Surroundings:
             self._see(ITERATOR, array, _UNKNOWN, None, path)
 
     def _tensor(self, tensor: Any, path: str) -> None:
-        """What a user has hung on a tensor."""
+        """How a tensor looks, and what a user has hung on it."""
+        self._see(LOOKS, tensor, None, looks_of(tensor), path)
         own = tensor.__dict__
         for name in self.names.intersection(own):
             if not name.startswith("_"):
                 self._see(ITEM, own, name, own[name], f"{path}.{name}")
                 self._pending.append((own[name], f"{path}.{name}"))
+        for name in self.hung.difference(own):
+            self._see(ABSENT, own, name, False, f"{path}.{name}")
 
     def _container(self, thing: Any, path: str) -> None:
         if isinstance(thing, (list, dict, tuple, set, deque)) and len(thing) > LIMIT:
@@ -418,6 +433,8 @@ class Surroundings:
         self._class(cls, cls.__name__)
         for name, value in own["_modules"].items():
             self._pending.append((value, f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"))
+        for kind in ("_parameters", "_buffers"):
+            self._pending += [(x, f"{path}.{name}") for name, x in own[kind].items() if x is not None]
         for kind in _HOOKS:
             self._pending += [(hook, f"a hook of {path}") for hook in own[kind].values()]
         for name, value in own.items():
@@ -588,6 +605,11 @@ def expression(each: Seen, name: Callable[[Any, str], str]) -> str:
         return f"{holder}.cell_contents is {name(each.value, 'value')}"
     if each.kind == ATTRIBUTE:
         return f"{holder}.{each.key} is {name(each.value, 'value')}"
+    if each.kind == LOOKS:
+        known, (*_, cls, requires_grad, is_leaf) = name(weakref.ref(each.holder._array), "array"), each.value
+        return (f"({known}() is {holder}._array or {name(each.is_as_it_was, 'same')}()) and {holder}.__class__ is "
+                f"{name(cls, 'type_')} and {holder}._requires_grad is {requires_grad} and "
+                f"({holder}._node is None) is {is_leaf}")
     if each.kind in (LIST, DICT) and type(each.holder) in (list, dict):
         count = len(each.value) // (2 if each.kind == DICT else 1)
         said = [f"len({holder}) == {count}"]
@@ -615,7 +637,7 @@ _FEW = 6
 def paths(seen: Sequence[Seen]) -> Iterator[str]:
     """How the user reaches what must stay as it is; what nobody would take for changeable is left out."""
     for each in seen:
-        if each.kind == MODULE or each.path.endswith("__"):
+        if each.kind in (MODULE, LOOKS) or each.path.endswith("__"):
             continue
         value = each.value
         if each.kind in (ITEM, CELL, ATTRIBUTE) and not isinstance(
@@ -628,6 +650,6 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
         yield each.path
 
 
-__all__ = ["ARRAY", "ASKED", "ATTRIBUTE", "CHANGING", "DICT", "ITEM", "ITERATOR", "LIST", "MISSING", "MODULE", "PLAIN",
-           "SET", "STREAM", "Seen", "Surroundings", "expression", "is_", "is_followed", "is_steady",
-           "paths", "snapshot"]
+__all__ = ["ARRAY", "ASKED", "ATTRIBUTE", "CHANGING", "DICT", "ITEM", "ITERATOR", "LIST", "LOOKS", "MISSING", "MODULE",
+           "PLAIN", "SET", "STREAM", "Seen", "Surroundings", "expression", "is_", "is_followed", "is_span", "is_steady",
+           "looks_of", "paths", "snapshot"]

@@ -52,6 +52,7 @@ class Trace:
             themselves.
         gradients: (Held, Shown or None): what becomes of `.grad`.
         without: those that must have no gradient when the function is called.
+        hung: attributes that no argument may have, since nobody looks at what a user hangs on one.
         looked_at: those whose gradients the function looked at as it found them, and whether there was one.
         shared: where arguments lie, for `pinned`.
         effects: values that must be computed whether anybody wants them or not.
@@ -89,6 +90,7 @@ class Trace:
         self.gradients: list[tuple[Held, Shown | None]] = []
         self.without: list[Held] = []
         self.looked_at: list[tuple[Held, bool]] = []
+        self.hung: frozenset[str] = frozenset()
         self._identities = [id(x) for x in arguments]
         self.shared = [(weakref.ref(x), weakref.ref(storages.owner(x._array)), storages.address(x._array))
                        for x in arguments]
@@ -175,7 +177,10 @@ class Trace:
                 self.failed, self.cost = f"{type(optimizer).__name__} sets up what it remembers", 1
         if self.failed is None:
             self.surroundings = Surroundings(watch, self.modules, self.outside())
-            self.failed = self.surroundings.failed
+            self.failed, self.hung = self.surroundings.failed, self.surroundings.hung
+            for tensor, _ in self._capture.entered:
+                if not self.surroundings.names.isdisjoint(name for name in tensor.__dict__ if name[:1] != "_"):
+                    self.failed = "an argument has attributes that a user hung on it"
 
     def outside(self) -> list[Any]:
         """The tensors that the run found, and those whose gradients it saw."""

@@ -310,6 +310,10 @@ class Tensor:
         """How often the memory was written to in place."""
         if self._counter is INFERENCE:
             raise RuntimeError("Inference tensors do not track version counter.")
+        if special[0]:
+            capture = capturing.get()
+            if capture is not None:
+                capture.fail("_version counts writes, of which there are more in the next call")
         return 0 if self._counter is None else self._counter[0] & WRITES
 
     def _bump_version(self) -> None:

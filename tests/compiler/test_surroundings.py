@@ -780,6 +780,51 @@ def test_a_hook_on_a_leaf_that_comes_later():
     beside(build, 9)
 
 
+class Held:
+    pass
+
+
+#: what a function may ask of a tensor besides its numbers
+ASKED = {
+    "shape": lambda w: w.shape[0], "len": len, "stride": lambda w: w.stride(-1), "dtype": lambda w: w.element_size(),
+    "contiguous": lambda w: 2 + w.is_contiguous(), "requires_grad": lambda w: 2 + w.requires_grad,
+    "leaf": lambda w: 2 + w.is_leaf, "class": lambda w: 2 + isinstance(w, nn.Parameter),
+    "transposed": lambda w: w.t().shape[0], "flat": lambda w: torch.ones_like(w).reshape(-1).shape[0],
+    "hung": lambda w: getattr(w, "scale", 1), "hung and used": lambda w: w.scale if hasattr(w, "scale") else 7}
+
+#: what may become of a tensor that stays the same object
+BECOMES = {
+    "larger": lambda w: setattr(w, "data", torch.ones(5, 4)), "transposed": lambda w: setattr(w, "data", w.data.t()),
+    "double": lambda w: setattr(w, "data", torch.ones(2, 3, dtype=torch.float64)),
+    "wanting gradients": lambda w: w.requires_grad_(not w.requires_grad),
+    "with an attribute": lambda w: setattr(w, "scale", 5),
+    "a parameter": lambda w: setattr(w, "__class__", nn.Parameter)}
+
+
+@pytest.mark.parametrize("becomes", BECOMES)
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("where", ["a cell", "an attribute", "a list", "a buffer", "a parameter", "an argument"])
+def test_how_tensors_look(where, asked, becomes):
+    w, ask, held, module = torch.ones(2, 3), ASKED[asked], Held(), nn.Module()
+    if where == "a parameter":
+        w = module.w = nn.Parameter(w)
+    elif where == "a buffer":
+        module.register_buffer("w", w)
+    held.w, box = w, [w]
+    functions = {"a cell": lambda x: x * ask(w), "an attribute": lambda x: x * ask(held.w),
+                 "a list": lambda x: x * ask(box[0]), "an argument": lambda x, w: x * ask(w)}
+    right(functions.get(where, lambda x: x * ask(module.w)), [lambda: BECOMES[becomes](w)],
+          lambda i: (numbers(3, seed=i), *([w] if where == "an argument" else [])))
+
+
+def test_versions_and_places_of_memory_are_no_numbers_to_count_on():
+    w = torch.ones(3)
+    made = right(lambda x: x + w._version, [lambda: w.add_(1), lambda: w.add_(1)])
+    assert "_version" in reasons(made)[0]
+    made = right(lambda x: x + w.data_ptr() % 64, [])
+    assert "data_ptr" in reasons(made)[0]
+
+
 @pytest.mark.parametrize("requires_grad", [True, False])
 @pytest.mark.parametrize("how", [
     lambda x, w: x * 2 if w.grad is None else x * 3,
