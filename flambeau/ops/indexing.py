@@ -6,7 +6,7 @@ edge. Taking and adding are each other's transposes, so their rules are each oth
 
 from __future__ import annotations
 
-from .declare import lacks, linear, op
+from .declare import linear, no_kernel, op
 
 _MOVES = {"widens": False, "holomorphic": False}  # only data moves
 _INDEX = {**_MOVES, "edgeless": ("index",)}
@@ -131,8 +131,7 @@ def _lacks(kernel, *reductions):
     """PyTorch's words for numbers that only some reductions lack; the name of the kernel may have that of one."""
 
     def refusal(*_, reduce, **__):
-        named = kernel.format(reduce=reduce)
-        return lacks(named, "any")["any"] if reduce in reductions else None
+        return no_kernel(kernel.format(reduce=reduce)) if reduce in reductions else None
 
     return refusal
 
