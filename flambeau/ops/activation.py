@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
+from ..backends.numpy.memory import as_element
 from .declare import composite, elementwise, lacks, op
 
 _LIKE_LEAKY = ("bool", "integer", "complex")
@@ -348,7 +349,8 @@ def threshold(xp, input, *, threshold, value):
     >>> torch.threshold(torch.tensor([-1., 0.3]), 0., 9.)
     tensor([9.0000, 0.3000])
     """
-    return xp.where(input <= threshold, value, input)
+    dtype = input.dtype
+    return xp.where(input <= as_element(threshold, dtype), as_element(value, dtype), input)
 
 
 threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..backends.numpy.memory import as_element
 from ..dtypes import bool_
 from .declare import composite, elementwise, lacks
 
@@ -345,7 +346,7 @@ def addcmul(input, tensor1, tensor2, *, value=1):
     >>> torch.addcmul(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([3., 4.]), value=2)
     tensor([ 7., 17.])
     """
-    return input + (tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
+    return input + (tensor1 * tensor2 if value == 1 else as_element(value, input.dtype) * tensor1 * tensor2)
 
 
 addcmul.vjp(input=lambda g: g,
