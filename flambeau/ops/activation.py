@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from ..backends.numpy.memory import as_element
-from .declare import composite, elementwise, lacks, op
+from .declare import composite, elementwise, lacks, no_kernel, op
 
 _LIKE_LEAKY = ("bool", "integer", "complex")
 _F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
@@ -378,7 +378,10 @@ prelu_kernel.vjp(input=lambda xp, g, input, weight: xp._prelu_backward(g, input,
 
 
 @elementwise(key="_rrelu_with_noise", name="rrelu", node="RreluWithNoiseBackward0", expose=(), numbers=(),
-             edgeless=("noise",), refuses=lacks("rrelu_with_noise_cpu", *_LIKE_LEAKY))
+             edgeless=("noise",), refuses={
+                 **dict.fromkeys(_LIKE_LEAKY, lambda *_, training, **__: no_kernel(
+                     "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")),
+                 "float16": lambda *_, training, **__: no_kernel("rrelu_with_noise_out_cpu") if training else None})
 def rrelu_with_noise(xp, input, noise, *, lower, upper, training):
     """noise · x: the slopes drawn, or their mean where nothing is trained."""
     return xp.where(input > 0, input, input * (noise if training else (lower + upper) / 2))

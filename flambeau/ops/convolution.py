@@ -128,7 +128,8 @@ def _convolution_of_batches(xp, batch, input, weight, bias=None, **how):
 # ----- the operator that users call -----------------------------------------------------
 
 
-def geometry_of(input, weight, stride, padding, dilation, transposed, output_padding, groups):
+def geometry_of(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+                output_padding: Any, groups: int) -> Geometry:
     """The geometry of a convolution, or of the one that a transposed convolution is the transpose of.
 
     Args:

@@ -370,9 +370,19 @@ class Op:
         return self
 
 
-def lacks(kernel: str, *kinds: str) -> dict[str, Exception]:
-    """For `refuses=`: PyTorch's words for numbers (a kind, see `KINDS`, or a dtype) that a kernel of its is not made for."""
-    return dict.fromkeys(kinds, no_kernel(kernel))
+def lacks(kernel: str, *kinds: str, empty: bool = True) -> dict[str, Refusal]:
+    """For `refuses=`: PyTorch's words for numbers that a kernel of its is not made for.
+
+    Args:
+        kinds: of numbers, as in `KINDS`, or names of dtypes.
+        empty: the kernel is asked for tensors without elements, too.
+    """
+    error = no_kernel(kernel)
+
+    def unless_empty(input: Any, *_: Any, **__: Any) -> Exception | None:
+        return None if 0 in input.shape else error
+
+    return dict.fromkeys(kinds, error if empty else unless_empty)
 
 
 def no_kernel(name: str) -> NotImplementedError:

@@ -49,13 +49,15 @@ _scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, 
 # ----- maxima ---------------------------------------------------------------------------
 
 
-@op(node="MaxPool2DWithIndicesBackward0", widens=False, refuses=lacks("max_pool2d", "bool", "unsigned", "complex"), **_POOL)
+@op(node="MaxPool2DWithIndicesBackward0", widens=False,
+    refuses=lacks("max_pool2d", "bool", "unsigned", "complex"), **_POOL)
 def _max_pool2d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
     """The maximum of each window of planes; `kept` gets its flat index within the plane."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
 
 
-@op(node="MaxPool3DWithIndicesBackward0", widens=False, refuses=lacks("max_pool3d", "bool", "unsigned", "complex"), **_POOL)
+@op(node="MaxPool3DWithIndicesBackward0", widens=False,
+    refuses=lacks("max_pool3d", "bool", "unsigned", "complex"), **_POOL)
 def _max_pool3d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
     """The maximum of each window of volumes; `kept` gets its flat index within the volume."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
