@@ -188,7 +188,7 @@ def special_zeta(xp, input, other):
 
 
 def _zeta_by_order(g):
-    raise RuntimeError("derivative for aten::special_zeta is not implemented")
+    raise NotImplementedError("the derivative for 'zeta' is not implemented.")
 
 
 special_zeta.vjp(input=_zeta_by_order,
