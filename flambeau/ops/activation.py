@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from .declare import composite, elementwise, lacks, op
+from ..backends.numpy.memory import as_element
+from .declare import composite, elementwise, lacks, no_kernel, op
 
 _LIKE_LEAKY = ("bool", "integer", "complex")
 _F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
@@ -348,7 +349,8 @@ def threshold(xp, input, *, threshold, value):
     >>> torch.threshold(torch.tensor([-1., 0.3]), 0., 9.)
     tensor([9.0000, 0.3000])
     """
-    return xp.where(input <= threshold, value, input)
+    dtype = input.dtype
+    return xp.where(input <= as_element(threshold, dtype), as_element(value, dtype), input)
 
 
 threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))
@@ -376,7 +378,10 @@ prelu_kernel.vjp(input=lambda xp, g, input, weight: xp._prelu_backward(g, input,
 
 
 @elementwise(key="_rrelu_with_noise", name="rrelu", node="RreluWithNoiseBackward0", expose=(), numbers=(),
-             edgeless=("noise",), refuses=lacks("rrelu_with_noise_cpu", *_LIKE_LEAKY))
+             edgeless=("noise",), refuses={
+                 **dict.fromkeys(_LIKE_LEAKY, lambda *_, training, **__: no_kernel(
+                     "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")),
+                 "float16": lambda *_, training, **__: no_kernel("rrelu_with_noise_out_cpu") if training else None})
 def rrelu_with_noise(xp, input, noise, *, lower, upper, training):
     """noise · x: the slopes drawn, or their mean where nothing is trained."""
     return xp.where(input > 0, input, input * (noise if training else (lower + upper) / 2))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ..backends.numpy.memory import as_element
 from ..dtypes import bool_
 from .declare import composite, elementwise, lacks
 
-_SUB_BOOL = {"bool": RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
-                                  "or `logical_xor()` operator instead.")}
+NO_DIFFERENCE = {"bool": RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
+                                      "`^` or `logical_xor()` operator instead.")}
 _BOTH = ("input", "other")
 
 
@@ -42,7 +43,7 @@ add_scaled.vjp(input=lambda g: g,
                other=lambda g, alpha: g * alpha)
 
 
-@elementwise(numbers=_BOTH, check=_no_bool_operand, refuses=_SUB_BOOL)
+@elementwise(numbers=_BOTH, check=_no_bool_operand, refuses=NO_DIFFERENCE)
 def sub(input, other):
     """The difference, input - other.
 
@@ -58,7 +59,7 @@ sub.vjp(input=lambda g: g,
 
 
 @elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), check=_no_bool_operand,
-             refuses=_SUB_BOOL)
+             refuses=NO_DIFFERENCE)
 def sub_scaled(input, other, *, alpha):
     """input - alpha · other."""
     return input - alpha * other
@@ -68,7 +69,7 @@ sub_scaled.vjp(input=lambda g: g,
                other=lambda g, alpha: -(g * alpha))
 
 
-@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), check=_no_bool_operand, refuses=_SUB_BOOL)
+@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), check=_no_bool_operand, refuses=NO_DIFFERENCE)
 def rsub(input, other, *, alpha=1):
     """other - alpha · input."""
     return other - (input if alpha == 1 else alpha * input)
@@ -78,7 +79,8 @@ rsub.vjp(input=lambda g, alpha: -(g if alpha == 1 else g * alpha),
          other=lambda g: g)
 
 
-@elementwise(name="rsub", key="_rsub_number", node="RsubBackward1", expose=(), promoting=("other",), refuses=_SUB_BOOL)
+@elementwise(name="rsub", key="_rsub_number", node="RsubBackward1", expose=(), promoting=("other",),
+             refuses=NO_DIFFERENCE)
 def rsub_number(input, *, other, alpha=1):
     """other - alpha · input, for a number."""
     return other - (input if alpha == 1 else alpha * input)
@@ -345,7 +347,7 @@ def addcmul(input, tensor1, tensor2, *, value=1):
     >>> torch.addcmul(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([3., 4.]), value=2)
     tensor([ 7., 17.])
     """
-    return input + (tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
+    return input + (tensor1 * tensor2 if value == 1 else as_element(value, input.dtype) * tensor1 * tensor2)
 
 
 addcmul.vjp(input=lambda g: g,

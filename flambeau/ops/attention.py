@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from .declare import composite, op
+from .declare import composite, lacks, op
 
 
-@op(name="_safe_softmax", node="SafeSoftmaxBackward0", expose=())
+@op(name="_safe_softmax", node="SafeSoftmaxBackward0", expose=(),
+    refuses=lacks("softmax_lastdim_kernel_impl", "complex"))
 def _safe_softmax(xp, input, *, dim):
     """softmax, and zeros where everything is -inf."""
     return xp.safe_softmax(input, dim)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from .declare import lacks, linear, op
+from .declare import lacks, linear, no_kernel, op
 
 
 class Geometry(NamedTuple):
@@ -128,7 +128,8 @@ def _convolution_of_batches(xp, batch, input, weight, bias=None, **how):
 # ----- the operator that users call -----------------------------------------------------
 
 
-def geometry_of(input, weight, stride, padding, dilation, transposed, output_padding, groups):
+def geometry_of(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+                output_padding: Any, groups: int) -> Geometry:
     """The geometry of a convolution, or of the one that a transposed convolution is the transpose of.
 
     Args:
@@ -144,7 +145,27 @@ def geometry_of(input, weight, stride, padding, dilation, transposed, output_pad
     return Geometry(spatial, kernel, positions, tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
-@op(refuses=lacks("slow_conv2d_cpu", "bool"), expose=("torch",))
+def _without_kernel(input, weight, bias=None, *, dilation, transposed, **_):
+    """PyTorch's words for a convolution of numbers that it has no kernel for: bool and wide unsigned ones."""
+    if 0 in input.shape:  # nothing to compute
+        return None
+    volumes = len(weight.shape) == 5
+    if transposed:
+        return no_kernel(f"slow_conv_transpose{2 + volumes}d_out_cpu")
+    if max(dilation) > 1:
+        return no_kernel("slow_conv_dilated<>")
+    return no_kernel("compute_columns3d" if volumes else "slow_conv2d_cpu")
+
+
+def _without_small_integers(input, weight, bias=None, *, dilation, transposed, **_):
+    """The same for integers smaller than int64, which plain convolutions are made for."""
+    if transposed or max(dilation) > 1:
+        return _without_kernel(input, weight, dilation=dilation, transposed=transposed)
+    return None
+
+
+@op(refuses=dict.fromkeys(("bool", "unsigned"), _without_kernel)
+    | dict.fromkeys(("uint8", "int8", "int16", "int32"), _without_small_integers), expose=("torch",))
 def convolution(xp, input, weight, bias=None, *, stride, padding, dilation, transposed, output_padding, groups):
     """The cross-correlation of images and kernels, or its transpose; what `conv2d` and its kin are made of.
 
@@ -202,13 +223,13 @@ convolution.batching(_convolution_of_batches)
 # ----- windows as columns ---------------------------------------------------------------
 
 
-@linear(name="im2col", node="Im2ColBackward0", expose=())
+@linear(name="im2col", node="Im2ColBackward0", expose=(), refuses=lacks("im2col_out_cpu", "integer"))
 def im2col(xp, input, *, kernel_size, dilation, padding, stride):
     """Each window of (N, C, H, W) images as a column: (N, C · kernel, windows)."""
     return xp.windows_to_columns(input, kernel_size, dilation, padding, stride)
 
 
-@linear(name="col2im", node="Col2ImBackward0", expose=())
+@linear(name="col2im", node="Col2ImBackward0", expose=(), refuses=lacks("col2im_out_cpu", "integer"))
 def col2im(xp, input, *, output_size, kernel_size, dilation, padding, stride):
     """Columns added up where `im2col` takes them from: (N, C, H, W)."""
     return xp.columns_to_windows(input, output_size, kernel_size, dilation, padding, stride)

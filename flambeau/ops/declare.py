@@ -48,6 +48,19 @@ ELEMENTWISE, LINEAR, VIEW, OP, COMPOSITE = "elementwise", "linear", "view", "op"
 # How a node holds what it saved.
 NOTHING, ONE_INPUT, TWO_INPUTS, ONE_OUTPUT, SEVERAL = range(5)
 
+#: what an operator has to say to numbers that it does not support: an exception, or what makes one (or None) of the
+#: arguments
+Refusal = Exception | Callable[..., Exception | None]
+
+#: in `refuses`, the words that stand for several dtypes, the wider ones first; any dtype's own name may stand there too
+KINDS = {
+    "integer": ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
+    "float": ("float16", "bfloat16", "float32", "float64"),
+    "unsigned": ("uint16", "uint32", "uint64"),  # those that PyTorch has few kernels for
+    "narrow": ("float16", "bfloat16"),
+    "complex": ("complex64", "complex128"),
+}
+
 # Parameters that count dimensions.
 _COUNTING = frozenset(("dim", "dims", "dim0", "dim1", "dimension"))
 
@@ -214,8 +227,9 @@ class Op:
         self.unpromoted: tuple[str, ...] = options.pop("unpromoted", ())
         #: parameters whose numbers count for the promoted dtype as an input's would (the exponent of `pow`)
         self.promoting: tuple[str, ...] = options.pop("promoting", ())
-        #: kind of number (see `kind_of`) -> the exception that says it is not supported; `{}` is the dtype's name
-        self.refuses: dict[str, Exception | Callable[..., Exception]] = options.pop("refuses", {})
+        #: dtype's name -> the exception that says it is not supported, or what gives it of the arguments; `{}` is
+        #: what messages call the dtype. Declared by words that may stand for several dtypes (see `KINDS`)
+        self.refuses: dict[str, Refusal] = _by_dtype(options.pop("refuses", {}))
         #: called with the inputs before anything is computed; raises what is wrong with them
         self.check: Callable[..., None] | None = options.pop("check", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
@@ -356,9 +370,30 @@ class Op:
         return self
 
 
-def lacks(kernel: str, *kinds: str) -> dict[str, Exception]:
-    """For `refuses=`: PyTorch's words for numbers that a kernel of its is not made for."""
-    return dict.fromkeys(kinds, NotImplementedError(f"\"{kernel}\" not implemented for '{{}}'"))
+def lacks(kernel: str, *kinds: str, empty: bool = True) -> dict[str, Refusal]:
+    """For `refuses=`: PyTorch's words for numbers that a kernel of its is not made for.
+
+    Args:
+        kinds: of numbers, as in `KINDS`, or names of dtypes.
+        empty: the kernel is asked for tensors without elements, too.
+    """
+    error = no_kernel(kernel)
+
+    def unless_empty(input: Any, *_: Any, **__: Any) -> Exception | None:
+        return None if 0 in input.shape else error
+
+    return dict.fromkeys(kinds, error if empty else unless_empty)
+
+
+def no_kernel(name: str) -> NotImplementedError:
+    """PyTorch's words for a kernel that it has not for the dtype which `{}` stands for."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{{}}'")
+
+
+def _by_dtype(refuses: dict[str, Refusal]) -> dict[str, Refusal]:
+    """By dtype what was said by kind; what is said of a few dtypes goes before what is said of more."""
+    found = {name: refuses[kind] for kind, names in KINDS.items() if kind in refuses for name in names}
+    return found | {name: error for name, error in refuses.items() if name not in KINDS}
 
 
 def _camel(name: str) -> str:

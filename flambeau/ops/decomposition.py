@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from ..shapes import are_vectors
-from .declare import composite, op
+from .declare import composite, lacks, op
 
 _LINALG: dict[str, Any] = {"expose": ("linalg",), "batches": "trailing"}
 
@@ -26,31 +26,40 @@ def _h(xp, x):
 # ----- what the inputs must be ----------------------------------------------------------
 
 
-def check_matrices(name: str, x: Any, letter: str = "A", square: bool = False, low: bool = False) -> None:
-    """Refuse what is no batch of (square) matrices of floating point numbers, in PyTorch's words."""
+def check_matrices(name: str, x: Any, letter: str = "A", square: bool = False) -> None:
+    """Refuse what is no batch of (square) matrices, in PyTorch's words."""
     if len(x.shape) < 2:
         raise RuntimeError(f"{name}: The input tensor {letter} must have at least 2 dimensions.")
     if square and x.shape[-1] != x.shape[-2]:
         raise RuntimeError(f"{name}: {letter} must be batches of square matrices, but they are {x.shape[-2]} by "
                            f"{x.shape[-1]} matrices")
+
+
+def check_floating(name: str, x: Any, low: bool = False) -> None:
+    """Refuse numbers that are no floating point ones, and unless `low` those of half precision, in PyTorch's words."""
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}")
     if not low and x.dtype.itemsize < 4:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {x.dtype.scalar_name}")
 
 
-def _square(name: str, low: bool = False) -> Any:
-    return lambda x, *_: check_matrices(name, x, square=True, low=low)
+def _matrices(name: str, square: bool = True, low: bool = False) -> Any:
+    """A check of the first input by both of them."""
+    def check(x: Any, *_: Any) -> None:
+        check_matrices(name, x, square=square)
+        check_floating(name, x, low)
+
+    return check
 
 
-def _any_shape(name: str) -> Any:
-    return lambda x, *_: check_matrices(name, x)
+#: what LAPACK has no functions for
+_NO_LAPACK = ("bool", "integer", "narrow")
 
 
 # ----- inverses and systems -------------------------------------------------------------
 
 
-@op(outputs=("inverse", "info"), check=_square("linalg.inv"), **_LINALG)
+@op(outputs=("inverse", "info"), check=_matrices("linalg.inv"), **_LINALG)
 def linalg_inv_ex(xp, A, *, check_errors=False):
     """The inverse, and which diagonal element was 0 where there is none (0: none was).
 
@@ -72,12 +81,13 @@ linalg_inv_ex.jvp(lambda xp, t_A, inverse: (-xp.matmul(xp.matmul(inverse, t_A), 
 
 def _check_solve(A: Any, B: Any) -> None:
     check_matrices("linalg.solve", A, square=True)
+    check_floating("linalg.solve", A, low=True)
     if A.dtype is not B.dtype:
         raise RuntimeError("linalg.solve: Expected A and B to have the same dtype, but found A of type "
                            f"{A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
 
 
-@op(outputs=("result", "info"), check=_check_solve, **_LINALG)
+@op(outputs=("result", "info"), check=_check_solve, refuses=lacks("lu_cpu", "narrow", empty=False), **_LINALG)
 def linalg_solve_ex(xp, A, B, *, left=True, check_errors=False):
     """X with A X = B (X A = B if not `left`), and which diagonal element was 0 (0: none was).
 
@@ -148,7 +158,7 @@ def _check_triangular(A: Any, B: Any) -> None:
                            f"{A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
 
 
-@op(check=_check_triangular, **_LINALG)
+@op(check=_check_triangular, refuses=lacks("triangular_solve_cpu", *_NO_LAPACK), **_LINALG)
 def linalg_solve_triangular(xp, A, B, *, upper, left=True, unitriangular=False):
     """X with A X = B (X A = B if not `left`), where only one triangle of A counts.
 
@@ -201,7 +211,7 @@ def _check_lstsq(A: Any, B: Any) -> None:
 
 
 @op(key="_linalg_lstsq", name="linalg_lstsq", outputs=("solution", "residuals", "rank", "singular_values"),
-    check=_check_lstsq, holomorphic=False, expose=())
+    check=_check_lstsq, refuses=lacks("linalg_lstsq_cpu", *_NO_LAPACK), holomorphic=False, expose=())
 def _linalg_lstsq(xp, A, B, *, rcond, driver):
     """The X of least norm that brings A X nearest to B; what else LAPACK's driver tells."""
     return xp.least_squares(A, B, rcond, driver)
@@ -238,7 +248,8 @@ _linalg_lstsq.joint_vjp(lambda xp, g0, g1, A, B, solution, rcond: _lstsq_back(xp
 # ----- determinants ---------------------------------------------------------------------
 
 
-@op(node="LinalgDetBackward0", check=_square("linalg.det"), key="linalg_det", name="linalg_det", **_LINALG)
+@op(node="LinalgDetBackward0", check=_matrices("linalg.det", low=True), refuses=lacks("lu_cpu", "narrow", empty=False),
+    key="linalg_det", name="linalg_det", **_LINALG)
 def linalg_det(xp, A):
     """The determinant.
 
@@ -258,7 +269,7 @@ def _cofactors(xp, input, determinant):
 linalg_det.vjp(A=lambda xp, g, A, out: xp.unsqueeze(xp.unsqueeze(g, -1), -1) * xp._cofactors(A, out))
 
 
-@op(outputs=("sign", "logabsdet"), check=_square("linalg.slogdet"), holomorphic=False, **_LINALG)
+@op(outputs=("sign", "logabsdet"), check=_matrices("linalg.slogdet"), holomorphic=False, **_LINALG)
 def linalg_slogdet(xp, A):
     """The sign of the determinant, and the logarithm of its absolute value.
 
@@ -286,7 +297,8 @@ linalg_slogdet.vjp(A=lambda xp, g0, g1, A, sign: _slogdet_back(xp, g0, g1, A, si
 # ----- of positive definite matrices ----------------------------------------------------
 
 
-@op(outputs=("L", "info"), check=_square("linalg.cholesky"), holomorphic=False, **_LINALG)
+@op(outputs=("L", "info"), check=_matrices("linalg.cholesky", low=True), holomorphic=False,
+    refuses=lacks("cholesky_cpu", "narrow", empty=False), **_LINALG)
 def linalg_cholesky_ex(xp, input, *, upper=False, check_errors=False):
     """L, lower triangular, with L Lᴴ = input (or Lᴴ), and the order of the first minor that is not positive.
 
@@ -319,7 +331,7 @@ linalg_cholesky_ex.vjp(input=lambda xp, g0, L, upper: _cholesky_back(xp, g0, L, 
 linalg_cholesky_ex.jvp(_cholesky_tangent)
 
 
-@op(node="CholeskySolveBackward0", holomorphic=False)
+@op(node="CholeskySolveBackward0", holomorphic=False, refuses=lacks("cholesky_solve_cpu", *_NO_LAPACK))
 def cholesky_solve(xp, B, L, *, upper=False):
     """X with A X = B, A given by its Cholesky factor.
 
@@ -344,7 +356,9 @@ cholesky_solve.batching(lambda xp, batch, B, L, *, upper=False: _systems_of_batc
     xp, batch, lambda L, B: xp.cholesky_solve(B, L, upper=upper), L, 1, B, 0, True))
 
 
-@op(batches="trailing", node="CholeskyInverseBackward0", holomorphic=False, check=_square("cholesky_inverse"))
+@op(batches="trailing", node="CholeskyInverseBackward0", holomorphic=False,
+    check=lambda L: check_matrices("cholesky_inverse", L, square=True),
+    refuses=lacks("cholesky_inverse_out_cpu", *_NO_LAPACK))
 def cholesky_inverse(xp, L, *, upper=False):
     """The inverse of a matrix given by its Cholesky factor.
 
@@ -366,7 +380,8 @@ cholesky_inverse.vjp(L=lambda xp, g, L, out, upper: _cholesky_inverse_back(xp, g
 # ----- orthogonal factors ---------------------------------------------------------------
 
 
-@op(outputs=("Q", "R"), check=_any_shape("linalg.qr"), holomorphic=False, **_LINALG)
+@op(outputs=("Q", "R"), check=_matrices("linalg.qr", square=False, low=True), refuses=lacks("geqrf_cpu", "narrow"),
+    holomorphic=False, **_LINALG)
 def linalg_qr(xp, A, *, mode="reduced"):
     """Q with orthonormal columns and R upper triangular, A = Q R.
 
@@ -427,14 +442,8 @@ linalg_qr.batching(lambda xp, batch, A, *, mode="reduced": _qr_of_batches(xp, ba
 linalg_qr.vjp(A=lambda xp, g0, g1, Q, R, mode: _qr_back(xp, g0, g1, Q, R, mode))
 
 
-def _check_eigh(A: Any) -> None:
-    exact = not (A.dtype.is_floating_point or A.dtype.is_complex)
-    if len(A.shape) > 1 and A.shape[-1] == A.shape[-2] and (exact or A.dtype.itemsize < 4):
-        raise NotImplementedError(f"\"linalg_eigh_cpu\" not implemented for '{A.dtype.scalar_name}'")
-    check_matrices("linalg.eigh", A, square=True)
-
-
-@op(outputs=("eigenvalues", "eigenvectors"), check=_check_eigh, holomorphic=False, **_LINALG)
+@op(outputs=("eigenvalues", "eigenvectors"), check=lambda A: check_matrices("linalg.eigh", A, square=True),
+    refuses=lacks("linalg_eigh_cpu", *_NO_LAPACK), holomorphic=False, **_LINALG)
 def linalg_eigh(xp, A, *, UPLO="L"):
     """The eigenvalues, ascending, and eigenvectors of a Hermitian matrix, of which one triangle is read.
 
@@ -479,7 +488,12 @@ linalg_eigh.jvp(_eigh_tangent)
 linalg_eigh.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eigh_back(xp, g0, g1, eigenvalues, eigenvectors))
 
 
-@op(outputs=("eigenvalues", "eigenvectors"), check=_square("linalg.eig"), holomorphic=False, **_LINALG)
+_NO_COMPLEX = RuntimeError("Unknown Complex ScalarType for {}")
+
+
+@op(outputs=("eigenvalues", "eigenvectors"), check=lambda A: check_matrices("linalg.eig", A, square=True),
+    refuses={"bool": _NO_COMPLEX, "integer": _NO_COMPLEX, **lacks("linalg_eig_out_cpu", "narrow")}, holomorphic=False,
+    **_LINALG)
 def linalg_eig(xp, A):
     """The eigenvalues and eigenvectors of a square matrix: complex.
 
@@ -502,7 +516,8 @@ def _eig_back(xp, g_values, g_vectors, values, vectors):
 linalg_eig.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eig_back(xp, g0, g1, eigenvalues, eigenvectors))
 
 
-@op(outputs=("U", "S", "Vh"), check=_any_shape("linalg.svd"), holomorphic=False, **_LINALG)
+@op(outputs=("U", "S", "Vh"), check=_matrices("linalg.svd", square=False, low=True),
+    refuses=lacks("linalg_svd_cpu", "narrow", empty=False), holomorphic=False, **_LINALG)
 def linalg_svd(xp, A, *, full_matrices=True):
     """Singular values and vectors: A = U diag(S) Vh.
 
@@ -548,7 +563,7 @@ linalg_svd.vjp(A=lambda xp, g0, g1, g2, U, S, Vh: _svd_back(xp, g0, g1, g2, U, S
 
 
 @op(key="linalg_matrix_exp", name="linalg_matrix_exp", node="LinalgMatrixExpBackward0",
-    check=_square("linalg.matrix_exp", low=True), **_LINALG)
+    check=_matrices("linalg.matrix_exp", low=True), **_LINALG)
 def linalg_matrix_exp(xp, A):
     """The exponential of a square matrix, Σ Aᵏ / k!.
 

@@ -44,9 +44,9 @@ def diff(xp, input, prepend=None, append=None, *, n=1, dim=-1):
 
 def _spacing(name, y, x, dx, dim):
     """Checks, and `x` shaped for `y`; None where the points are `dx` apart."""
-    for what, tensor in (("y", y), ("x", x)):
-        if tensor is not None and str(tensor.dtype).endswith(".bool"):
-            raise RuntimeError(f"{name}: received a bool input for `{what}`, but bool is not supported")
+    if any(tensor is not None and tensor.dtype.name == "bool" for tensor in (x, y)):
+        told = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {told}, but bool is not supported")
     if x is None:
         if isinstance(dx, (bool, complex)):
             raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .declare import composite, op
+from .declare import composite, lacks, op
 
 
-@op(node="CdistBackward0", expose=())
+@op(node="CdistBackward0", expose=(), refuses=lacks("cdist", "narrow"))
 def _cdist_forward(xp, x1, x2, *, p):
     """out[..., i, j] = ‖x1[..., i, :] - x2[..., j, :]‖ₚ; leading dimensions broadcast."""
     return xp.pair_norms(x1, x2, p)
@@ -67,7 +67,7 @@ _euclidean_dist.vjp(
 _euclidean_dist.batching(lambda xp, batch, x1, x2: xp._euclidean_dist(*_pairs_of_batches(batch, x1, x2)))
 
 
-@op(node="PdistBackward0", name="_pdist_forward", expose=())
+@op(node="PdistBackward0", name="_pdist_forward", expose=(), refuses=lacks("pdist", "narrow"))
 def _pdist_forward(xp, input, *, p):
     """‖input[i] - input[j]‖ₚ for all i < j, row by row."""
     return xp.row_distances(input, p)

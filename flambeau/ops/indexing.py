@@ -6,7 +6,7 @@ edge. Taking and adding are each other's transposes, so their rules are each oth
 
 from __future__ import annotations
 
-from .declare import lacks, linear, op
+from .declare import linear, no_kernel, op
 
 _MOVES = {"widens": False, "holomorphic": False}  # only data moves
 _INDEX = {**_MOVES, "edgeless": ("index",)}
@@ -131,8 +131,7 @@ def _lacks(kernel, *reductions):
     """PyTorch's words for numbers that only some reductions lack; the name of the kernel may have that of one."""
 
     def refusal(*_, reduce, **__):
-        named = kernel.format(reduce=reduce)
-        return lacks(named, "any")["any"] if reduce in reductions else None
+        return no_kernel(kernel.format(reduce=reduce)) if reduce in reductions else None
 
     return refusal
 
@@ -312,8 +311,19 @@ index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp.
     value=xp.zeros_like(value) if t_value is None else t_value, dim=dim))
 
 
+def _without_reduction(input, index, source, *, reduce, include_self=True, **_):
+    """PyTorch's words for numbers that it cannot reduce; slices of several dimensions it reduces by other operators."""
+    if not include_self:
+        return no_kernel("index_reduce_func_exclude_input_init")
+    if len(input.shape) < 2:
+        return no_kernel("index_func_")
+    if input.dtype.is_complex:
+        return no_kernel({"amax": "maximum_cpu", "amin": "minimum_cpu"}[reduce]) if reduce in ("amax", "amin") else None
+    return no_kernel("div_floor_cpu") if reduce == "mean" else None
+
+
 @op(order=("input", "dim", "index", "source", "reduce"), expose=("torch", "method", "inplace"), edgeless=("index",),
-    widens=False, refuses=dict.fromkeys(("complex", "bool"), _lacks("index_func_", "prod", "mean", "amax", "amin")))
+    widens=False, refuses=dict.fromkeys(("bool", "complex"), _without_reduction))
 def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     """The input with slices of `source` reduced into the slices that the index names.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
-from .declare import lacks, linear, op
+from .declare import lacks, linear, no_kernel, op
 
 # ----- what the inputs must be ----------------------------------------------------------
 
@@ -152,7 +152,33 @@ def _by_columns(strides: tuple[int, ...]) -> bool:
     return strides[0] < strides[1]
 
 
-@linear("input", "mat2", check=_check_mm, refuses=lacks("addmm_impl_cpu_", "bool"), exact_out=True)
+_PRODUCT = ("torch", "method", "inplace")
+#: numbers that PyTorch has no products of
+_NO_PRODUCT = ("bool", "unsigned")
+#: multiplications up to which a batch of products is PyTorch's own; larger ones are products of matrices each
+_SMALL_PRODUCT = 400
+
+
+def _missing(kernel, n, m, p):
+    """PyTorch's words for a product (n, m) by (m, p), or a batch of them, that it has no kernel for."""
+    return no_kernel("addmm_impl_cpu_" if kernel.endswith("bmm") and n * m * p >= _SMALL_PRODUCT else kernel)
+
+
+def _without_product(kernel):
+    """For `refuses=`: the same for the last two inputs, unless there is nothing to compute."""
+    def refusal(*inputs, **_):
+        left, right = (x.shape for x in inputs[-2:])
+        return None if 0 in left or 0 in right else _missing(kernel, left[-2], left[-1], right[-1])
+
+    return dict.fromkeys(_NO_PRODUCT, refusal)
+
+
+def _without_form(input1, weight, input2):
+    """The same for the trilinear form, which PyTorch makes of products of batches."""
+    return None if 0 in input1.shape or 0 in weight.shape else _missing("bmm", input1.shape[0], *weight.shape[1:])
+
+
+@linear("input", "mat2", check=_check_mm, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
 def mm(xp, input, mat2):
     """The product of two matrices, (n, m) by (m, p).
 
@@ -181,7 +207,7 @@ mm.vjp(input=lambda xp, g, mat2, input_strides: _by_left(xp, g, mat2, input_stri
 mm.batching(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
 
 
-@linear("input", "mat2", check=_check_bmm, refuses=lacks("bmm", "bool"), exact_out=True)
+@linear("input", "mat2", check=_check_bmm, refuses=_without_product("bmm"), exact_out=True)
 def bmm(xp, input, mat2):
     """The products of two batches of matrices, (b, n, m) by (b, m, p).
 
@@ -216,7 +242,7 @@ def _bmm_of_batches(xp, batch, left, left_on, right, right_on):
 bmm.batching(lambda xp, batch, input, mat2: _bmm_of_batches(xp, batch, input, batch.on[0], mat2, batch.on[1]))
 
 
-@linear("input", "vec", check=_check_mv, refuses=lacks("addmv_impl_cpu", "bool"))
+@linear("input", "vec", check=_check_mv, refuses=_without_product("addmv_impl_cpu"))
 def mv(xp, input, vec):
     """The product of a matrix and a vector, (n, m) by (m).
 
@@ -242,7 +268,7 @@ def _mv_of_batches(xp, mat, mat_on, vec, vec_on):
 mv.batching(lambda xp, batch, input, vec: _mv_of_batches(xp, input, batch.on[0], vec, batch.on[1]))
 
 
-@linear("input", "tensor", check=_check_dot, refuses=lacks("dot", "bool"))
+@linear("input", "tensor", check=_check_dot, refuses=lacks("dot", *_NO_PRODUCT))
 def dot(xp, input, tensor):
     """The inner product of two vectors, without conjugation.
 
@@ -266,7 +292,7 @@ def _dot_of_batches(xp, x, x_on, y, y_on):
 dot.batching(lambda xp, batch, input, tensor: _dot_of_batches(xp, input, batch.on[0], tensor, batch.on[1]))
 
 
-@linear("input", "other", check=_check_dot, holomorphic=False, refuses=lacks("dot", "bool"))
+@linear("input", "other", check=_check_dot, holomorphic=False, refuses=lacks("dot", *_NO_PRODUCT))
 def vdot(xp, input, other):
     """The inner product of two vectors, the first conjugated.
 
@@ -294,7 +320,7 @@ def _plus(x: Any, y: Any) -> Any:
     return y if x is None else x if y is None else x + y
 
 
-@op(check=_check_addmm, expose=("torch", "method", "inplace"), refuses=lacks("addmm_impl_cpu_", "bool"), exact_out=True)
+@op(check=_check_addmm, expose=_PRODUCT, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
 def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     """beta · input + alpha · (mat1 @ mat2).
 
@@ -335,7 +361,7 @@ addmm.batching(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _added(
     batch, input, xp.matmul(mat1, mat2), beta, alpha, 2))
 
 
-@op(check=_check_addmv, expose=("torch", "method", "inplace"), refuses=lacks("addmv_impl_cpu", "bool"))
+@op(check=_check_addmv, expose=_PRODUCT, refuses=_without_product("addmv_impl_cpu"))
 def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     """beta · input + alpha · (mat @ vec).
 
@@ -355,7 +381,7 @@ addmv.batching(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _added(
     batch, input, _mv_of_batches(xp, mat, batch.on[1], vec, batch.on[2]), beta, alpha, 1))
 
 
-@op(check=_check_baddbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"), exact_out=True)
+@op(check=_check_baddbmm, expose=_PRODUCT, refuses=_without_product("baddbmm"), exact_out=True)
 def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · (batch1 @ batch2), matrix by matrix.
 
@@ -375,7 +401,7 @@ baddbmm.batching(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _a
     batch, input, _bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), beta, alpha, 3))
 
 
-@op(check=_check_addbmm, expose=("torch", "method", "inplace"), refuses=lacks("baddbmm", "bool"), exact_out=True)
+@op(check=_check_addbmm, expose=_PRODUCT, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
 def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · Σ (batch1 @ batch2) over the batch.
 
@@ -437,7 +463,7 @@ addr.batching(lambda xp, batch, input, vec1, vec2, *, beta=1, alpha=1: _addr_of_
 # ----- other functions of matrices and vectors ------------------------------------------
 
 
-@linear(name="trace", holomorphic=False, refuses=lacks("trace", "bool"))
+@linear(name="trace", holomorphic=False, refuses=lacks("trace", *_NO_PRODUCT))
 def trace(xp, input):
     """The sum of a matrix's diagonal.
 
@@ -456,7 +482,7 @@ trace.batching(lambda xp, batch, input: xp.sum(xp.diagonal(input, 0, -2, -1), -1
 
 
 @linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
-        promote="common", check=_check_cross, refuses=lacks("cross", "bool"))
+        promote="common", check=_check_cross, refuses=lacks("cross", *_NO_PRODUCT))
 def linalg_cross(xp, input, other, *, dim=-1):
     """The cross product of vectors of length 3 along `dim`.
 
@@ -491,7 +517,8 @@ def _rows_by_maps(xp, rows, weight, dims):
     return xp.reshape(xp.mm(rows, xp.reshape(turned, (k, o * m))), (rows.shape[0], o, m))
 
 
-@linear("input1", "weight", "input2", name="_trilinear", node="TrilinearBackward0", expose=())
+@linear("input1", "weight", "input2", name="_trilinear", node="TrilinearBackward0", expose=(),
+        refuses=dict.fromkeys(_NO_PRODUCT, _without_form))
 def _trilinear(xp, input1, weight, input2):
     """out[b, o] = Σ input1[b, i] · weight[o, i, j] · input2[b, j]."""
     return xp.trilinear(input1, weight, input2)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..shapes import broadcast_shapes
+from .arithmetic import neg
 from .class_rows import gradient_of_rows, loss_of_rows
 from .declare import composite, lacks, linear, op
 
@@ -200,7 +202,8 @@ def _check_with_logits(input, target, weight, pos_weight):
     _not_differentiable("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
 
 
-@op(promote="common", edgeless=("weight", "pos_weight"), check=_check_with_logits, **_LOSS)
+@op(promote="common", edgeless=("weight", "pos_weight"), check=_check_with_logits,
+    refuses=lacks("log_sigmoid_cpu", "bool", "integer", "complex"), **_LOSS)
 def binary_cross_entropy_with_logits(xp, input, target, weight=None, pos_weight=None, *, reduction="mean"):
     """`binary_cross_entropy` of sigmoid(input), without overflow.
 
@@ -248,7 +251,18 @@ for _op in (mse_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, binary_c
 # ----- margins --------------------------------------------------------------------------
 
 
-@op(promote="common", **_LOSS)
+def _check_soft_margin(input, target):
+    _not_differentiable("soft_margin_loss", "target", target)
+    if target.dtype.name == "bool":
+        raise neg.refuses["bool"]
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_name}")
+    shape = broadcast_shapes(input.shape, target.shape)
+    if shape != input.shape:
+        raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
+
+
+@op(promote="common", check=_check_soft_margin, **_LOSS)
 def soft_margin_loss(xp, input, target, *, reduction="mean"):
     """log(1 + e^(-target · input)).
 

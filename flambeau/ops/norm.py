@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .declare import lacks, op
+from .arithmetic import NO_DIFFERENCE
+from .declare import op
 from .reduction import kept
 
 _NOT_FLOAT = RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}")
@@ -62,7 +63,7 @@ linalg_vector_norm.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: tangen
 _NO_DIST = RuntimeError("norm(): input dtype should be either floating point or complex. Got {} instead.")
 
 
-@op(promote="common", holomorphic=False, refuses={"bool": _NO_DIST, "integer": _NO_DIST})
+@op(promote="common", holomorphic=False, refuses={"integer": _NO_DIST, **NO_DIFFERENCE})
 def dist(xp, input, other, *, p=2):
     """The p-norm of input - other.
 
@@ -95,7 +96,7 @@ def _dist_of_batches(xp, batch, input, other, p):
 dist.batching(lambda xp, batch, input, other, *, p=2: _dist_of_batches(xp, batch, input, other, p))
 
 
-@op(promote="none", refuses=lacks("renorm", "bool", "integer"), holomorphic=False,
+@op(promote="none", refuses={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT}, holomorphic=False,
     expose=("torch", "method", "inplace"))
 def renorm(xp, input, *, p, dim, maxnorm):
     """Slices along `dim` scaled down to a p-norm of `maxnorm` where theirs is greater.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .declare import composite, lacks, op
+from ..backends.numpy.memory import refuse_number
+from .declare import composite, lacks, no_kernel, op
 from .reduction import selecting, tied_in_rows, tied_over_all
 
 _PAIR = ("values", "indices")
@@ -95,7 +96,8 @@ def mode(xp, input, *, dim=-1, keepdim=False):
 selecting(kthvalue)
 selecting(mode)
 
-_NO_MEDIAN = lacks("median_cpu", "bool", "complex")
+_NO_MEDIAN = lacks("median_cpu", "bool", "unsigned", "complex")
+_NO_MEDIANS = lacks("median_out", "bool", "unsigned", "complex")
 
 
 @op(name="median", key="_median_all", node="MedianBackward0", expose=(), widens=False, refuses=_NO_MEDIAN)
@@ -111,14 +113,14 @@ def nanmedian_all(xp, input):
 
 
 @op(name="median", key="_median_along", node="MedianBackward1", outputs=_PAIR, expose=(), widens=False,
-    refuses=_NO_MEDIAN)
+    refuses=_NO_MEDIANS)
 def median_along(xp, input, *, dim, keepdim=False):
     """The lower median along `dim`, and where it is."""
     return xp._median_along(input, dim, keepdim)
 
 
 @op(name="nanmedian", key="_nanmedian_along", node="NanmedianBackward1", outputs=_PAIR, expose=(), widens=False,
-    refuses=_NO_MEDIAN)
+    refuses=_NO_MEDIANS)
 def nanmedian_along(xp, input, *, dim, keepdim=False):
     """The lower median along `dim` of what is not NaN, and where it is."""
     return xp._nanmedian_along(input, dim, keepdim)
@@ -257,7 +259,15 @@ def bincount(xp, input, weights=None, *, minlength=0):
 bincount.vjp(weights=_undifferentiable("bincount"))
 
 
-@op(differentiable=False, widens=False, refuses=lacks("histogram_cpu", "bool", "integer", "complex"))
+def _no_counts(input, *, min=0, max=0, **_):
+    """PyTorch's words for counts of integers or complex numbers, which it gets to by way of their range."""
+    for limit in (min, max):
+        refuse_number(float(limit), input.dtype)
+    return no_kernel("aminmax_cpu" if min == max and input.dtype.is_complex else "histogram_cpu")
+
+
+@op(differentiable=False, widens=False,
+    refuses=lacks("linspace_cpu", "bool") | dict.fromkeys(("integer", "complex"), _no_counts))
 def histc(xp, input, *, bins=100, min=0, max=0):
     """Counts of the elements in `bins` equal bins between `min` and `max` (their own range where both are equal).
 

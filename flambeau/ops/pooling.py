@@ -11,6 +11,9 @@ from typing import Any
 from .declare import lacks, linear, op
 
 _POOL: dict[str, Any] = {"expose": (), "batches": "trailing"}
+_NOT_REAL = ("bool", "integer", "complex")
+#: the integers that PyTorch has no means of: of all it has, those of int64 alone
+_NO_MEAN = ("bool", "uint8", "int8", "int16", "int32", "unsigned", "complex")
 
 
 @linear(node="MaxPool2DWithIndicesBackwardBackward0", widens=False, **_POOL)
@@ -46,13 +49,15 @@ _scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, 
 # ----- maxima ---------------------------------------------------------------------------
 
 
-@op(node="MaxPool2DWithIndicesBackward0", widens=False, refuses=lacks("max_pool2d", "bool", "complex"), **_POOL)
+@op(node="MaxPool2DWithIndicesBackward0", widens=False,
+    refuses=lacks("max_pool2d", "bool", "unsigned", "complex"), **_POOL)
 def _max_pool2d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
     """The maximum of each window of planes; `kept` gets its flat index within the plane."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
 
 
-@op(node="MaxPool3DWithIndicesBackward0", widens=False, refuses=lacks("max_pool3d", "bool", "complex"), **_POOL)
+@op(node="MaxPool3DWithIndicesBackward0", widens=False,
+    refuses=lacks("max_pool3d", "bool", "unsigned", "complex"), **_POOL)
 def _max_pool3d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
     """The maximum of each window of volumes; `kept` gets its flat index within the volume."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
@@ -69,15 +74,13 @@ for _op in (_max_pool2d, _max_pool3d):
     _op.jvp(lambda xp, t_input, kernel_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(kernel_size)))
 
 
-@op(node="AdaptiveMaxPool2DBackward0", widens=False, refuses=lacks("adaptive_max_pool2d", "bool", "integer", "complex"),
-    **_POOL)
+@op(node="AdaptiveMaxPool2DBackward0", widens=False, refuses=lacks("adaptive_max_pool2d", *_NOT_REAL), **_POOL)
 def _adaptive_max_pool2d(xp, input, *, output_size, kept):
     """The maximum of each of `output_size` windows that cover a plane evenly."""
     return xp.adaptive_max_pool(input, output_size, kept)
 
 
-@op(node="AdaptiveMaxPool3DBackward0", widens=False, refuses=lacks("adaptive_max_pool3d", "bool", "integer", "complex"),
-    **_POOL)
+@op(node="AdaptiveMaxPool3DBackward0", widens=False, refuses=lacks("adaptive_max_pool3d_cpu", *_NOT_REAL), **_POOL)
 def _adaptive_max_pool3d(xp, input, *, output_size, kept):
     """The maximum of each of `output_size` windows that cover a volume evenly."""
     return xp.adaptive_max_pool(input, output_size, kept)
@@ -89,13 +92,13 @@ for _op in (_adaptive_max_pool2d, _adaptive_max_pool3d):
     _op.jvp(lambda xp, t_input, output_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(output_size)))
 
 
-@linear(node="MaxUnpool2DBackward0", widens=False, **_POOL)
+@linear(node="MaxUnpool2DBackward0", widens=False, refuses=lacks("max_unpool2d", *_NOT_REAL), **_POOL)
 def _max_unpool2d(xp, input, *, indices, output_size):
     """Zeros (*planes, *output_size) with each value at its flat index."""
     return xp.max_unpool(input, indices, output_size)
 
 
-@linear(node="MaxUnpool3DBackward0", widens=False, **_POOL)
+@linear(node="MaxUnpool3DBackward0", widens=False, refuses=lacks("max_unpool3d", *_NOT_REAL), **_POOL)
 def _max_unpool3d(xp, input, *, indices, output_size):
     """Zeros (*volumes, *output_size) with each value at its flat index."""
     return xp.max_unpool(input, indices, output_size)
@@ -114,13 +117,13 @@ _max_unpool3d.batching(lambda xp, batch, input, *, indices, output_size: xp._max
 # ----- means ----------------------------------------------------------------------------
 
 
-@linear(node="AvgPool2DBackward0", refuses=lacks("avg_pool2d", "bool", "complex"), **_POOL)
+@linear(node="AvgPool2DBackward0", refuses=lacks("avg_pool2d", *_NO_MEAN), **_POOL)
 def _avg_pool2d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """The mean of each window of planes."""
     return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@linear(node="AvgPool3DBackward0", refuses=lacks("avg_pool3d_out_frame", "bool", "complex"), **_POOL)
+@linear(node="AvgPool3DBackward0", refuses=lacks("avg_pool3d_out_frame", *_NO_MEAN, "narrow"), **_POOL)
 def _avg_pool3d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """The mean of each window of volumes."""
     return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -147,14 +150,13 @@ _avg_pool_backward.vjp(
     input=lambda xp, input: xp.zeros_like(input))
 
 
-@linear(node="AdaptiveAvgPool2DBackward0", refuses=lacks("adaptive_avg_pool2d", "bool", "integer", "complex"), **_POOL)
+@linear(node="AdaptiveAvgPool2DBackward0", refuses=lacks("adaptive_avg_pool2d", *_NOT_REAL), **_POOL)
 def _adaptive_avg_pool2d(xp, input, *, output_size):
     """The mean of each of `output_size` windows that cover a plane evenly."""
     return xp.adaptive_avg_pool(input, output_size)
 
 
-@linear(node="AdaptiveAvgPool3DBackward0", refuses=lacks("adaptive_avg_pool3d_cpu", "bool", "integer", "complex"),
-        **_POOL)
+@linear(node="AdaptiveAvgPool3DBackward0", refuses=lacks("adaptive_avg_pool3d_cpu", *_NOT_REAL), **_POOL)
 def _adaptive_avg_pool3d(xp, input, *, output_size):
     """The mean of each of `output_size` windows that cover a volume evenly."""
     return xp.adaptive_avg_pool(input, output_size)

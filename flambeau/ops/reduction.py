@@ -280,13 +280,13 @@ def tied_in_rows(operator):
     return operator
 
 
-@op(name="max", key="_max_all", node="MaxBackward1", expose=(), refuses=lacks("max_all", "complex"))
+@op(name="max", key="_max_all", node="MaxBackward1", expose=(), refuses=lacks("max_all", "unsigned", "complex"))
 def max_all(xp, input):
     """The greatest element."""
     return xp._max_all(input)
 
 
-@op(name="min", key="_min_all", node="MinBackward1", expose=(), refuses=lacks("min_all", "complex"))
+@op(name="min", key="_min_all", node="MinBackward1", expose=(), refuses=lacks("min_all", "unsigned", "complex"))
 def min_all(xp, input):
     """The least element."""
     return xp._min_all(input)
@@ -310,13 +310,19 @@ tied_in_rows(max_of_rows)
 tied_in_rows(min_of_rows)
 
 
-@op(name="max", key="_max_along", outputs=("values", "indices"), expose=(), refuses=lacks("max_cpu", "complex"))
+def _not_along(name):
+    return lacks(f"{name}_cpu", "unsigned") | {"complex": RuntimeError(f"{name}(): does not support complex input")}
+
+
+@op(name="max", key="_max_along", outputs=("values", "indices"), expose=(),
+    refuses=_not_along("max"))
 def max_along(xp, input, *, dim, keepdim=False):
     """The greatest elements along `dim`, and where they are."""
     return xp._max_along(input, dim, keepdim)
 
 
-@op(name="min", key="_min_along", outputs=("values", "indices"), expose=(), refuses=lacks("min_cpu", "complex"))
+@op(name="min", key="_min_along", outputs=("values", "indices"), expose=(),
+    refuses=_not_along("min"))
 def min_along(xp, input, *, dim, keepdim=False):
     """The least elements along `dim`, and where they are."""
     return xp._min_along(input, dim, keepdim)

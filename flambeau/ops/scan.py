@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .declare import composite, lacks, linear, op
+from .declare import composite, lacks, linear, no_kernel, op
 
 _SCAN = {"expose": ("torch", "method", "inplace")}
 
@@ -109,7 +109,13 @@ cumprod.jvp(lambda xp, t_input, input, dim: t_input if not input.shape else xp._
 # ----- extrema -----------------------------------------------------------------------------------
 
 
-@op(outputs=("values", "indices"), refuses=lacks("cummax_cpu", "complex"))
+def _without_order(kernel):
+    """PyTorch's words for complex numbers, unless there is nothing to compare."""
+    error = no_kernel(kernel)
+    return {"complex": lambda input, **_: error if input.shape and 0 not in input.shape else None}
+
+
+@op(outputs=("values", "indices"), refuses=_without_order("cummax_cpu"))
 def cummax(xp, input, *, dim):
     """Running maxima along `dim`, and where they were met last.
 
@@ -120,7 +126,7 @@ def cummax(xp, input, *, dim):
     return xp.cummax(input, dim)
 
 
-@op(outputs=("values", "indices"), refuses=lacks("cummin_cpu", "complex"))
+@op(outputs=("values", "indices"), refuses=_without_order("cummin_cpu"))
 def cummin(xp, input, *, dim):
     """Running minima along `dim`, and where they were met last.
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from .declare import op
+from .declare import no_kernel, op
 
 
 def _lacks(name):
     """PyTorch's words for integers: its kernel for the last dimension is another than for the others."""
-    last, other = (NotImplementedError(f"\"{name}_{kernel}_impl\" not implemented for '{{}}'")
-                   for kernel in ("lastdim_kernel", "kernel"))
+    last, other = no_kernel(f"{name}_lastdim_kernel_impl"), no_kernel(f"{name}_kernel_impl")
 
     def error(input, *, dim, dtype=None):
-        return last if dim in (-1, input.ndim - 1) else other
+        if 0 in input.shape:
+            return None
+        return last if dim in (-1, max(input.ndim - 1, 0)) else other
 
     return dict.fromkeys(("bool", "integer", "complex"), error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log, pi, sqrt
 
-from .declare import composite, elementwise, lacks
+from .declare import composite, elementwise, lacks, no_kernel
 
 _SPECIAL = ("special",)
 
@@ -140,7 +140,8 @@ def digamma(xp, input):
 digamma.vjp(input=lambda xp, g, input: g * xp._polygamma(input, n=1))
 
 
-@elementwise(promote="float", name="polygamma", key="_polygamma", expose=(), refuses=_real("polygamma"))
+@elementwise(promote="float", name="polygamma", key="_polygamma", expose=(), refuses={
+    "complex": lambda input, n: no_kernel(("digamma", "trigamma", "polygamma")[min(n, 2)])})
 def polygamma_of_order(xp, input, *, n):
     """The n-th derivative of digamma(x)."""
     return xp.polygamma(n, input)
@@ -150,7 +151,8 @@ polygamma_of_order.vjp(input=lambda xp, g, input, n: g * xp._polygamma(input, n=
 polygamma_of_order.overwriting("PolygammaBackward1")
 
 
-@elementwise(promote="float", expose=("torch", "method", "inplace"), refuses=_real("arange_cpu"))
+@elementwise(promote="float", expose=("torch", "method", "inplace"),
+             refuses=_real("arange_cpu") | {"bool": RuntimeError("The input tensor may not be a boolean tensor.")})
 def mvlgamma(xp, input, *, p):
     """The logarithm of the p-dimensional gamma function.
 
@@ -186,7 +188,7 @@ def special_zeta(xp, input, other):
 
 
 def _zeta_by_order(g):
-    raise RuntimeError("derivative for aten::special_zeta is not implemented")
+    raise NotImplementedError("the derivative for 'zeta' is not implemented.")
 
 
 special_zeta.vjp(input=_zeta_by_order,

@@ -12,24 +12,24 @@ def _everywhere(condition):
     return getattr(condition, "_value", condition).all().item()
 
 
-def _check_quantile(name, input, q, interpolation):
+def _check_quantile(input, q, interpolation):
     if not input.numel():
-        raise RuntimeError(f"{name}() input tensor must be non-empty")
+        raise RuntimeError("quantile() input tensor must be non-empty")
     if input.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if interpolation not in _INTERPOLATIONS:
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
-                           f"{interpolation}")
+        raise RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+                           f"got {interpolation}")
     if isinstance(q, (int, float)):
         if not 0 <= q <= 1:
-            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         return
     if len(q.shape) > 1:
-        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q.dtype is not input.dtype:
-        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if q.numel() and not _everywhere((q >= 0) & (q <= 1)):
-        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
 
 
 def _quantile(xp, name, input, q, dim, keepdim, interpolation):
@@ -37,7 +37,7 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
 
     shape = tuple(input.shape)
     axis = None if dim is None else wrap_dim(dim, len(shape))
-    _check_quantile(name, input, q, interpolation)
+    _check_quantile(input, q, interpolation)
     if isinstance(q, (int, float)):
         q = xp.tensor(float(q), dtype=input.dtype)
     if axis is None or not shape:

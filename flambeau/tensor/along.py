@@ -174,7 +174,7 @@ def by_name(op: Op) -> Callable[..., Any] | None:
     None: there is none for this operator. What the function declines, by None, takes the long way.
     """
     if (op.kind in (VIEW, COMPOSITE) or op.n_outputs != 1 or op.variadic or len(op.inputs) != 1
-            or op.check is not None or op.refuses.keys() & {"float", "any"} or not op.differentiable):
+            or op.check is not None or op.refuses.keys() & {"float32", "float64"} or not op.differentiable):
         return None
     if any(what not in ("shape", "param") for what, _ in plan_of(op, 1, 1).consts):
         return None

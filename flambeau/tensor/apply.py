@@ -113,12 +113,11 @@ def result_type(operands: Sequence[Any]) -> dtypes.dtype:
 
 
 def refuse(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params: dict[str, Any]) -> None:
-    """Raise what an operator has to say to numbers of a kind it does not support."""
-    kind = ("bool", "integer", "float", "complex")[d.category]
-    error = op.refuses.get(kind)
-    if error is None and d.numpy in dtypes.NARROW:
-        error = op.refuses.get("narrow")
-    if callable(error):
+    """Raise what an operator has to say to numbers of a dtype it does not support."""
+    error = op.refuses.get(d.name)
+    if error is None:
+        return
+    if not isinstance(error, Exception):
         error = error(*inputs, **params)
     if error is not None:
         raise type(error)(str(error).replace("{}", d.scalar_name))

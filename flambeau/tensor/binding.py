@@ -245,7 +245,7 @@ def functions_of(op: Op) -> Callable[..., Any]:
     if call is None:
         call = general(op)
         if (op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional and not op.for_number
-                and op.n_outputs == 1 and not op.unpromoted and not op.refuses.keys() & {"float", "any"}):
+                and op.n_outputs == 1 and not op.unpromoted and not op.refuses.keys() & {"float32", "float64"}):
             if len(op.inputs) == 1:
                 call = unary(op, call)
             elif len(op.inputs) == 2:

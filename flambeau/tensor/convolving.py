@@ -8,6 +8,7 @@ from typing import Any
 
 from ..autograd.node import layer
 from ..dtypes import C_NAMES
+from ..ops.convolution import geometry_of
 from ..ops.declare import REGISTRY
 from .apply import apply
 from .tensor import Tensor
@@ -82,12 +83,30 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
         for e, s, d in zip(how["output_padding"], how["stride"], how["dilation"], strict=True):
             if e >= s and e >= d:
                 raise RuntimeError(_output_padding_text(how, rank))
+        _check_transposed_sizes(x, w, how)
         return
     padded = [n + 2 * p for n, p in zip(x[2:], how["padding"], strict=True)]
     reach = [d * (k - 1) + 1 for d, k in zip(how["dilation"], w[2:], strict=True)]
     if any(n < k for n, k in zip(padded, reach, strict=True)):
         raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
                            f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
+
+
+def _check_transposed_sizes(x: tuple[int, ...], w: tuple[int, ...], how: dict[str, Any]) -> None:
+    """Refuse a transposed convolution that gives nothing; of one dimension PyTorch tells as of a plane one high."""
+    if 0 in x[:2]:
+        return
+    if 0 in x:
+        raise RuntimeError("Only zero batch or zero channel inputs are supported, but got input shape: "
+                           f"{[*x[:2], *_plane(x[2:])]}")
+    out = geometry_of(x, w, **how).spatial
+    if min(out) < 1:
+        raise RuntimeError(f"Given input size per channel: ({' x '.join(map(str, _plane(x[2:])))}). Calculated output "
+                           f"size per channel: ({' x '.join(map(str, _plane(out)))}). Output size is too small")
+
+
+def _plane(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return (1, *sizes) if len(sizes) == 1 else sizes
 
 
 def _check_dilation(dilation: tuple[int, ...]) -> None:

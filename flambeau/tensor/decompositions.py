@@ -11,7 +11,7 @@ from .. import dtypes
 from ..autograd.node import layer
 from ..modes import special
 from ..ops.declare import REGISTRY
-from ..ops.decomposition import check_matrices
+from ..ops.decomposition import check_floating, check_matrices
 from ..shapes import are_vectors
 from .apply import apply
 from .binding import functions_of, write_out
@@ -136,6 +136,7 @@ def logdet(input: Tensor) -> Tensor:
     tensor(0.)
     """
     check_matrices("logdet", input, square=True)
+    check_floating("logdet", input)
     fn = layer.functions
     sign, logarithm = apply(REGISTRY["linalg_slogdet"], [input])
     if input.dtype.is_complex:
@@ -185,6 +186,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     """
     fn = layer.functions
     check_matrices("linalg.svd", input)
+    check_floating("linalg.svd", input, low=True)
     u, s, vh = apply(REGISTRY["linalg_svd"], [input], {"full_matrices": not some})
     v = fn.conj(fn.transpose(vh, -2, -1)).resolve_conj() if input.dtype.is_complex else fn.transpose(vh, -2, -1)
     if not compute_uv:
@@ -205,10 +207,17 @@ def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     return result_class("qr", _BY_HAND["qr"])(found)
 
 
+def _epsilon(A: Tensor) -> float:
+    """The distance from 1 to the next number of the dtype that decompositions of `A` are computed in."""
+    if A._array.dtype.kind not in "fc" or A._array.dtype == dtypes.HALF:
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    return dtypes.finfo(A.dtype.to_real()).eps
+
+
 def _tolerances(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """The absolute and relative limits below which singular values count as 0: numbers, or tensors where given so."""
     if rtol is None:
-        rtol = dtypes.finfo(A.dtype.to_real()).eps * max(A._array.shape[-2:])
+        rtol = _epsilon(A) * max(A._array.shape[-2:])
         if isinstance(atol, Tensor):
             rtol = layer.functions.where(atol > 0, 0.0, rtol)
         elif atol is not None and atol > 0:
@@ -228,7 +237,10 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
     >>> torch.linalg.pinv(torch.tensor([[2.], [0.]]))
     tensor([[0.5000, 0.0000]])
     """
-    check_matrices("linalg.pinv", A)
+    kind = A._array.dtype
+    if A._array.ndim < 2 or kind.kind not in "fc" or kind == dtypes.HALF:
+        raise RuntimeError(f"linalg.pinv({A.dtype.scalar_name}{{{list(A._array.shape)}}}): expected a tensor with 2 or "
+                           "more dimensions of float, double, cfloat or cdouble types")
     low, relative = _tolerances(A, atol, rcond if rcond is not None else rtol)
     return _written(_pseudoinverse(A, low, relative, hermitian), out)
 
@@ -266,11 +278,11 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
     x = A.detach()
     if not A._array.size:
         return _written(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out)
+    low, relative = _tolerances(A, atol, rtol) if tol is None else (None, None)
     s = fn.abs(linalg_eigvalsh(x)) if hermitian else linalg_svdvals(x)
     if tol is not None:
         limit = tol if isinstance(tol, Tensor) else fn.full((), float(tol), dtype=s.dtype)
     else:
-        low, relative = _tolerances(A, atol, rtol)
         least, share = (x.to(s.dtype) if isinstance(x, Tensor) else wrap(np.asarray(x, s._array.dtype))
                         for x in (low, relative))
         limit = fn.maximum(least, share * fn.amax(s, -1))
@@ -314,7 +326,7 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
     a, b = A._array.shape, B._array.shape
     if a[-2] != (b[-1] if are_vectors(a, b) else b[-2]):
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
-    share = dtypes.finfo(A.dtype.to_real()).eps * max(a[-2:]) if rcond is None else rcond
+    share = _epsilon(A) * max(a[-2:]) if rcond is None else rcond
     found = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": share, "driver": driver or "gelsy"})
     found[3] = found[3].detach()
     if out is not None:

@@ -160,8 +160,11 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
         raise RuntimeError("Expected input to have 1 or more dimensions (got 0)")
     shape = input._array.shape
     dim = 0 if len(shape) == 1 else 1
-    probabilities = target._array.shape == shape and target._array.dtype.kind in "fV"
+    probabilities = target._array.shape == shape
     if probabilities:
+        if target._array.dtype.kind not in "fV":
+            raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                               + target.dtype.scalar_name)
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         if weight is not None and weight._array.shape != (shape[dim],):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import dtypes
 from ..autograd.node import layer
+from ..backends.numpy.memory import refuse_number
 from ..dtypes import C_NAMES
 from ..modes import special
 from ..ops.declare import REGISTRY
@@ -46,11 +47,21 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, sca
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if input._array.dtype not in (np.int64, np.int32):
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
-                           f"Int; but got torch.{input.dtype.legacy} instead (while checking arguments for embedding)")
+        _refuse_type("embedding", "indices", input, "Long, Int")
     return apply(REGISTRY["_embedding"], [weight, input], {
         "padding_idx": -1 if padding_idx is None else padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),
         "sparse": bool(sparse)})
+
+
+#: dtypes that PyTorch's older checks call by their tensors' legacy names
+_WITH_LEGACY_NAME = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))
+
+
+def _refuse_type(function: str, name: str, x: Tensor, types: str) -> NoReturn:
+    d = x.dtype
+    got = f"torch.{d.legacy}" if d.scalar_name in _WITH_LEGACY_NAME else f"CPU{d.scalar_name}Type"
+    raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: {types}; "
+                       f"but got {got} instead (while checking arguments for {function})")
 
 
 def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: str,
@@ -70,6 +81,10 @@ def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_
             tell_of_loop("_embedding_bag")
             return loop(lambda i, w, o, p: bagged_embedding(i, w, o, scale_grad_by_freq, mode, p, include_last_offset,
                                                             padding_idx), given, levels_among(given))
+    if input._array.dtype not in (np.int64, np.int32):
+        _refuse_type("embedding_bag", "indices", input, "Long, Int")
+    if not weight.dtype.is_floating_point:
+        _refuse_type("embedding_bag", "weight", weight, "Half, BFloat16, Float, Double")
     index, starts = input._array.astype(np.int64), offsets._array.astype(np.int64)
     if starts.size and starts[0] != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
@@ -233,6 +248,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if mask is not None and mask._array.dtype.kind == "b" and special[0]:
         mask = fn.where(mask, fn.zeros((), dtype=query.dtype), fn.full((), float("-inf"), dtype=query.dtype))
     elif mask is not None and mask._array.dtype.kind == "b":
+        refuse_number(-math.inf, query.dtype)
         added = np.where(mask._array, np.float32(0), np.float32(-np.inf))
         mask = wrap(dtypes.cast(added, query._array.dtype))
     width = query._array.shape[-1]

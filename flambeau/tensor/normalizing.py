@@ -259,9 +259,12 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     narrow = x._array.dtype in dtypes.NARROW
     if narrow:
         x = x.to(dtypes.float32)
+    plain = x._array.dtype in _EPSILON
+    if not plain and x._array.dtype.kind != "c":
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{x.dtype.scalar_name}'")
     if eps is None:
         eps = _EPSILON.get(x._array.dtype) or dtypes.finfo(x.dtype.to_real()).eps
-    if not special[0] and x._array.dtype in _EPSILON and (weight is None or weight._array.dtype is x._array.dtype) and (
+    if not special[0] and plain and (weight is None or weight._array.dtype is x._array.dtype) and (
             not grad_mode.get() or not (x._requires_grad or (weight is not None and weight._requires_grad))):
         out = apply(REGISTRY["_rms_norm"], [x, weight], {"normalized_shape": normalized, "eps": eps})
         return out.to(input.dtype) if narrow else out

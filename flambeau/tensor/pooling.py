@@ -182,6 +182,8 @@ def _check_max_pool1d(x: Tensor, kernel: int, stride: int, padding: int, dilatio
     out = pool_output_size((shape[-1],), (kernel,), (stride,), (padding,), (dilation,), ceil_mode)[0]
     if out <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
+    if not x.dtype.is_floating_point:
+        raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{x.dtype.scalar_name}'")
 
 
 def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,

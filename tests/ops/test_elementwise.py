@@ -273,3 +273,19 @@ def test_the_factor_in_its_old_place() -> None:
         assert torch.add(x, 2, x).tolist() == [3.0, 3.0]
     assert x.clone().add_(2, x).tolist() == [3.0, 3.0]
     assert x.clone().addcmul_(2, x, x).tolist() == [3.0, 3.0]
+
+
+def test_numbers_beside_integers_are_truncated() -> None:
+    x = torch.tensor([1, 2, 3], dtype=torch.int8)
+    for found, expected in ((torch.addcmul(x, x, x, value=2.7), [3, 10, 21]),
+                            (torch.threshold(x, 1.5, -2.9), [-2, 2, 3]), (F.threshold(x, 2.0, 9.9), [9, 9, 3])):
+        assert found.dtype == torch.int8
+        assert found.tolist() == expected
+    for call in (lambda n: torch.addcmul(x, x, x, value=n), lambda n: torch.threshold(x, 0, n), x.clone().fill_):
+        for number in (300, -129, 128.5, INF, NAN):
+            with pytest.raises(RuntimeError, match=r"^value cannot be converted to type int8_t without overflow$"):
+                call(number)
+    # of negative numbers, the whole ones wrap where there is no sign
+    assert torch.zeros(1, dtype=torch.uint8).fill_(-1).item() == 255
+    with pytest.raises(RuntimeError, match="type uint8_t without overflow"):
+        torch.zeros(1, dtype=torch.uint8).fill_(-0.5)

@@ -143,3 +143,28 @@ def test_empty_bags_give_zeros(mode: str) -> None:
     out = F.embedding_bag(torch.tensor([0, 1, 2]), weight, torch.tensor([0, 2, 2]), mode=mode)
     first = {"sum": [4, 3], "mean": [2, 1.5], "max": [3, 2]}[mode]
     assert out.tolist() == [first, [0, 0], [5, 0]]
+
+
+@pytest.mark.parametrize(("rank", "how", "said"), [
+    (1, {"padding": 1}, "(1 x 1). Calculated output size per channel: (1 x 0)"),
+    (1, {"padding": 2, "stride": 2, "output_padding": 1}, "(1 x 1). Calculated output size per channel: (1 x -1)"),
+    (2, {"padding": 1}, "(1 x 1). Calculated output size per channel: (0 x 0)"),
+    (3, {"padding": (1, 0, 0)}, "(1 x 1 x 1). Calculated output size per channel: (0 x 2 x 2)"),
+])
+def test_a_transposed_convolution_that_gives_nothing_is_refused(rank: int, how: dict[str, Any], said: str) -> None:
+    call = getattr(F, f"conv_transpose{rank}d")
+    with pytest.raises(RuntimeError) as error:
+        call(torch.ones(1, 1, *(1,) * rank), torch.ones(1, 1, *(2,) * rank), **how)
+    assert str(error.value) == f"Given input size per channel: {said}. Output size is too small"
+
+
+@pytest.mark.parametrize("kind", ["uint16", "uint32", "uint64"])
+def test_pools_of_wide_unsigned_integers_are_refused(kind: str) -> None:
+    x = torch.ones(1, 1, 4, 4).to(getattr(torch, kind))
+    named = kind.replace("uint", "UInt")
+    for call, kernel, where in ((F.max_pool1d, "max_pool1d_impl", x[0]), (F.max_pool2d, "max_pool2d", x),
+                                (F.max_pool3d, "max_pool3d", x[None]), (F.avg_pool1d, "avg_pool2d", x[0]),
+                                (F.avg_pool2d, "avg_pool2d", x), (F.avg_pool3d, "avg_pool3d_out_frame", x[None])):
+        size = (1, 2, 2) if where.dim() == 5 else 2
+        with pytest.raises(NotImplementedError, match=f"^\"{kernel}\" not implemented for '{named}'$"):
+            call(where, size)

@@ -24,7 +24,6 @@ PENDING = {
     "embedding_bag": "nn.EmbeddingBag and nn.utils.rnn",
     "lazy_conjugates": "conj() copies; PyTorch's is a view with a bit set",
     "overloads": "the list of signatures that PyTorch prints",
-    "soft_margin": "soft_margin_loss is one node of its own in PyTorch",
 }
 
 

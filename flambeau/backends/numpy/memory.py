@@ -193,7 +193,7 @@ def filled(value: Any, dtype: np.dtype) -> Any:
     return value
 
 
-_SCALAR_NAMES = {"int64": "int64_t", "int32": "int32_t", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t",
+_SCALAR_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t",
                  "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
                  "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
 
@@ -212,14 +212,27 @@ def refuse_number(value: Any, dtype: dtypes.dtype) -> None:
         wrong = bool(value.imag) and not dtype.is_complex and dtype is not dtypes.bool_
     elif dtype.category == dtypes.INTEGER and isinstance(value, (int, float)) and not isinstance(value, bool):
         limits = np.iinfo(dtype.numpy)
-        low = limits.min if limits.min else -int(limits.max) - 1
-        wrong = value != value or value in (float("inf"), -float("inf")) or not low <= int(value) <= limits.max
+        # negative integers, but no other negative numbers, wrap where there is no sign
+        low = -int(limits.max) if isinstance(value, int) and not limits.min else limits.min
+        wrong = not low <= value <= limits.max
     elif dtype.is_floating_point and isinstance(value, (int, float)) and value - value == 0:  # finite
         limit = _LARGEST.get(dtype.name)
         wrong = limit is not None and abs(value) > limit
     if wrong:
         raise RuntimeError(f"value cannot be converted to type {_SCALAR_NAMES.get(dtype.name, dtype.name)} without "
                            "overflow")
+
+
+def as_element(value: Any, dtype: np.dtype) -> Any:
+    """A number as it stands beside integers of that dtype: truncated. Beside other dtypes it stays what it is.
+
+    Raises:
+        RuntimeError: it is out of range (PyTorch's text).
+    """
+    if dtype.kind not in "iu":
+        return value
+    refuse_number(value, dtypes.of(dtype))
+    return int(filled(value, dtype))
 
 
 def _full_like(x: Any, value: Any) -> Any:

@@ -319,8 +319,7 @@ def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """log(1 + e^(-target · input))."""
-    reduction = legacy(size_average, reduce, reduction)
-    return reduced(fn.log1p(fn.exp(-target * input)), reduction)
+    return fn.soft_margin_loss(input, target, reduction=check(legacy(size_average, reduce, reduction)))
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
