@@ -294,7 +294,7 @@ class _Writer:
             module = sys.modules.get(dict.get(each.holder, "__name__", ""))
             if module is not None and module.__dict__ is each.holder and named(module) is not None:
                 return "members", module
-        if each.holder not in self.reached:
+        if each.holder not in self.reached and named(each.holder) is None:
             raise Unnameable(f"{each.path}, to which no name leads")
         return "itself", each.holder
 

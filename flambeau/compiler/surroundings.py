@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import switches
 from ..nn import Module
 from ..nn.modules.hooks import GLOBAL
 from ..optim.optimizer import Optimizer
@@ -70,6 +71,8 @@ _MODULES_OWN = frozenset({"_parameters", "_buffers", "_modules", "_non_persisten
                           "_forward_pre_hooks_with_kwargs"})
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
+#: functions that say how the process is set
+_SWITCHES = {name: getattr(switches, name) for name in switches.__all__ if name.startswith(("get_", "are_", "is_"))}
 _TOO_MANY = "the function may depend on too many things outside, of lists and dicts on all their entries"
 _UNKNOWN = "an iterator, of which nobody knows what it gives next"
 #: what is said of something that two runs did not see alike
@@ -145,11 +148,13 @@ def looks_of(tensor: Any) -> tuple[Any, ...]:
 
 
 def _answer(thing: Any) -> Any:
-    """What a weak reference, a context variable, a cache or memory of numbers gives when it is asked."""
+    """What a weak reference, a context variable, a cache, a switch or memory of numbers gives when it is asked."""
     if isinstance(thing, weakref.ref):
         return thing()
     if isinstance(thing, contextvars.ContextVar):
         return thing.get(MISSING)
+    if isinstance(thing, types.FunctionType):
+        return thing()
     if not isinstance(thing, _CACHE):
         return bytes(memoryview(thing))
     return (thing.cache_info().misses, thing.cache_info().currsize)
@@ -240,6 +245,8 @@ class Surroundings:
         self._reached: set[str] = set()  # attributes that C code names
         self.names = frozenset(names | self._asked)
         self.hung = frozenset(name for name in self._asked if not (name.startswith("_") or hasattr(Tensor, name)))
+        for name in names & _SWITCHES.keys():
+            self._see(ASKED, _SWITCHES[name], None, _SWITCHES[name](), name)
         if "getenv" in names:
             self._pending.append((os.environ, "os.environ"))
         for code, space in watch.codes.values():
@@ -419,9 +426,13 @@ class Surroundings:
         own, steady = module.__dict__, is_steady(module.__name__)
         for name in self.names.intersection(own):
             value = own[name]
-            if steady and (isinstance(value, (type, types.ModuleType)) or callable(value)):
+            if module.__name__.partition(".")[0] == _PACKAGE:
+                if isinstance(value, (types.FunctionType, type)):  # people put functions of their own there
+                    self._see(ITEM, own, name, value, f"{path}.{name}")
+                elif isinstance(value, types.ModuleType):
+                    self._pending.append((value, f"{path}.{name}"))
                 continue
-            if steady and module.__name__.partition(".")[0] == _PACKAGE:
+            if steady and (isinstance(value, (type, types.ModuleType)) or callable(value)):
                 continue
             self._see(ITEM, own, name, value, f"{path}.{name}")
             self._pending.append((value, f"{path}.{name}"))
@@ -430,6 +441,9 @@ class Surroundings:
         cls, own = type(module), module.__dict__
         names = None if self._anything or _is_ours(cls) else self.names
         self._see(MODULE, module, names, snapshot(module, names), path)
+        if _is_ours(cls):
+            home = next(each for each in cls.__mro__ if "forward" in each.__dict__)
+            self._see(ATTRIBUTE, home, "forward", home.__dict__["forward"], f"{home.__name__}.forward")
         self._class(cls, cls.__name__)
         for name, value in own["_modules"].items():
             self._pending.append((value, f"{path}[{name}]" if name.isdigit() else f"{path}.{name}"))

@@ -817,6 +817,28 @@ def test_how_tensors_look(where, asked, becomes):
           lambda i: (numbers(3, seed=i), *([w] if where == "an argument" else [])))
 
 
+@pytest.mark.parametrize(("holder", "name", "function", "other"), [
+    (nn.functional, "relu", lambda x: nn.functional.relu(x), lambda x: x * 7),
+    (torch, "sin", lambda x: torch.sin(x), lambda x: x * 7),
+    (nn, "ReLU", lambda x: nn.ReLU()(x), lambda: lambda x: x * 7),
+    (nn.Tanh, "forward", lambda x, module=nn.Tanh(): module(x), lambda self, x: x * 7)])  # noqa: B008
+def test_functions_of_this_package_that_are_replaced(monkeypatch, holder, name, function, other):
+    right(function, [lambda: monkeypatch.setattr(holder, name, other), monkeypatch.undo])
+
+
+@pytest.mark.parametrize(("ask", "change", "back"), [
+    (lambda: 2 + torch.are_deterministic_algorithms_enabled(), lambda: torch.use_deterministic_algorithms(True),
+     lambda: torch.use_deterministic_algorithms(False)),
+    (lambda: len(torch.get_float32_matmul_precision()), lambda: torch.set_float32_matmul_precision("high"),
+     lambda: torch.set_float32_matmul_precision("highest"))])
+def test_switches(ask, change, back):
+    try:
+        right(lambda x: x * (2 + torch.are_deterministic_algorithms_enabled())
+              + len(torch.get_float32_matmul_precision()) + ask(), [change, back, change])
+    finally:
+        back()
+
+
 def test_versions_and_places_of_memory_are_no_numbers_to_count_on():
     w = torch.ones(3)
     made = right(lambda x: x + w._version, [lambda: w.add_(1), lambda: w.add_(1)])
