@@ -6,6 +6,7 @@ edge. Taking and adding are each other's transposes, so their rules are each oth
 
 from __future__ import annotations
 
+from ..modes import is_grad_enabled
 from .declare import linear, no_kernel, op
 
 _MOVES = {"widens": False, "holomorphic": False}  # only data moves
@@ -313,6 +314,8 @@ index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp.
 
 def _without_reduction(input, index, source, *, reduce, include_self=True, **_):
     """PyTorch's words for numbers that it cannot reduce; slices of several dimensions it reduces by other operators."""
+    if input.dtype.is_complex and is_grad_enabled() and (input.requires_grad or source.requires_grad):
+        return RuntimeError("index_reduce does not support automatic differentiation for outputs with complex dtype.")
     if not include_self:
         return no_kernel("index_reduce_func_exclude_input_init")
     if len(input.shape) < 2:
