@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import switches
+from ..autograd.handwritten import original
 from ..nn import Module
 from ..nn.modules.hooks import GLOBAL
 from ..optim.optimizer import Optimizer
@@ -176,7 +177,7 @@ def _state_of(stream: Any) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and isinstance(a, PLAIN) and a == b)
+    return a is b or (type(a) is type(b) and isinstance(a, PLAIN) and a == b) or original(a) is original(b)
 
 
 def alike(kind: int, a: Any, b: Any) -> bool:
@@ -428,7 +429,7 @@ class Surroundings:
             value = own[name]
             if module.__name__.partition(".")[0] == _PACKAGE:
                 if isinstance(value, (types.FunctionType, type)):  # people put functions of their own there
-                    self._see(ITEM, own, name, value, f"{path}.{name}")
+                    self._see(ITEM, own, name, original(value), f"{path}.{name}")
                 elif isinstance(value, types.ModuleType):
                     self._pending.append((value, f"{path}.{name}"))
                 continue
