@@ -12,6 +12,7 @@ from .compiled import Compiled, existing
 
 #: backends by name: whether they make programs
 _BACKENDS = {"inductor": True, "aot_eager": False, "eager": False}
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
 def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False, dynamic: bool | None = None,
@@ -37,6 +38,7 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
         check: run each call eagerly as well, and compare.
 
     Raises:
+        AssertionError: what is to be compiled cannot be called.
         RuntimeError: an unknown backend or mode; with `fullgraph`, a call that cannot be replayed; with `check`, a
             result that differs, naming the first operator whose result does.
 
@@ -55,9 +57,8 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
                                  check=check)
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
-    if mode not in (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
-        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: default, reduce-overhead, max-autotune, "
-                           "max-autotune-no-cudagraphs")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if callable(backend):
         raise RuntimeError("backends of one's own get a graph of PyTorch's FX, which flambeau has not: backend may be "
                            f"one of {', '.join(_BACKENDS)}")
@@ -65,7 +66,7 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
         raise RuntimeError(f"Invalid backend: {backend!r}, see `torch.compiler.list_backends()` for available "
                            "backends.")
     if not callable(model):
-        raise RuntimeError("torch.compile takes a function or a module, not a " + type(model).__name__)
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     from ..nn import Module
 
     if disable:

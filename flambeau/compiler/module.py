@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 from ..nn import Module
@@ -21,9 +22,19 @@ class OptimizedModule(Module):  # type: ignore[misc]
         self.__dict__["_run"] = run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        own = self.__dict__
+        if own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
+            return super().__call__(*args, **kwargs)  # hooks of its own, around the compiled module's
+        return own["_run"](*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module gives, compiled."""
         return self.__dict__["_run"](*args, **kwargs)
 
-    forward = __call__
+    def __len__(self) -> int:
+        if not isinstance(self._orig_mod, Sized):
+            raise TypeError(f"{type(self._orig_mod).__name__} does not support len()")
+        return len(self._orig_mod)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":

@@ -69,7 +69,7 @@ _MODULES_OWN = frozenset({"_parameters", "_buffers", "_modules", "_non_persisten
                           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
                           "_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks",
                           "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
-                          "_forward_pre_hooks_with_kwargs"})
+                          "_forward_pre_hooks_with_kwargs", "_compiled_call_impl"})
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 #: functions that say how the process is set

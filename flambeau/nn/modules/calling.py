@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -38,12 +39,33 @@ class Calling:
         if special[0]:
             _tell_called(self)
         if (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
-                or own["_backward_pre_hooks"] or GLOBAL.any):
+                or own["_backward_pre_hooks"] or GLOBAL.any or "_compiled_call_impl" in own):
+            if "_compiled_call_impl" in own:
+                return own["_compiled_call_impl"](*args, **kwargs)
             return _call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        if special[0]:
+            _tell_called(self)
         return _call_with_hooks(self, args, kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Let this module's calls, hooks included, be compiled from now on; copies of it are not.
+
+        Args:
+            args, kwargs: as `torch.compile` takes them.
+
+        Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.compile
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.Tanh()
+        >>> m.compile()
+        >>> [m(torch.zeros(2)).tolist() for _ in range(3)][-1]
+        [0.0, 0.0]
+        """
+        package = sys.modules[__name__.partition(".")[0]]
+        self.__dict__["_compiled_call_impl"] = package.compile(self._call_impl, *args, **kwargs)
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False,
                                   with_kwargs: bool = False) -> RemovableHandle:

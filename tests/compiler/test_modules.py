@@ -1,0 +1,97 @@
+"""Compiled modules: their own hooks, modules that compile themselves, and what else belongs to them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+import flambeau as torch
+from flambeau import jit, nn
+from tests.compiler.beside import numbers, programs, same
+
+pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+
+class Scaled(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+        self.scale = scale
+
+    def forward(self, x):
+        return self.linear(x) * self.scale
+
+
+def model(scale=2.0):
+    torch.manual_seed(0)
+    return Scaled(scale)
+
+
+def test_hooks_of_the_compiled_module_itself():
+    made = torch.compile(model())
+    seen = []
+    handles = [made.register_forward_pre_hook(lambda module, args: (args[0] * 2,)),
+               made.register_forward_hook(lambda module, args, result: (seen.append(module), result + 1)[1])]
+    for i in range(4):
+        x = numbers(4, 3, seed=i)
+        same(made(x), made._orig_mod(x * 2) + 1)
+    assert len(seen) == 4
+    assert all(each is made for each in seen)
+    for handle in handles:
+        handle.remove()
+    same(made(x), made._orig_mod(x))
+
+
+def test_a_module_that_compiles_itself():
+    first, second, beside = model(2.0), model(5.0), model(2.0)
+    first.compile()
+    second.compile(fullgraph=True)
+    for i in range(5):
+        x = numbers(4, 3, seed=i)
+        same(first(x), beside(x))
+        same(second(x), beside(x) * 2.5)
+    assert programs(first._compiled_call_impl) == programs(second._compiled_call_impl) == 1
+    first.scale = beside.scale = 3.0
+    for m in (first, beside):
+        m.register_forward_hook(lambda module, args, result: result.exp())
+    for _ in range(4):
+        same(first(x), beside(x))
+
+
+def test_training_a_module_that_compiles_itself():
+    made, beside = model(), model()
+    made.compile()
+    both = [(m, torch.optim.SGD(m.parameters(), lr=0.1)) for m in (made, beside)]
+    for i in range(5):
+        for m, optimizer in both:
+            optimizer.zero_grad()
+            m(numbers(4, 3, seed=i)).square().mean().backward()
+            optimizer.step()
+    same([*made.parameters()], [*beside.parameters()])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_are_not_compiled(copied):
+    made = model()
+    made.compile()
+    x = numbers(4, 3)
+    made(x)
+    again = copied(made)
+    assert not hasattr(again, "_compiled_call_impl")
+    same(again(x), made(x))
+    assert list(made.state_dict()) == ["linear.weight", "linear.bias"]
+
+
+def test_how_long_it_is():
+    assert len(torch.compile(nn.Sequential(nn.Tanh(), nn.Tanh()))) == 2
+    with pytest.raises(TypeError, match="Scaled does not support len"):
+        len(torch.compile(model()))
+
+
+def test_what_cannot_be_compiled():
+    with pytest.raises(AssertionError, match="A callable function is expected, but <class 'int'> is provided"):
+        torch.compile(3)
+    with pytest.raises(RuntimeError, match="Unrecognized mode=quick, should be one of: default, lite"):
+        torch.compile(model(), mode="quick")
