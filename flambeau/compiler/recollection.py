@@ -106,6 +106,8 @@ def name(function: Any, call: Sequence[Any], arguments: Sequence[Any]) -> str | 
         return None
     try:
         said = described(found)
+        if isinstance(function, types.MethodType) and isinstance(function.__self__, Module):
+            said += described(type(function.__self__).forward)  # modules that compile themselves have one method
         given = [given_as(x) for x in arguments if not isinstance(x, Tensor)]
     except (Unnameable, ValueError, RecursionError):  # what it holds is not there yet, or holds itself
         return None
