@@ -216,6 +216,7 @@ class Surroundings:
         watch: what ran.
         modules: that were called.
         tensors: that were found outside.
+        is_outside: whether a tensor was there before, and was not given.
 
     Attributes:
         seen: all of it, by how it is looked up.
@@ -224,9 +225,11 @@ class Surroundings:
         asked_outside: what it asked of the system, as `Watch.asked_outside` says.
     """
 
-    def __init__(self, watch: Watch, modules: Sequence[Any], tensors: Sequence[Any] = ()) -> None:
+    def __init__(self, watch: Watch, modules: Sequence[Any], tensors: Sequence[Any] = (),
+                 is_outside: Callable[[Any], bool] = lambda tensor: True) -> None:
         self.seen: dict[tuple[int, int, Any], Seen] = {}
         self.failed: str | None = None
+        self._is_outside = is_outside
         self.asked_outside = watch.asked_outside
         self._codes = {key: code for key, (code, _) in watch.codes.items()}
         self._known: dict[int, Any] = {}
@@ -269,6 +272,7 @@ class Surroundings:
             self._follow()
         self._look_for_the_rest(watch)
         self._known.clear()
+        del self._is_outside
 
     # ----- what there is to see -----
 
@@ -357,14 +361,15 @@ class Surroundings:
 
     def _tensor(self, tensor: Any, path: str) -> None:
         """How a tensor looks, and what a user has hung on it."""
-        self._see(LOOKS, tensor, None, looks_of(tensor), path)
         own = tensor.__dict__
+        if self._is_outside(tensor):  # of arguments and of what the run makes other things say how they look
+            self._see(LOOKS, tensor, None, looks_of(tensor), path)
+            for name in self.hung.difference(own):
+                self._see(ABSENT, own, name, False, f"{path}.{name}")
         for name in self.names.intersection(own):
             if not name.startswith("_"):
                 self._see(ITEM, own, name, own[name], f"{path}.{name}")
                 self._pending.append((own[name], f"{path}.{name}"))
-        for name in self.hung.difference(own):
-            self._see(ABSENT, own, name, False, f"{path}.{name}")
 
     def _container(self, thing: Any, path: str) -> None:
         if isinstance(thing, (list, dict, tuple, set, deque)) and len(thing) > LIMIT:

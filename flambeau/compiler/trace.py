@@ -176,7 +176,9 @@ class Trace:
                        id(x) in initial for p in now if p not in before for x in now[p] if isinstance(x, Tensor)):
                 self.failed, self.cost = f"{type(optimizer).__name__} sets up what it remembers", 1
         if self.failed is None:
-            self.surroundings = Surroundings(watch, self.modules, self.outside())
+            given = {id(tensor) for tensor, _ in self._capture.entered}
+            self.surroundings = Surroundings(watch, self.modules, self.outside(), lambda tensor: (
+                id(tensor) not in given and not self._capture.is_made(tensor)))
             self.failed, self.hung = self.surroundings.failed, self.surroundings.hung
             for tensor, _ in self._capture.entered:
                 if not self.surroundings.names.isdisjoint(name for name in tensor.__dict__ if name[:1] != "_"):

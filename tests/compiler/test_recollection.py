@@ -830,3 +830,14 @@ def test_what_is_the_same(way, things):
         return *WAYS[way](f, thing), nothing
 
     after(make, first, first, recalled=True)
+
+
+def test_arguments_that_are_handed_on_together():
+    """What a function of the user's is given in a tuple may be what the call was given, or made meanwhile."""
+    def added(*inputs):
+        return inputs[0] * 2 + inputs[1]
+
+    def make(_):
+        return lambda x, y: added(*[x, y.exp()]) + added(x, y), lambda i: (data(i), data(i + 9)), nothing
+
+    after(make, 0, 0, recalled=True)
