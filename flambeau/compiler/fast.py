@@ -219,8 +219,8 @@ def _guards(lines: _Lines, replay: Replay, tensors: list[str]) -> bool:
         lines.unless(1, f"{_held(lines, held, tensors)}._grad is None")
     for held, has_one in trace.looked_at:
         lines.unless(1, f"{_held(lines, held, tensors)}._grad is {'not ' * has_one}None")
-    if trace.hung:
-        lines.unless(1, *(f"{lines.name(trace.hung, 'hung')}.isdisjoint(a{i}.__dict__)" for i in tensors), "True")
+    for i in tensors if trace.hung else ():
+        lines.unless(1, f"{lines.name(trace.hung, 'hung')}.isdisjoint(a{i}.__dict__)")
     for group, key, index, compare, other, outcome in trace.decisions:
         value = f"{lines.name(group, 'group')}[{key!r}]" + ("" if index is None else f"[{index}]")
         lines.unless(1, f"{lines.name(compare, 'compare')}({value}, {lines.name(other, 'value')}) is {outcome}")

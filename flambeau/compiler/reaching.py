@@ -25,7 +25,7 @@ from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
 from .environment import is_hooked
 from .experience import said_of
-from .surroundings import PLAIN, is_followed, is_span, is_steady
+from .surroundings import CACHE, PLAIN, is_followed, is_span, is_steady
 
 _PACKAGE = __name__.partition(".")[0]
 #: containers of more entries than this are not looked into
@@ -35,7 +35,6 @@ MOST = 50_000
 #: a step: what is done (of `_STEPS`), and with what
 Step = tuple[str, Any]
 _MISSING: Any = object()
-_CACHED = type(functools.lru_cache(int))
 #: kinds of things that are all that they say; what inherits from them may be more
 _VALUES = frozenset({*PLAIN, type(Ellipsis), type(NotImplemented)})
 #: the number or text in what inherits from them
@@ -391,7 +390,7 @@ def held(x: Any) -> tuple[Any, ...]:
         return (x.__func__,)
     if isinstance(x, property):
         return x.fget, x.fset
-    if isinstance(x, _CACHED):
+    if isinstance(x, CACHE):
         return (x.__wrapped__,)
     return (x.function,) if _is_compiled(x) else ()
 
@@ -408,7 +407,7 @@ def _inside(x: Any) -> str:
 #: modules whose objects say how classes are written, and nothing that changes
 _SAID = frozenset({"dataclasses", "typing", "_abc"})
 #: what holds nothing but what can be reached
-_TRANSPARENT = (list, dict, set, deque, tuple, _CACHED, types.CellType, types.MethodType, functools.partial,
+_TRANSPARENT = (list, dict, set, deque, tuple, CACHE, types.CellType, types.MethodType, functools.partial,
                 staticmethod, classmethod, property)
 
 __all__ = ["Found", "Place", "Reached", "Unnameable", "described", "given_as", "held", "is_value", "named", "of_name"]

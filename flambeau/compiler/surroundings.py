@@ -63,7 +63,7 @@ _HEAP = 1 << 9
 #: classes of the standard library that hold what the user hangs on them
 _OPEN = frozenset({("types", "SimpleNamespace"), ("argparse", "Namespace")})
 _MEMORY = frozenset({"array", "ctypes", "_ctypes", "mmap"})
-_CACHE = type(functools.lru_cache(int))
+CACHE = type(functools.lru_cache(int))
 #: what of a module is no attribute that decides what it computes
 _MODULES_OWN = frozenset({"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks",
                           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
@@ -156,7 +156,7 @@ def _answer(thing: Any) -> Any:
         return thing.get(MISSING)
     if isinstance(thing, types.FunctionType):
         return thing()
-    if not isinstance(thing, _CACHE):
+    if not isinstance(thing, CACHE):
         return bytes(memoryview(thing))
     return (thing.cache_info().misses, thing.cache_info().currsize)
 
@@ -329,7 +329,7 @@ class Surroundings:
             self._array(thing, path)
         elif isinstance(thing, Tensor):
             self._tensor(thing, path)
-        elif isinstance(thing, (weakref.ref, contextvars.ContextVar, _CACHE)):
+        elif isinstance(thing, (weakref.ref, contextvars.ContextVar, CACHE)):
             found = _answer(thing)
             self._see(ASKED, thing, None, found, path)
             self._pending.append((found, path))
@@ -670,6 +670,6 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
         yield each.path
 
 
-__all__ = ["ARRAY", "ASKED", "ATTRIBUTE", "CHANGING", "DICT", "ITEM", "ITERATOR", "LIST", "LOOKS", "MISSING", "MODULE",
-           "PLAIN", "SET", "STREAM", "Seen", "Surroundings", "expression", "is_", "is_followed", "is_span", "is_steady",
-           "looks_of", "paths", "snapshot"]
+__all__ = ["ARRAY", "ASKED", "ATTRIBUTE", "CACHE", "CHANGING", "DICT", "ITEM", "ITERATOR", "LIST", "LOOKS", "MISSING",
+           "MODULE", "PLAIN", "SET", "STREAM", "Seen", "Surroundings", "expression", "is_", "is_followed", "is_span",
+           "is_steady", "looks_of", "paths", "snapshot"]
