@@ -233,6 +233,7 @@ class _Panel:
             most = builder.sdiv(builder.add(turns, i64(height - 1)), i64(height))
             with carried(builder, i64(height), [*start, self._soon(row, height), i64(0)]) as (values, following):
                 part = values[-1]
+                self._expect(row, part)
                 done = builder.mul(part, most)
                 length = smaller(builder, most, builder.sub(turns, done))
                 hints = [values[-2], self._coming(corner, part, done, height)]
@@ -318,12 +319,10 @@ class _Panel:
         builder, given, vectors = self.builder, self.given, self.vectors
         target = at(builder, given["into"], builder.mul(row, given["advance"]))
         lines = [at(builder, target, builder.mul(i, given["apart"])) for i in places]
-        for line in lines:
-            for v in range(vectors):  # asked for now, as it is needed when K has run
-                prefetch(builder, at(builder, line, v * self.line), True, 3)
-        if vectors > 1:
-            with builder.if_then(self.wanted):
-                self._expected(builder.add(given["first"], row), len(places))
+        if vectors == 1 or len(places) < self.shape.rows[0]:
+            for line in lines:
+                for v in range(vectors):  # asked for now, as it is needed when K has run
+                    prefetch(builder, at(builder, line, v * self.line), True, 3)
         for k, result in enumerate(self._added(summed(), lines)):
             self._store(result, lines[k // vectors], k % vectors)
         with builder.if_then(self.wanted):
@@ -332,18 +331,25 @@ class _Panel:
                 target, given["apart"], given["bases"], given["strides"], builder.add(given["first"], row),
                 given["column"], rows, given["columns"]])
 
-    def _expected(self, row: Any, height: int) -> None:
-        """Ask for what the epilogue will read and write: it comes while K runs."""
+    def _expect(self, row: Any, part: Any) -> None:
+        """Ask for where row `part` of a block is added to or stored, and for what the epilogue reads and writes there.
+
+        It comes while K runs. All rows at once would hold up what K's next steps ask for: a processor waits for few
+        lines at a time.
+        """
         builder, given = self.builder, self.given
-        with loop(builder, i64(0), given["operands"]) as i:
+        target = at(builder, given["into"], builder.mul(row, given["advance"]))
+        line = at(builder, target, builder.mul(part, given["apart"]))
+        for v in range(self.vectors):
+            prefetch(builder, at(builder, line, v * self.line), True, 3)
+        with builder.if_then(self.wanted), loop(builder, i64(0), given["operands"]) as i:
             base = builder.load(builder.gep(given["bases"], [i], source_etype=POINTER), typ=POINTER)
             by_row = word(builder, given["strides"], i)
             by_column = word(builder, given["strides"], builder.add(i, given["operands"]))
-            place = at(builder, at(builder, base, builder.mul(row, by_row)), builder.mul(given["column"], by_column))
-            for r in range(height):
-                line = at(builder, place, builder.mul(by_row, i64(r)))
-                for element in range(0, self.vectors * self.shape.lanes, 64 // self.size):
-                    prefetch(builder, at(builder, line, builder.mul(by_column, i64(element))), False, 3)
+            down = builder.mul(builder.add(builder.add(given["first"], row), part), by_row)
+            place = at(builder, at(builder, base, down), builder.mul(given["column"], by_column))
+            for element in range(0, self.vectors * self.shape.lanes, LINE // self.size):
+                prefetch(builder, at(builder, place, builder.mul(by_column, i64(element))), False, 3)
 
     def _added(self, sums: list[Any], lines: list[Any]) -> list[Any]:
         """The sums, with what lies at `lines` added to them if that is asked for."""
