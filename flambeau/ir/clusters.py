@@ -328,30 +328,73 @@ class Clustering:
         products = [v for v in self.live if v.op == "matmul" or (v.op == "convolve" and v.attrs[0] != "weight")]
         for product in products:
             mine = self.of[product]
-            for cluster in self.readers.get(product, ()):
-                if cluster.alive and self._is_epilogue(product, mine, cluster):
-                    self.order.merge(cluster.number, mine.number)
-                    cluster.product = product
-                    cluster.members.insert(0, product)
-                    cluster.reads.discard(product)
-                    for base in mine.reads:
-                        cluster.reads.add(base)
-                        readers = self.readers[base]
-                        readers.remove(mine)
-                        if cluster not in readers:
-                            readers.append(cluster)
-                    self.of[product] = cluster
-                    mine.alive = False
+            for reader in self.readers.get(product, ()):
+                front = self._front(product, reader) if reader.alive else []
+                if front and self._is_epilogue(product, mine, reader, front):
+                    cluster = self._split(reader, front) if len(front) < len(reader.members) else reader
+                    self._take(cluster, product, mine)
                     break
 
-    def _is_epilogue(self, product: Value, mine: Cluster, cluster: Cluster) -> bool:
+    def _take(self, cluster: Cluster, product: Value, mine: Cluster) -> None:
+        """Make a cluster a product's epilogue, which was the cluster `mine`."""
+        self.order.merge(cluster.number, mine.number)
+        cluster.product = product
+        cluster.members.insert(0, product)
+        cluster.reads.discard(product)
+        for base in mine.reads:
+            cluster.reads.add(base)
+            readers = self.readers[base]
+            readers.remove(mine)
+            if cluster not in readers:
+                readers.append(cluster)
+        self.of[product] = cluster
+        mine.alive = False
+
+    def _front(self, product: Value, cluster: Cluster) -> list[Value]:
+        """The members that may be computed with a product, the others from what they leave; none where that is no gain.
+
+        Sums of what is stored anyway are such others: the product itself is then neither stored nor read.
+        """
         if cluster.product is not None or cluster.is_opaque or cluster.size != product.size:
+            return []
+        sums = [m for m in cluster.members if m.op == "reduce"]
+        front = [m for m in cluster.members if m.op != "reduce"]
+        if any(m.size != product.size for m in front):
+            return []
+        if sums:
+            summed = {arg.base for each in sums for arg in each.args}
+            if len(summed) > 1 or not summed.issubset(front) or not all(self._is_read(v, cluster) for v in summed):
+                return []
+            if any(arg.base in sums for m in front for arg in m.args):
+                return []
+        return front
+
+    def _is_read(self, value: Value, cluster: Cluster) -> bool:
+        """Whether a member of a cluster has to be stored: somebody else wants it."""
+        return value in self._wanted or any(c.alive and c is not cluster for c in self.readers.get(value, ()))
+
+    def _split(self, cluster: Cluster, front: list[Value]) -> Cluster:
+        """These members as a cluster of their own, which comes before what is left."""
+        found = Cluster(front[0], cluster.space, self.order.add())
+        found.members = front
+        cluster.members = [m for m in cluster.members if m.op == "reduce"]
+        for base in cluster.reads:
+            self.readers[base].remove(cluster)
+        cluster.reads = set()
+        for member in front:
+            self.of[member] = found
+        for each in (found, cluster):
+            for member in each.members:
+                self._note_reads(each, member)
+        return found
+
+    def _is_epilogue(self, product: Value, mine: Cluster, cluster: Cluster, members: list[Value]) -> bool:
+        """Whether these members of a cluster can be computed before a product is stored."""
+        reads = {arg.base for m in members for arg in m.args
+                 if self.of.get(arg.base) is not cluster and arg.base.op != "constant"}
+        if product.size > LARGE and self._arrays(cluster, product, members, reads) > ARRAYS:
             return False
-        if any(m.op == "reduce" or m.size != product.size for m in cluster.members):
-            return False
-        if product.size > LARGE and self._arrays(cluster, product) > ARRAYS:
-            return False
-        for member in cluster.members:
+        for member in members:
             for arg in member.args:
                 if arg.base is product:
                     if not is_whole(arg):
@@ -360,14 +403,12 @@ class Clustering:
                         arg.shape, arg.strides, product.shape) is None:
                     return False
         # executed where the cluster is: nothing that the cluster reads may be computed from the product
-        return self._may_depend(mine, [b for b in cluster.reads if b is not product])
+        return self._may_depend(mine, [b for b in reads if b is not product])
 
-    def _arrays(self, cluster: Cluster, product: Value) -> int:
+    def _arrays(self, cluster: Cluster, product: Value, members: list[Value], reads: set[Value]) -> int:
         """How many arrays of a product's size its epilogue would read and write."""
-        read = sum(base is not product and base.size == product.size for base in cluster.reads)
-        written = sum(member in self._wanted or any(c.alive and c is not cluster for c in self.readers.get(member, ()))
-                      for member in (product, *cluster.members))
-        return read + written
+        read = sum(base is not product and base.size == product.size for base in reads)
+        return read + sum(self._is_read(member, cluster) for member in (product, *members))
 
     # ----- the result -----
 
