@@ -17,7 +17,7 @@ import numpy as np
 from . import compiled, layout, matmul_plan
 from .expression import Node, ordered, variable
 from .launch import Launch, Spec
-from .matmul_plan import Problem, Way
+from .matmul_plan import Packing, Problem, Way
 
 Address = int | compiled.Symbol
 
@@ -253,7 +253,8 @@ def _packed(problem: Problem, shared: matmul_plan.Regions, how: Way, place: int)
     code = compiled.load(f"matmul packing {problem.dtype} {shape}", ("body",),
                          lambda: packing.generate(problem.dtype), passes=False)
     words = matmul_plan.packing(problem, shared, how, shape.lanes, shape.vectors, place)
-    return Launch(code, code.symbol("body"), -(-words[1] // words[0]), words)
+    chunks = -(-words[Packing.ALL_VECTORS] // words[Packing.VECTORS]) if words[Packing.VECTORS] else shared.across
+    return Launch(code, code.symbol("body"), chunks, words)
 
 
 def _dotted(problem: Problem, finish: Address) -> Launch:
@@ -284,7 +285,7 @@ def _combined(problem: Problem, finish: Address, slices: int, lanes: int) -> lis
     total = problem._replace(k=slices, a=(pitch, problem.m * pitch), pointers=(*problem.pointers[:-2], place, place),
                              strides=(*rest, tuple(begin[:-1]), tuple(begin[:-1])))
     rows = max(8, -(-problem.m // 8 // 8) * 8)
-    shared = matmul_plan.Regions(rows, -(-problem.n // lanes), 1, prod(problem.batch) * -(-problem.m // rows))
+    shared = matmul_plan.Regions(rows, 1, 1, prod(problem.batch) * -(-problem.m // rows))
     words = matmul_plan.words(total, shared, 1, finish, lanes, 1, Way.IN_PLACE)
     second = Launch(first.library, first.library.symbol("combine"), shared.chunks, words)
     return [each._replace(scratch=begin[-1]) for each in (first, second)]

@@ -19,7 +19,7 @@ from .loops import I64, POINTER, at, i64, larger, loop, smaller, word
 from .lowering import stored
 from .matmul_plan import DEPTH, WAITING, Plan, Way
 from .microkernel import ARGUMENTS, FINISH, Called, emit_panel, positive, tiling
-from .packing import Packers, panels
+from .packing import Packers, panels, shared_evenly
 from .packing_left import emit_left
 
 
@@ -83,7 +83,7 @@ class Region:
         self.left = at(builder, entry(builder, pointers, larger(builder, p[Plan.LEFT], i64(0))), builder.add(
             p[Plan.LEFT_OFFSET], builder.mul(item, p[Plan.LEFT_BYTES])))
         self.b = entry(builder, bases, builder.add(p[Plan.OPERANDS], i64(1)))
-        self.start = builder.mul(self.across, p[Plan.VECTORS])  # in vectors
+        self.start, self.vectors = shared_evenly(builder, p[Plan.ALL_VECTORS], self.across, p[Plan.COLUMN_REGIONS])
 
 
 @contextmanager
@@ -118,14 +118,14 @@ class _Body:
             self.plain = builder.icmp_signed("==", p[Plan.FINISH], i64(0))
             self.by_row = word(builder, region.strides, 0)
             self.c = at(builder, entry(builder, region.bases, i64(0)), builder.mul(region.row, self.by_row))
-            vectors = smaller(builder, p[Plan.VECTORS], builder.sub(p[Plan.ALL_VECTORS], region.start))
             done = builder.mul(builder.srem(region.batch, p[Plan.SLICES]), p[Plan.K])
             self.depth = smaller(builder, p[Plan.K], builder.sub(p[Plan.K_TOTAL], done))
             self.several = builder.icmp_signed(">", self.depth, p[Plan.DEPTH])
             with positive(builder, [self._turns(self.depth), i64(0)]) as (slab, next_slab):
                 end = smaller(builder, builder.add(slab[1], p[Plan.SLAB]), self.depth)
                 self._left(slab[1], end)
-                with positive(builder, [vectors, builder.mul(region.start, i64(shape.lanes))]) as (panel, next_panel):
+                column = builder.mul(region.start, i64(shape.lanes))
+                with positive(builder, [region.vectors, column]) as (panel, next_panel):
                     take = self._panel(panel[0], panel[1], slab[1], end)
                     next_panel += [builder.sub(panel[0], take),
                                    builder.add(panel[1], builder.mul(take, i64(shape.lanes)))]

@@ -34,7 +34,7 @@ def generate(dtype: np.dtype) -> str:
         tile = memory(builder, ROWS * BLOCK * size)
         finish = builder.inttoptr(p[Plan.FINISH], POINTER)
         start = builder.mul(region.start, i64(shape.lanes))
-        stop = smaller(builder, builder.add(start, builder.mul(p[Plan.VECTORS], i64(shape.lanes))), p[Plan.N])
+        stop = smaller(builder, builder.add(start, builder.mul(region.vectors, i64(shape.lanes))), p[Plan.N])
         with loop(builder, start, stop, BLOCK) as column:
             columns = smaller(builder, i64(BLOCK), builder.sub(stop, column))
             right = at(builder, region.b, builder.mul(column, p[Plan.B_COLUMN]))

@@ -67,7 +67,8 @@ class Way(IntEnum):
 class Packing(IntEnum):
     """Where the integers stand that say how the whole of B is packed."""
 
-    VECTORS = 0  # in a chunk
+    VECTORS = 0  # in a chunk; 0: a chunk is a region of columns
+    REGIONS = auto()
     ALL_VECTORS = auto()
     COLUMNS = auto()
     K = auto()
@@ -95,8 +96,7 @@ class Plan(IntEnum):
     K_TOTAL = auto()
     SLICES = auto()  # of K: the fastest batch dimension, where there are several
     ROWS = auto()  # of a region
-    VECTORS = auto()  # of a region's row
-    ALL_VECTORS = auto()  # of a row
+    ALL_VECTORS = auto()  # of a row, shared evenly between the column regions
     DEPTH = auto()  # of K that is summed up at once
     SLAB = auto()
     A_ROW = auto()
@@ -169,13 +169,12 @@ def packs_left(problem: Problem) -> bool:
 
 def packing(problem: Problem, shared: Regions, how: Way, lanes: int, panel: int, place: int) -> tuple[int, ...]:
     """The integers that say how B is packed (`Packing`) into the memory that pointer number `place` points to."""
-    vectors = -(-problem.n // lanes)
-    part = shared.vectors
-    if part >= vectors:  # one region: parts of it, which end where its panels do
+    vectors, part = -(-problem.n // lanes), 0
+    if shared.across == 1:  # parts of the only region, which end where its panels do
         part = -(-vectors // (2 * max(2, limits.count()) * panel)) * panel
         while part < vectors and problem.n // lanes % part == 1:
             part += panel
-    return part, vectors, problem.n, problem.k, int(how), *problem.b, problem.pointers[-1], place
+    return part, shared.across, vectors, problem.n, problem.k, int(how), *problem.b, problem.pointers[-1], place
 
 
 def chunks(problem: Problem) -> int:
@@ -213,10 +212,10 @@ class Tile(NamedTuple):
 
 
 class Regions(NamedTuple):
-    """How the result is shared: rows and vectors of a region, regions in a chunk, and chunks."""
+    """How the result is shared: a region's rows, regions beside each other, regions in a chunk, and chunks."""
 
     rows: int
-    vectors: int
+    across: int
     per_chunk: int
     chunks: int
 
@@ -243,22 +242,23 @@ def regions(problem: Problem, vectors: int, most: int, tile: Tile, packed: bool)
     down = -(-m // rows)
     if batch >= wanted or wanted == 1 or shallow:
         per_chunk = -(-batch * down // wanted)
-        return Regions(rows, vectors, per_chunk, -(-batch * down // per_chunk))
+        return Regions(rows, 1, per_chunk, -(-batch * down // per_chunk))
     # few rows leave memory's speed as the limit, which wants long rows of B
     least = LENGTH // (m * problem.dtype.itemsize)
     shares = [share for share in range(tile.panel, 7 * tile.panel, tile.panel) if least <= share < vectors]
     workers = max(2, limits.count())
     each = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products()  # nanoseconds for a row
     found: tuple[float, Regions] | None = None
-    for share in [vectors, *shares]:
-        across = -(-vectors // share)
+    for across in dict.fromkeys([1, *(-(-vectors // share) for share in shares)]):
         for parts in range(down, max(down, min(m // PLACED, -(-2 * wanted // (batch * across)))) + 1):
             rows = _even(m, -(-m // parts), tile.high)
             times = batch * -(-m // rows)
             turn = (rows + (COPYING if packed else 0)) * each
-            time = _makespan(vectors, share, times, tile, workers, turn) + LATE * turn * _effort(share, tile)
+            most_vectors = -(-vectors // across)
+            time = (_makespan(vectors, across, times, tile, workers, turn)
+                    + LATE * turn * _effort(most_vectors, tile))
             if found is None or time < found[0]:
-                found = time, Regions(rows, share, 1, across * times)
+                found = time, Regions(rows, across, 1, across * times)
     assert found is not None
     return found[1]
 
@@ -271,39 +271,43 @@ def regions_left(problem: Problem, vectors: int, most: int, tile: Tile) -> Regio
     wanted = EACH * max(2, limits.count())
     down = max(-(-problem.m // most), min(wanted, problem.m // HIGH), 1)
     across = max(1, min(-(-wanted // down), vectors // WIDE))
-    rows, share = _even(problem.m, -(-problem.m // down), tile.high), _even(vectors, -(-vectors // across), tile.panel)
-    return Regions(rows, share, 1, -(-vectors // share) * -(-problem.m // rows))
+    rows = _even(problem.m, -(-problem.m // down), tile.high)
+    return Regions(rows, across, 1, across * -(-problem.m // rows))
 
 
-def _makespan(vectors: int, share: int, times: int, tile: Tile, workers: int, turn: float) -> float:
-    """When the last thread is done, if `times` rows of regions of `share` vectors are shared.
+def _makespan(vectors: int, across: int, times: int, tile: Tile, workers: int, turn: float) -> float:
+    """When the last thread is done, if `across` regions of so many vectors, `times` over, are shared.
 
     `turn`: how long a region takes, for each of its vectors.
     """
-    whole, rest = divmod(vectors, share)
-    turns, more = divmod(whole * times, workers)
-    each, last = turn * _effort(share, tile) + BEGIN, turn * _effort(rest, tile) + BEGIN
-    small = times if rest else 0
-    if not more:
-        return turns * each + -(-small // workers) * last
-    return max((turns + 1) * each, turns * each + -(-small // max(1, workers - more)) * last)
+    narrow, wider = divmod(vectors, across)  # of the regions beside each other, `wider` have a vector more
+    items = -(-across * times // workers)
+    wide = min(items, -(-wider * times // workers))
+    return (wide * (turn * _effort(narrow + 1, tile) + BEGIN)
+            + (items - wide) * (turn * _effort(narrow, tile) + BEGIN))
 
 
 def _effort(vectors: int, tile: Tile) -> float:
     """What so many vectors cost, in vectors of the widest panels: narrow ones wait for their own sums."""
     narrow = vectors % tile.panel
-    return vectors + (min(1.0, max(0.05 * narrow, WAIT / tile.high - narrow)) if narrow else 0.0)
+    if narrow == 1 and vectors > 1:  # instead of one such panel there are two that lack a vector
+        return vectors + 2 * _waiting(tile.panel - 1, tile)
+    return vectors + (_waiting(narrow, tile) if narrow else 0.0)
+
+
+def _waiting(narrow: int, tile: Tile) -> float:
+    return min(1.0, max(0.05 * narrow, WAIT / tile.high - narrow))
 
 
 def words(problem: Problem, shared: Regions, part: int, finish: int | Symbol, lanes: int, slab: int,
           how: Way, left: tuple[int, int, int] = (-1, 0, 0)) -> tuple[int | Symbol, ...]:
     """The plan's integers, in the order of `Plan`; `left`: those that say where A is packed."""
     vectors, depth = -(-problem.n // lanes), -(-slab // -(-slab // DEPTH))
-    across, down = -(-vectors // shared.vectors), -(-problem.m // shared.rows)
+    across, down = shared.across, -(-problem.m // shared.rows)
     dims = [each for i, extent in enumerate(problem.batch) for each in (extent, *(s[i] for s in problem.strides))]
     return (
         prod(problem.batch) * across * down, shared.per_chunk, across, down, problem.m, problem.n, part, problem.k,
-        max(1, -(-problem.k // max(1, part))), shared.rows, shared.vectors, vectors, depth, slab, *problem.a,
+        max(1, -(-problem.k // max(1, part))), shared.rows, vectors, depth, slab, *problem.a,
         *left, *problem.b, int(how), finish, len(problem.others), len(problem.batch),
         Plan.POINTERS + len(problem.pointers) + len(dims), *problem.pointers, *dims,
         *(row for row, _ in problem.others), *(column for _, column in problem.others))

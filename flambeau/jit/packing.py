@@ -35,6 +35,12 @@ def panels(builder: ir.IRBuilder, shape: Tiling, left: Any, columns: Any) -> Any
     return builder.select(builder.icmp_signed("==", whole, i64(0)), i64(1), take)
 
 
+def shared_evenly(builder: ir.IRBuilder, extent: Any, part: Any, parts: Any) -> tuple[Any, Any]:
+    """Where part number `part` of equal ones begins, and how long it is."""
+    start, stop = (builder.sdiv(builder.mul(each, extent), parts) for each in (part, builder.add(part, i64(1))))
+    return start, builder.sub(stop, start)
+
+
 class Packers:
     """The functions (`PACK`) that copy panels, whatever their source.
 
@@ -183,8 +189,12 @@ def generate(dtype: np.dtype) -> str:
     p = {field: word(builder, plan, field) for field in Packing}
     source, target = (builder.load(builder.gep(pointers, [p[field]], source_etype=POINTER), typ=POINTER)
                       for field in (Packing.SOURCE, Packing.TARGET))
-    start = builder.mul(chunk, p[Packing.VECTORS])
-    vectors = smaller(builder, p[Packing.VECTORS], builder.sub(p[Packing.ALL_VECTORS], start))
+    region, its = shared_evenly(builder, p[Packing.ALL_VECTORS], chunk, p[Packing.REGIONS])
+    begin = builder.mul(chunk, p[Packing.VECTORS])
+    several = builder.icmp_signed("==", p[Packing.VECTORS], i64(0))
+    start = builder.select(several, region, begin)
+    vectors = builder.select(several, its, smaller(builder, p[Packing.VECTORS],
+                                                   builder.sub(p[Packing.ALL_VECTORS], begin)))
     with positive(builder, [p[Packing.K], i64(0)]) as (slab, next_slab):
         rest, k = slab
         # what would be left for a last turn of its own, and might be less than a piece of a column, is taken along
