@@ -60,3 +60,35 @@ def test_heads_of_attention_are_not_copied_to_be_multiplied(turned):
         scores = graph.matmul(scores, graph.reshape(q, (12, 10, 8)))
     results = [graph.copy(graph.reshape(scores, (3, 4, *scores.shape[1:])))]
     assert set(kernels_of(graph, arrays, results)) == {"matmul"}
+
+
+def masked(graph, x, w, mask):
+    """A product where a mask is above 0, and its sums over the rows: the gradient of a layer with relu."""
+    product = graph.matmul(x, w)
+    zero = graph.constant(0.0, x.dtype)
+    kept = graph.select(graph.apply("gt", mask, zero), product, graph.expand(zero, product.shape))
+    return product, kept, graph.reduce("sum", kept, (0,))
+
+
+def test_what_a_product_is_multiplied_by_before_it_is_summed_is_its_ending():
+    graph, arrays, (x, w, mask) = graph_of((256, 30), (30, 128), (256, 128))
+    _, kept, total = masked(graph, x, w, mask)
+    later = graph.matmul(kept, graph.permute(w, (1, 0)))
+    assert kernels_of(graph, arrays, [total, later]) == ["matmul", "reduction", "matmul"]
+    assert kernels_of(graph, arrays, [kept, total]) == ["matmul", "reduction"]
+
+
+def test_a_product_stays_apart_where_nobody_else_wants_what_is_summed():
+    graph, arrays, (x, w, mask) = graph_of((256, 30), (30, 128), (256, 128))
+    product, kept, total = masked(graph, x, w, mask)
+    assert kernels_of(graph, arrays, [total]) == ["matmul", "reduction"]
+    both = graph.reduce("sum", graph.apply("mul", product, product), (0,))  # two arrays are summed
+    kernels_of(graph, arrays, [kept, total, both])
+
+
+def test_what_uses_a_row_s_sum_again_stays_in_one_kernel():
+    graph, arrays, (x, w) = graph_of((256, 30), (30, 128))
+    product = graph.matmul(x, w)
+    total = graph.reduce("sum", product, (1,))
+    share = graph.apply("div", product, graph.expand(graph.unsqueeze(total, 1), product.shape))
+    assert kernels_of(graph, arrays, [share, total]) == ["matmul", "rows"]

@@ -317,3 +317,18 @@ def test_narrower_vectors(width, tmp_path):
                           capture_output=True, text=True, timeout=120,
                           env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path), "FLAMBEAU_JIT_WIDTH": width})
     assert done.stdout == "fine\n", done.stderr
+
+
+@pytest.mark.parametrize("n", [1024, 1008, 1000, 512, 340, 272, 200])
+@pytest.mark.parametrize("m", [64, 256, 320])
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_columns_are_shared_between_several_threads(m, n, count, monkeypatch):
+    monkeypatch.setattr(limits, "_asked", count)
+    matmul._launches.cache_clear()
+    a, b = random(m, 300), random(300, n, seed=1)
+    words = matmul.launches([Spec.dense((m, n), b.dtype)], Spec.of(a), Spec.of(b))[-1].words
+    plan = matmul_plan.Plan
+    assert words[plan.ITEMS] == words[plan.COLUMN_REGIONS] * words[plan.ROW_REGIONS]
+    assert 1 <= words[plan.COLUMN_REGIONS] <= words[plan.ALL_VECTORS]
+    close(product(a, b), a, b)
+    matmul._launches.cache_clear()
