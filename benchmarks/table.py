@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Collection
 from typing import Any
 
-from . import markdown, timing
+from . import markdown, sharing, timing
 from .fresh import say
 from .peers import COMPILED, EAGER, PEERS
 from .row import measure
@@ -57,15 +57,18 @@ def remarks(workload: Workload, found: dict[str, Any]) -> list[str]:
 
 def section(rows: Collection[str], groups: Collection[str], rounds: int) -> str:
     """The rows measured, as Markdown."""
-    lines, notes = [], []
+    lines, notes, shared = [], [], []
     for number, name in enumerate(rows, 1):
         workload = ROWS[name]
         say(f"[{number}/{len(rows)}] {workload.title}")
+        shared.append(sharing.line())
         found = measure(name, groups, rounds)
         lines.append(cells(workload, found["times"]))
         notes += remarks(workload, found)
     explained = EXPLANATION.format(rounds=rounds, warm=timing.WARM)
     parts = ["## Beside PyTorch and jax", explained, markdown.table(HEADS, lines)]
+    if said := sharing.text([*shared, sharing.line()]):
+        parts.append(said)
     if notes:
         parts.append("Which way was the quickest where there are several, and what failed:\n\n" + "\n".join(notes))
     return "\n\n".join(parts)

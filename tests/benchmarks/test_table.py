@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import table, timing
+from benchmarks import sharing, table, timing
 from benchmarks.markdown import duration
 from benchmarks.workloads import ROWS
 
@@ -52,3 +52,11 @@ def test_everyone_has_a_turn_in_every_round_in_changing_order(monkeypatch):
     (None, "-"), (2.5, "2.5 s"), (1.234e-3, "1.23 ms"), (45e-6, "45 µs"), (7e-9, "7 ns")])
 def test_durations_are_in_the_unit_that_suits_them(seconds, text):
     assert duration(seconds) == text
+
+
+def test_what_sharing_memory_costs_is_said_in_nanoseconds():
+    said = sharing.text([6.04e-9, 27.3e-9, None, 26e-9])
+    assert said.startswith("To write a line of memory anew that the other core had read took 6, 27 and 26 ns")
+    assert sharing.text([None, None]) == ""
+    took = sharing.line()
+    assert took is None or 0 < took < 1e-3
