@@ -27,6 +27,9 @@ WHOLE, PART = 1 << 20, 0.75
 MOST, TALLEST, WAITING = 512, 256, 256
 #: bytes from a row of B to the next one, from which it is copied, and the rows of A for which that pays
 FAR, MANY = 256, 32
+#: with vectors that are whole lines of memory, B is copied only where its rows begin in few of the first cache's places
+#: (multiples of this), or where it has more bytes than are surely near
+PLACES, NEARBY = 1024, 4 << 20
 #: regions above each other for which B is packed as a whole
 TALL = 3
 #: bytes from k to k + 1 in A, and over all of K, from which regions copy their part of it; and multiplications for
@@ -133,8 +136,15 @@ def way(problem: Problem) -> Way:
     """How B is brought to the registers."""
     (by_k, by_column), size = problem.b, problem.dtype.itemsize
     if by_column == size or problem.n == 1:
-        return Way.ROWS if abs(by_k) >= FAR and problem.m >= MANY else Way.IN_PLACE
+        return Way.ROWS if problem.m >= MANY and _far(abs(by_k), problem.k) else Way.IN_PLACE
     return Way.COLUMNS if by_k == size and problem.k * size >= PIECE else Way.STRIDED
+
+
+def _far(pitch: int, k: int) -> bool:
+    """Whether rows of B that begin so many bytes apart are better copied than read where they lie."""
+    if target.host().vector_bits == 512:
+        return pitch >= FAR and (pitch % PLACES == 0 or pitch * k > NEARBY)
+    return pitch >= FAR
 
 
 def slab(problem: Problem, part: int, whole: bool) -> int:
