@@ -332,3 +332,13 @@ def test_columns_are_shared_between_several_threads(m, n, count, monkeypatch):
     assert 1 <= words[plan.COLUMN_REGIONS] <= words[plan.ALL_VECTORS]
     close(product(a, b), a, b)
     matmul._launches.cache_clear()
+
+
+@pytest.mark.parametrize(("n", "k", "lies"), [(128, 128, True), (200, 300, True), (1000, 1000, True),
+                                              (256, 128, False), (1024, 100, False), (1500, 1500, False)])
+def test_where_vectors_are_lines_a_near_right_operand_is_read_where_it_lies(n, k, lies):
+    a, b = random(96, k), random(k, n, seed=1)
+    words = matmul.launches([Spec.dense((96, n), b.dtype)], Spec.of(a), Spec.of(b))[-1].words
+    whole_lines = target.host().vector_bits == 512
+    assert (words[matmul_plan.Plan.WAY] == matmul_plan.Way.IN_PLACE) == (lies and whole_lines)
+    close(product(a, b), a, b)
