@@ -76,6 +76,12 @@ def past_if_possible(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], 
             write(False)
 
 
+def store_past(builder: ir.IRBuilder, value: Any, place: Any, size: int) -> None:
+    """Write a vector of so many bytes past the caches; the address is a multiple of its size."""
+    made = builder.store(value, place, align=size)
+    made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
+
+
 def settle(builder: ir.IRBuilder) -> None:
     """Wait until other threads see what went past the caches, whose order is not kept otherwise."""
     from .target import host
@@ -233,10 +239,8 @@ class Operand:
 
         The address is a multiple of the vector's size.
         """
-        kind = stored(self.dtype)
-        address = builder.gep(base, [index], source_etype=kind)
-        made = builder.store(value, address, align=lanes * self.dtype.itemsize)
-        made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
+        store_past(builder, value, builder.gep(base, [index], source_etype=stored(self.dtype)),
+                   lanes * self.dtype.itemsize)
 
     def store_one(self, builder: ir.IRBuilder, value: Any, place: Any) -> None:
         """Write an element, which is no vector."""

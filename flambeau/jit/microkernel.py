@@ -319,7 +319,7 @@ class _Panel:
         builder, given, vectors = self.builder, self.given, self.vectors
         target = at(builder, given["into"], builder.mul(row, given["advance"]))
         lines = [at(builder, target, builder.mul(i, given["apart"])) for i in places]
-        if vectors == 1 or len(places) < self.shape.rows[0]:
+        if vectors == 1 or len(places) < self.shape.rows[0]:  # else row by row, while K runs (`_expect`)
             for line in lines:
                 for v in range(vectors):  # asked for now, as it is needed when K has run
                     prefetch(builder, at(builder, line, v * self.line), True, 3)

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from . import calling
 from .caches import LINE
-from .loops import I32, I64, POINTER, at, first_lanes, i64, loop, settle, smaller, word
+from .loops import I32, I64, POINTER, at, first_lanes, i64, loop, settle, smaller, store_past, word
 from .lowering import intrinsic, number, stored
 from .matmul_plan import PIECE, Packing, Way
 from .microkernel import VOID, Tiling, positive, tiling
@@ -135,9 +135,10 @@ class Packers:
         return function
 
     def _write(self, builder: ir.IRBuilder, value: Any, place: Any, past: bool) -> None:
-        made = builder.store(value, place, align=self.lanes * self.size if past else PIECE)
         if past:
-            made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
+            store_past(builder, value, place, self.lanes * self.size)
+        else:
+            builder.store(value, place, align=PIECE)
 
     def _strided(self) -> ir.Function:
         """Element by element."""
