@@ -16,8 +16,10 @@ from time import perf_counter
 
 import numpy as np
 
-#: bytes that are written and read, and of a line of memory; how often
-SIZE, LINE, TIMES = 1 << 20, 64, 9
+from flambeau.jit.caches import LINE
+
+#: bytes that are written and read; how often
+SIZE, TIMES = 1 << 20, 9
 
 
 def line() -> float | None:

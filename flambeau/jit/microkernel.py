@@ -17,6 +17,7 @@ import numpy as np
 from llvmlite import ir
 
 from . import target
+from .caches import LINE
 from .loops import I1, I32, I64, POINTER, after, at, first_lanes, i64, loop, smaller, word
 from .lowering import intrinsic, stored
 
@@ -36,8 +37,8 @@ ARGUMENTS = {
 PANEL = ir.FunctionType(VOID, [*ARGUMENTS.values()])
 
 #: steps of K in a turn of a block's loop; how many steps before its use the left operand is asked for, where a step's
-#: elements lie together; and bytes of a line of memory
-STEPS, AHEAD, LINE = 4, 8, 64
+#: elements lie together
+STEPS, AHEAD = 4, 8
 
 
 class Tiling(NamedTuple):

@@ -99,15 +99,34 @@ class Packers:
         return function
 
     def _columns(self) -> ir.Function:
-        """From columns whose elements lie together.
+        """From columns whose elements lie together; of each a piece of some bytes is read at once.
 
-        Pieces of as many columns as a vector has lanes are put side by side, one piece in a lane of `PIECE` bytes,
-        and turned there. Columns beyond the matrix repeat its last one. K is a piece at least.
+        Where vectors are whole lines of memory, so are pieces: a line that were read in parts might have left the
+        first cache before its next part is wanted, since columns that begin at multiples of some KB share its places.
+        """
+        function, builder = self._begin("columns")
+        _, _, _, _, depth, _ = function.args
+        line = self.lanes * self.size
+        if line % LINE:
+            self._pieces(function, builder, PIECE)
+        else:
+            with builder.if_else(builder.icmp_signed(">=", depth, i64(self.lanes))) as (long, short):
+                with long:
+                    self._pieces(function, builder, line)
+                with short:
+                    self._pieces(function, builder, PIECE)
+        builder.ret_void()
+        return function
+
+    def _pieces(self, function: ir.Function, builder: ir.IRBuilder, length: int) -> None:
+        """Turn pieces of so many bytes, of as many columns as a vector has lanes.
+
+        They are put side by side, one piece in a lane of `length` bytes, and turned there. Columns beyond the matrix
+        repeat its last one. K is a piece at least.
         """
         lanes, size = self.lanes, self.size
-        function, builder = self._begin("columns")
         panel, matrix, _, by_column, depth, columns = function.args
-        piece = PIECE // size
+        piece = length // size
         part = ir.VectorType(self.kind, piece)
         pitch = builder.mul(builder.sdiv(builder.add(columns, i64(lanes - 1)), i64(lanes)), i64(lanes * size))
         last, whole = builder.sub(columns, i64(1)), lanes * size % LINE == 0
@@ -131,8 +150,6 @@ class Packers:
                 for j, row in enumerate(_turned(builder, rows, piece)):
                     # half a line would wait for the other one too long
                     self._write(builder, row, at(builder, first, builder.mul(pitch, i64(j))), self.past and whole)
-        builder.ret_void()
-        return function
 
     def _write(self, builder: ir.IRBuilder, value: Any, place: Any, past: bool) -> None:
         if past:

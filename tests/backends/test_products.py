@@ -177,11 +177,11 @@ def test_limits_of_a_kernel_that_never_wins(tmp_path, monkeypatch):
 def test_a_busy_machine_is_not_measured(tmp_path, monkeypatch):
     from flambeau.backends.compiled import crossover
 
-    found = limits(tmp_path, monkeypatch, lambda x, y: time.sleep(0.1), lambda x, y: None)
-    start = time.perf_counter()
+    runs = []
+    found = limits(tmp_path, monkeypatch, lambda x, y: runs.append(time.sleep(0.1)), lambda x, y: None)
     found.credit[F32, crossover.THIN][0] = -1
     found.settle(F32, crossover.THIN)
-    assert time.perf_counter() - start < 2
+    assert 1 <= len(runs) < 20
     assert found.found[F32, crossover.THIN] == crossover.GUESS
     assert limits(tmp_path, monkeypatch, None, None).credit[F32, crossover.THIN][0] == crossover.EARNED
 

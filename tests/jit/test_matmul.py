@@ -117,6 +117,16 @@ def test_a_right_operand_that_several_threads_pack(dtype, n, monkeypatch):
         close(product(a, b), a, b)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [2, 15, 17, 50])
+@pytest.mark.parametrize("k", [3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 270])
+def test_columns_of_a_right_operand_are_turned_in_pieces(dtype, n, k):
+    wide = random(n, k + 3, dtype=dtype, seed=1)
+    for m in (3, 40):
+        a, b = random(m, k, dtype=dtype), wide[:, 1:-2].T
+        close(product(a, b), a, b)
+
+
 @pytest.mark.parametrize("batches", [((48,), (48,)), ((4, 3), (3,)), ((5,), ()), ((), (5,)), ((2, 1, 3), (4, 1))])
 def test_batches(batches):
     a, b = (random(*batch, *matrix, seed=i) for i, (batch, matrix) in enumerate(

@@ -7,16 +7,9 @@ from flambeau import dtypes
 from flambeau.kernels.linalg import cummax, cummin, logcumsumexp, matmul, vector_norm
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("silent")
 
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture(autouse=True)
-def silent():
-    with np.errstate(all="ignore"):
-        yield
-
-
 SHAPES = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
           ((2, 1, 2, 3), (5, 3, 4)), ((2, 0), (0, 3)), ((4, 2, 0), (0, 3)), ((0, 2), (2, 3)), ((5, 2, 3), (3,)),
           ((40, 50), (50, 60)), ((0, 2, 3), (3, 4))]

@@ -8,16 +8,11 @@ from flambeau.kernels import sorting, ties
 from flambeau.kernels.sorting import argsort, kthvalue, median, mode, sort, topk
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("silent")
 
 RNG = np.random.default_rng(0)
 DTYPES = [np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64]
 SIZES = [1, 2, 5, 16, 17, 40, 300, 700, 3000]
-
-
-@pytest.fixture(autouse=True)
-def silent():
-    with np.errstate(all="ignore"):
-        yield
 
 
 def sample(n: int, dtype: type, kind: str) -> np.ndarray:

@@ -8,13 +8,8 @@ import scipy.special
 from flambeau import dtypes
 from flambeau.kernels import special
 
+pytestmark = pytest.mark.usefixtures("silent")
 INF, NAN = np.inf, np.nan
-
-
-@pytest.fixture(autouse=True)
-def silent():
-    with np.errstate(all="ignore"):
-        yield
 
 
 def spread(*ranges: tuple[float, float], n: int = 60) -> np.ndarray:

@@ -10,14 +10,9 @@ import pytest
 from flambeau.kernels import special
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("silent")
 
 INF, NAN = np.inf, np.nan
-
-
-@pytest.fixture(autouse=True)
-def silent():
-    with np.errstate(all="ignore"):
-        yield
 
 
 EDGES = np.array([0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, -2.457, 5e-324, 1e-310, -1e-310, 1e-30, 27, 26.5, -38, 40,
