@@ -69,7 +69,8 @@ _FROM = {"TypedStorage": "storage", "UntypedStorage": "storage", "load": "serial
 ), "switches")}
 
 #: PyTorch's names for what lies elsewhere here
-_ELSEWHERE = {"_tensor_str": "tensor.printing", "_utils": "tensor.rebuilding", "return_types": "tensor.returns"}
+_ELSEWHERE = {"_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
+              "_tensor_str": "tensor.printing", "_utils": "tensor.rebuilding", "return_types": "tensor.returns"}
 
 
 def __getattr__(name: str) -> Any:

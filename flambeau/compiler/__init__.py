@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .defaults import COMPILER
 from .interface import (
     allow_in_graph,
     assume_constant_result,
@@ -19,9 +20,26 @@ from .interface import (
     disable,
     get_default_backend,
     is_compiling,
+    is_dynamo_compiling,
+    is_exporting,
+    keep_portable_guards_unsafe,
+    keep_tensor_guards_unsafe,
     list_backends,
+    load_cache_artifacts,
+    nested_compile_region,
     reset,
+    save_cache_artifacts,
+    set_default_backend,
+    set_enable_guard_collectives,
+    skip_all_guards_unsafe,
+    skip_guard_on_all_nn_modules_unsafe,
+    skip_guard_on_globals_unsafe,
+    skip_guard_on_inbuilt_nn_modules_unsafe,
+    substitute_in_graph,
+    wrap_numpy,
 )
+from .settings import Settings
+from .stance import set_stance
 
 if TYPE_CHECKING:
     from .explaining import Explanation
@@ -45,5 +63,13 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
 
 compile.explain = explain  # type: ignore[attr-defined]
 
-__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "explain",
-           "get_default_backend", "is_compiling", "list_backends", "reset"]
+#: settings, kept as they are written and of no effect
+config = Settings("torch.compiler.config", COMPILER)
+
+__all__ = ["allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin", "disable",
+           "explain", "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting",
+           "keep_portable_guards_unsafe", "keep_tensor_guards_unsafe", "list_backends", "load_cache_artifacts",
+           "nested_compile_region", "reset", "save_cache_artifacts", "set_default_backend",
+           "set_enable_guard_collectives", "set_stance", "skip_all_guards_unsafe",
+           "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
+           "skip_guard_on_inbuilt_nn_modules_unsafe", "substitute_in_graph", "wrap_numpy"]

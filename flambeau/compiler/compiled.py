@@ -30,11 +30,13 @@ from ..trees import is_container, tree_flatten, tree_unflatten
 from . import experience, profiling, recollection
 from .capture import Capture
 from .environment import Flags, are_hooked, entries_of, optimizer_comparison
+from .errors import FailOnRecompileLimitHit, RecompileError, Unsupported
 from .experience import Known
 from .fast import MISSED, fast_call
 from .joint import Backward, differentiable
 from .renewal import again, renewed
 from .seen import Made, Shown, advance, become_view
+from .stance import conduct, existing
 from .storages import address, by_memory, extent, owner, place, stretch
 from .surroundings import CHANGING, ITEM, MODULE, Seen, Surroundings, is_followed, is_span
 from .trace import TRIES, Trace
@@ -47,12 +49,6 @@ CHANGES = 3
 WAYS = 4
 #: calls that may set up something before the first one of which an earlier process left the program
 SET_UP = 2
-#: kinds of calls that get programs, unless `compile` is told otherwise
-KINDS = 64
-
-
-#: all compiled functions
-existing: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
 def described(x: Any) -> Any:
@@ -434,7 +430,7 @@ class Compiled:
     Args:
         function: the function.
         fullgraph: whether a call that cannot be replayed is an error.
-        limit: how many kinds of calls get programs.
+        limit: how many kinds of calls get programs; None: as many as is said of all (`stance.conduct`).
         check: whether each replayed call is run eagerly as well, and compared.
         works: whether anything is captured at all.
     """
@@ -444,7 +440,7 @@ class Compiled:
         self.function = function
         if not isinstance(function, functools.partial) and hasattr(function, "__name__"):
             functools.update_wrapper(self, function, updated=())
-        self.fullgraph, self.limit, self.check, self.works = fullgraph, limit or KINDS, check, works
+        self.fullgraph, self.limit, self.check, self.works = fullgraph, limit, check, works
         self._kinds: dict[Any, _Kind] = {}
         self._lock = threading.RLock()
         self._fast: Callable[..., Any] | None = None
@@ -461,6 +457,10 @@ class Compiled:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    def slow_down(self) -> None:
+        """Take the long way at the next call, which looks at what is said of all functions."""
+        self._fast = None
 
     def forget(self) -> None:
         """Drop all programs."""
@@ -493,6 +493,8 @@ class Compiled:
                 return result
         if (special[0] and (special[0] != profiled[0] + captures[0] or capturing.get() is not None)) or not self.works:
             return self.function(*args, **kwargs)
+        if not conduct.is_usual and conduct.is_eager:
+            return self.function(*args, **kwargs)
         arguments, tree = tree_flatten((args, kwargs))
         key = self._key(arguments, tree)
         kind = self._kinds.get(key)
@@ -500,9 +502,15 @@ class Compiled:
             del self._kinds[key]
             kind = None
         if kind is None:
+            if not conduct.is_usual:
+                return self._uncompiled(args, kwargs)
+            if conduct.objects and self._kinds:
+                raise RecompileError(f"a call of {self._title} differs from those before by shapes, dtypes, modes or "
+                                     "other arguments, and torch._dynamo.config.error_on_recompile is set")
             strange = [x for x in arguments if not is_fixed(x)]
-            if len(self._kinds) >= self.limit or (strange and (self._strange >= STRANGERS or not all(
-                    map(is_followed, strange)))):
+            if len(self._kinds) >= (self.limit or conduct.limit):
+                return self._one_too_many(args, kwargs)
+            if strange and (self._strange >= STRANGERS or not all(map(is_followed, strange))):
                 return self.function(*args, **kwargs)
             kind = self._kinds.setdefault(key, _Kind(arguments))
             kind.is_strange = bool(strange)
@@ -519,8 +527,8 @@ class Compiled:
             else:
                 result = replay.run(tensors) if not special[0] else profiling.run(replay, tensors)
             if result is not MISSED:
-                if replay.is_tried and not self.check:  # the short way takes as long to write as many calls
-                    self._fast = replay.short_way(args, kwargs)
+                if replay.is_tried and not self.check and conduct.is_usual:
+                    self._fast = replay.short_way(args, kwargs)  # which takes as long to write as many calls
                 replay.is_tried = True
                 return result
             if replay.begun and not replay.is_tried:
@@ -529,6 +537,24 @@ class Compiled:
         if kind.refused is not None:
             return self.function(*args, **kwargs)
         return self._captured(kind, tensors, args, kwargs)
+
+    def _uncompiled(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call of a kind that was not met before, while nothing new is to be compiled."""
+        if not conduct.refuses:
+            return self.function(*args, **kwargs)
+        code = getattr(self.function, "__code__", None)
+        where = "" if code is None else f" filename: {code.co_filename!r}, line number: {code.co_firstlineno},"
+        raise RuntimeError(f"Detected recompile when torch.compile stance is {conduct.stance!r}.{where} function name: "
+                           f"{self._title!r}: a call of this kind was not compiled before the stance was taken")
+
+    def _one_too_many(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call of one more kind than get programs."""
+        if not self.fullgraph and not conduct.fails:
+            return self.function(*args, **kwargs)
+        raise FailOnRecompileLimitHit(
+            f"{self._title} was compiled for {len(self._kinds)} kinds of calls, as many as recompile_limit allows, and "
+            "this is one more. Its arguments change from call to call: hand it tensors of the same shapes, or raise "
+            "torch.compile(recompile_limit=...)")
 
     def _entry(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> str:
         return experience.name(trace, self._key(*tree_flatten((args, kwargs))))
@@ -696,12 +722,12 @@ class Compiled:
                 if kind.tries >= TRIES:
                     kind.refused, kind.pending = trace.failed, []
         if self.fullgraph and kind.refused is not None:
-            raise RuntimeError(f"a call of {self.function!r} cannot be compiled as a whole: {kind.refused}")
+            raise Unsupported(f"a call of {self.function!r} cannot be compiled as a whole: {kind.refused}")
         return result
 
 
-def _again(function: Callable[..., Any], fullgraph: bool, limit: int, check: bool, works: bool) -> Compiled:
+def _again(function: Callable[..., Any], fullgraph: bool, limit: int | None, check: bool, works: bool) -> Compiled:
     return Compiled(function, fullgraph=fullgraph, limit=limit, check=check, works=works)
 
 
-__all__ = ["KINDS", "TRIES", "Compiled", "Replay"]
+__all__ = ["TRIES", "Compiled", "Replay"]

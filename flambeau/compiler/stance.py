@@ -1,0 +1,111 @@
+"""What is said of all compiled functions at once: whether they run compiled, and how many programs each may have."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .compiled import Compiled
+
+#: every compiled function
+existing: weakref.WeakSet[Compiled] = weakref.WeakSet()
+#: kinds of calls that get programs, unless `compile` or a setting says otherwise
+KINDS = 64
+
+#: stances: whether calls run eagerly at all, and what becomes of those of a new kind
+_STANCES = {"default": "compiled", "eager_then_compile": "compiled", "aot_eager_then_compile": "compiled",
+            "force_eager": "eager", "eager_on_recompile": "eager", "fail_on_recompile": "fail"}
+
+
+class Conduct:
+    """How compiled functions behave now.
+
+    Attributes:
+        stance: one of `_STANCES`.
+        disabled: whether all run eagerly, whatever the stance.
+        limit: kinds of calls that get programs.
+        fails: whether a call of one more kind is an error.
+        objects: whether a call of a second kind is an error.
+        is_usual: whether calls may go the short way, and all that is new is compiled.
+    """
+
+    def __init__(self) -> None:
+        self.stance, self.disabled, self.limit = "default", False, KINDS
+        self.fails = self.objects = False
+        self.is_usual = True
+
+    def change(self, **values: Any) -> None:
+        """Give attributes other values; compiled functions look anew at what they are to do."""
+        vars(self).update(values)
+        self.is_usual = not self.disabled and _STANCES[self.stance] == "compiled"
+        for function in list(existing):
+            function.slow_down()
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether everything runs eagerly."""
+        return self.disabled or self.stance == "force_eager"
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a call of a new kind is an error."""
+        return _STANCES[self.stance] == "fail"
+
+
+conduct = Conduct()
+
+
+class set_stance:
+    """Say whether compiled functions run compiled: from now on, in a block, or while a function runs.
+
+    Args:
+        stance: "default" compiles, and so do "eager_then_compile" and "aot_eager_then_compile", since the first calls
+            always run eagerly; "force_eager" runs every call eagerly; "eager_on_recompile" does so with calls of a
+            kind that was not met before, and "fail_on_recompile" raises RuntimeError for them.
+        skip_guard_eval_unsafe: accepted, and of no effect: guards are always looked at.
+        force_backend: None; others are refused.
+
+    Raises:
+        RuntimeError: an unknown stance, or a backend that should be forced.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html
+
+    >>> import flambeau as torch
+    >>> f = torch.compile(lambda x: x + 1)
+    >>> with torch.compiler.set_stance("force_eager"):
+    ...     f(torch.ones(2))
+    tensor([2., 2.])
+    """
+
+    def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False,
+                 force_backend: Any = None) -> None:
+        if stance not in _STANCES:
+            raise RuntimeError(f"invalid torch.compile stance {stance!r}: it may be one of {', '.join(_STANCES)}")
+        if force_backend is not None:
+            raise RuntimeError(f"force_backend={force_backend!r}: name the backend in torch.compile(backend=...); "
+                               'stance "force_eager" runs everything eagerly')
+        self.stance, self.before = stance, conduct.stance
+        conduct.change(stance=stance)
+
+    def __enter__(self) -> None:
+        conduct.change(stance=self.stance)
+
+    def __exit__(self, *_: object) -> None:
+        conduct.change(stance=self.before)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, which takes the stance whenever it runs."""
+        conduct.change(stance=self.before)
+
+        @functools.wraps(function)
+        def taken(*args: Any, **kwargs: Any) -> Any:
+            with set_stance(self.stance):
+                return function(*args, **kwargs)
+
+        return taken
+
+
+__all__ = ["KINDS", "conduct", "existing", "set_stance"]
