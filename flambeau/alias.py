@@ -78,6 +78,7 @@ def _flambeau_module(fullname: str) -> ModuleType | None:
         attribute = getattr(found, child, None)
         if isinstance(attribute, ModuleType):
             return attribute
+        home = f"{found.__name__}.{child}"  # where it lies, which may be elsewhere than PyTorch's name says
         if not hasattr(found, "__path__") or find_spec(home) is None:
             return None
     return importlib.import_module(home)

@@ -255,6 +255,12 @@ def test_under_the_name_of_torch():
         assert issubclass(Unsupported, RuntimeError)
         assert isinstance(torch.compile(torch.nn.Linear(2, 2)), OptimizedModule)
         print(torch._dynamo.config.suppress_errors, inductor.fx_graph_cache)
+        try:
+            import torch._dynamo.testing
+        except ModuleNotFoundError as error:
+            assert "flambeau has no module 'flambeau._dynamo.testing'" in str(error)
+        else:
+            raise AssertionError
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == "True True\n", done.stderr
