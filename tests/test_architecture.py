@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "flambeau"
 # From the ground up. A module may import from its own line and from any line above it here.
 LAYERS: list[list[str]] = [
     ["version"],
-    ["callers", "config", "errors", "dtypes", "devices", "modes", "shapes", "trees", "naming"],
+    ["callers", "config", "errors", "dtypes", "devices", "modes", "settings", "shapes", "trees", "naming"],
     ["kernels", "jit"],
     ["backends"],
     ["ops"],

@@ -1,1 +1,16 @@
-"""Array namespaces: what an operator's lines run on."""
+"""Array namespaces: what an operator's lines run on. PyTorch keeps the switches of its libraries under this name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import config
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        from .pytorch import MODULES
+
+        if name in MODULES:
+            return MODULES[name]
+    raise AttributeError(f"module '{config.module_name}.backends' has no attribute '{name}'")

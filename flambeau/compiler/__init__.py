@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..settings import Settings
 from .defaults import COMPILER
 from .interface import (
     allow_in_graph,
@@ -38,7 +39,6 @@ from .interface import (
     substitute_in_graph,
     wrap_numpy,
 )
-from .settings import Settings
 from .stance import set_stance
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 import flambeau as torch
 from flambeau import jit
-from flambeau.compiler.settings import Settings
 from flambeau.compiler.stance import conduct
+from flambeau.settings import Settings
 
 needs_jit = pytest.mark.skipif(not jit.available(), reason="nothing is compiled without llvmlite")
 dynamo = torch._dynamo

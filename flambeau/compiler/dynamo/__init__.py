@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...modes import capturing
+from ...settings import Settings
 from .. import defaults
 from .. import errors as exc
 from ..interface import (
@@ -19,7 +20,6 @@ from ..interface import (
     substitute_in_graph,
 )
 from ..module import OptimizedModule
-from ..settings import Settings
 from ..stance import KINDS, conduct, set_stance
 
 _LIMITS = ("recompile_limit", "cache_size_limit")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...settings import Settings
 from .. import defaults
-from ..settings import Settings
 
 config = Settings("torch._functorch.config", defaults.FUNCTORCH)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..settings import Settings
+from ...settings import Settings
 
 #: any name may be written; groups are there by name
 config = Settings("torch._inductor.config")

@@ -1,4 +1,4 @@
-"""Modules of settings, as PyTorch's compilers have them: programs read and write them as attributes."""
+"""Modules of settings, as PyTorch has them: programs read and write them as attributes."""
 
 from __future__ import annotations
 

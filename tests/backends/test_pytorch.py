@@ -1,0 +1,82 @@
+"""The switches of PyTorch's libraries: they read as PyTorch's do, and are kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import flambeau
+
+backends = flambeau.backends
+
+
+def test_switches_are_kept():
+    cudnn = backends.cudnn
+    before = cudnn.to_dict()
+    cudnn.benchmark, cudnn.deterministic = True, True
+    assert (cudnn.benchmark, cudnn.deterministic) == (True, True)
+    with cudnn.flags(enabled=False, deterministic=False):
+        assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (False, True, False)
+    assert (cudnn.enabled, cudnn.deterministic) == (True, True)
+    assert cudnn.set_flags(_benchmark=False)[1] is True
+    assert cudnn.benchmark is False
+    cudnn.load_config(before)
+    backends.cuda.matmul.allow_tf32 = True
+    assert backends.cuda.matmul.allow_tf32
+    backends.cuda.matmul.allow_tf32 = False
+    backends.cuda.enable_flash_sdp(False)
+    assert not backends.cuda.flash_sdp_enabled()
+    backends.cuda.enable_flash_sdp(True)
+    with pytest.warns(FutureWarning, match="sdpa_kernel"), backends.cuda.sdp_kernel(enable_math=False):
+        assert not backends.cuda.math_sdp_enabled()
+    assert backends.cuda.math_sdp_enabled()
+    with backends.mkl.verbose(backends.mkl.VERBOSE_ON):
+        pass
+
+
+def test_nothing_is_there():
+    for name in ("cudnn", "kleidiai", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "cusparselt"):
+        assert getattr(backends, name).is_available() is False
+    assert backends.mps.is_built() is backends.cuda.is_built() is False
+    assert backends.cudnn.version() is None
+    assert backends.cudnn.is_acceptable(flambeau.ones(1)) is False
+    assert backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
+
+
+def test_what_there_is_not():
+    with pytest.raises(AttributeError, match="no attribute 'foo'"):
+        backends.foo
+    with pytest.raises(AttributeError, match="foo does not exist"):
+        backends.cuda.matmul.foo = 1
+    with pytest.raises(AttributeError, match="foo does not exist"):
+        backends.cudnn.foo
+
+
+def test_first_values_are_pytorchs():
+    torch = pytest.importorskip("torch")
+    for path in ("cudnn", "mkldnn", "nnpack", "cuda.matmul", "cudnn.rnn", "mkldnn.matmul"):
+        mine, theirs = backends, torch.backends
+        for part in path.split("."):
+            mine, theirs = getattr(mine, part), getattr(theirs, part)
+        names = [name for name in mine.to_dict() if path != "nnpack"]  # whose switch is a function's
+        assert {name: getattr(theirs, name) for name in names} == {name: getattr(mine, name) for name in names}
+    for name in ("flash", "math", "mem_efficient", "cudnn"):
+        assert getattr(backends.cuda, f"{name}_sdp_enabled")() is getattr(torch.backends.cuda, f"{name}_sdp_enabled")()
+    assert backends.mha.get_fastpath_enabled() is torch.backends.mha.get_fastpath_enabled()
+
+
+def test_under_the_name_of_torch():
+    program = """if 1:
+        from flambeau.alias import install
+        install()
+        import torch
+        import torch.backends.cuda
+        import torch.backends.cudnn as cudnn
+        from torch.backends import mps
+        cudnn.deterministic = True
+        print(torch.backends.cudnn.deterministic, mps.is_available())
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "True False\n", done.stderr
