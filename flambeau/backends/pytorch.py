@@ -63,7 +63,7 @@ def _told(module: Settings) -> Settings:
 cudnn = _told(_made("cudnn", {"enabled": True, "benchmark": False, "benchmark_limit": None, "deterministic": False,
                               "allow_tf32": True, "fp32_precision": "none"},
                     is_available=_no, version=_none, is_acceptable=lambda tensor: False))
-vars(cudnn).update({part: _made(f"cudnn.{part}", {"fp32_precision": "none"}) for part in ("conv", "rnn")})
+vars(cudnn).update({part: _made(f"cudnn.{part}", {"fp32_precision": "tf32"}) for part in ("conv", "rnn")})
 mkldnn = _told(_made("mkldnn", {"enabled": True, "deterministic": False, "allow_tf32": None, "fp32_precision": "none"},
                      is_available=_no))
 vars(mkldnn).update({part: _made(f"mkldnn.{part}", {"fp32_precision": "none"}) for part in ("conv", "matmul", "rnn")})
