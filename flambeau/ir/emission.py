@@ -13,6 +13,7 @@ from .rowwise import rows_kernels
 from .value import Value
 from .whole import Native
 from .writing import (
+    Asked,
     Kernel,
     Place,
     Writer,
@@ -48,9 +49,11 @@ def _product(product: Value, outs: list[Spec], outputs: list[Value], extras: lis
     a, b = product.args
     x, y = (spec_of(each, each.shape, each.strides) for each in (a, b))
     more = [spec for spec, _ in extras]
+    asked: Asked | None = None
     if product.op == "matmul":
         from ..jit import matmul
 
+        asked = matmul.launches, (outs, x, y, more, epilogue)
         launches = matmul.launches(outs, x, y, more, epilogue)
     else:
         from ..jit import convolution
@@ -65,7 +68,7 @@ def _product(product: Value, outs: list[Spec], outputs: list[Value], extras: lis
             launches = run(outs, x, y, more, epilogue=epilogue, **how)
     places = [(each.base, each.offset * each.dtype.itemsize) for each in (a, b)]
     return Kernel(product.op, launches, outputs, [*places, *(place for _, place in extras)],
-                  alike_inputs(Spec.dense(product.shape, product.dtype), extras, 2))
+                  alike_inputs(Spec.dense(product.shape, product.dtype), extras, 2), asked=asked)
 
 
 def _epilogue(clustering: Clustering, cluster: Cluster, outputs: list[Value]) -> Kernel:
@@ -125,9 +128,9 @@ def _assembled(value: Value) -> list[Kernel]:
         ins = [] if number is not None else [in_parts(spec_of(arg, arg.shape, arg.strides))]
         out = in_parts(Spec(arg.shape, tuple(s * size for s in strides), value.dtype))
         node = variable(0, out.dtype) if number is None else number
-        launches = elementwise.launches([node], [out], ins)
         inputs = [] if number is not None else [(arg.base, arg.offset * size)]
-        found.append(Kernel("copy", launches, [value], inputs, frozenset(), (offset * size,)))
+        found.append(Kernel("copy", elementwise.launches([node], [out], ins), [value], inputs, frozenset(),
+                            (offset * size,), (elementwise.launches, ([node], [out], ins))))
     return found
 
 

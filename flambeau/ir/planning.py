@@ -40,6 +40,8 @@ class Plan:
         constants: arrays, whose entries follow the arena's.
         arena: its bytes. Its entry follows those of the returned arrays.
         scratch: where in the arena the scratch memory of those kernels is that ask for any, by their numbers.
+        inside: values that are parts of others, and at which offset.
+        stays: what lies in the arena, values and the scratch memory of kernels, and how long.
     """
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
@@ -71,7 +73,7 @@ class Plan:
         self.parts = {t.leaf: t.part for t in targets if t.leaf is not None and t.part is not None}
         self.places: dict[Value, tuple[int, int]] = {}
         self.scratch: dict[int, int] = {}
-        self._inside = self._built_in_place()
+        self.inside = self._built_in_place()
         self._place(clustering)
 
     @staticmethod
@@ -147,8 +149,8 @@ class Plan:
     def _root(self, value: Value) -> tuple[Value, int]:
         """The array that a value is a part of, and where in it."""
         offset = 0
-        while value in self._inside:
-            value, more = self._inside[value]
+        while value in self.inside:
+            value, more = self.inside[value]
             offset += more
         return value, offset
 
@@ -208,13 +210,14 @@ class Plan:
             scratch = max((each.scratch for each in kernel.launches), default=0)
             if scratch:
                 stays[step] = Stay(step, step, scratch)
+        self.stays = stays
         starts, self.arena = placed(list(stays.values()))
         for each, start in zip(stays, starts, strict=True):
             if isinstance(each, Value):
                 places[each] = (self.arena_entry, start)
             else:
                 self.scratch[each] = start
-        for value in self._inside:
+        for value in self.inside:
             root, offset = self._root(value)
             places[value] = (places[root][0], places[root][1] + offset)
 

@@ -8,7 +8,7 @@ arrays of these shapes and parameters, and runs the program from then on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,14 @@ from .. import jit
 from ..backends.compiled.sizes import LEAST as SIZES
 from ..backends.errstate import run_quietly
 from ..dtypes import NARROW
+from ..jit import debugging
+from .target import Target
 from .value import Graph, Unsupported, Value
+
+if TYPE_CHECKING:
+    from .likeness import Likeness
+    from .patterns import Pattern
+    from .planning import Plan
 
 #: primitives by name: from how many elements on their programs are quicker than NumPy
 LEAST: dict[str, int] = dict.fromkeys((
@@ -30,6 +37,8 @@ LINES: dict[str, int] = dict.fromkeys(("mse_loss", "binary_cross_entropy", "soft
      "huber_loss"), 1024)
 #: programs that one primitive remembers
 PROGRAMS = 256
+#: programs that are planned, for arguments that are alike, before it is worth to look for their pattern
+FEW = 2
 _PLAIN = frozenset((int, float, bool, str, tuple))
 #: stands for what no program gives
 NOTHING: Any = object()
@@ -108,11 +117,13 @@ class Programs:
         line: the function for a namespace.
     """
 
-    __slots__ = ("found", "line", "title")
+    __slots__ = ("forms", "found", "line", "title")
 
     def __init__(self, title: str, line: Callable[[Any], Callable[..., Any]]) -> None:
         self.title, self.line = title, line
         self.found: dict[Any, _Made | None] = {}
+        # by what arguments have in common: how many were planned for, or the form of all of them, None if they have none
+        self.forms: dict[Any, int | _Form | None] = {}
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """What the line gives, by its program; `NOTHING` where there is none."""
@@ -126,7 +137,7 @@ class Programs:
                 return NOTHING
             if len(self.found) >= PROGRAMS:
                 self.found.clear()
-            made = self.found[key] = _program(self.title, self.line, args, params)
+            made = self.found[key] = self._made(args, params, arrays)
             if made is None:
                 return NOTHING
         if not made.in_order:
@@ -139,6 +150,79 @@ class Programs:
         for i, places in made.kept:
             given[i][:] = [found[k] for k in places]
         return _put_together(made.result, found)
+
+    def _made(self, args: Sequence[Any], params: dict[str, Any], arrays: Sequence[np.ndarray]) -> _Made | None:
+        """The program for these arguments: planned, or after the pattern of those that were, once there are some."""
+        if debugging.wanted("ir", "kernels", "llvm", "asm"):  # which are shown of plans
+            return _program(self.title, self.line, args, params)
+        from .likeness import likeness
+
+        rest = _rest([*args, *params.values()])
+        for fixed in (frozenset[int](), frozenset(arrays[0].shape[-1:])):
+            like = likeness(arrays, fixed)
+            if like is None:
+                break
+            key = (like.key, rest, *params)
+            form = self.forms.get(key, 0)
+            if form.__class__ is int:
+                if form < FEW:
+                    if len(self.forms) >= PROGRAMS:
+                        self.forms.clear()
+                    self.forms[key] = form + 1
+                    break
+                form = self.forms[key] = _form(self.title, self.line, args, params, like)
+            if form is not None:
+                return form.made(like.extents)
+        return _program(self.title, self.line, args, params)
+
+
+class _Form:
+    """The pattern of programs, and how their results are put together; as `_Made`."""
+
+    __slots__ = ("arrays", "kept", "pattern", "result")
+
+    def __init__(self, pattern: Pattern, result: Any, kept: list[tuple[int, list[int]]], arrays: int) -> None:
+        self.pattern, self.result, self.kept, self.arrays = pattern, result, kept, arrays
+
+    def made(self, extents: Sequence[int]) -> _Made:
+        from .program import Program
+
+        return _Made(Program.of_course(self.pattern.course(extents)), self.result, self.kept, self.arrays)
+
+
+def _rest(given: Sequence[Any]) -> tuple[Any, ...]:
+    """What decides which program fits, besides arrays."""
+    return tuple([len(x) if x.__class__ is list else np.ndarray if x.__class__ is np.ndarray else (x.__class__, x)
+                  for x in given])
+
+
+def _form(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequence[Any], params: dict[str, Any],
+          like: Likeness) -> _Form | None:
+    """The form of programs for arrays that are alike; None where there is none."""
+    from .patterns import NoPattern, pattern_of
+    from .planning import Plan
+
+    traced: list[_Traced] = []
+
+    def planned(arrays: list[np.ndarray]) -> Plan:
+        left = iter(arrays)
+
+        def other(x: Any) -> Any:
+            return next(left) if x.__class__ is np.ndarray else [other(each) for each in x] if x.__class__ is list else x
+
+        given = [other(x) for x in (*args, *params.values())]
+        found = _traced(title, line, given[:len(args)], dict(zip(params, given[len(args):], strict=True)))
+        traced.append(found)
+        return Plan(found.graph, found.targets, found.graph.conditions)
+
+    try:
+        pattern = pattern_of(like, planned)
+    except (NoPattern, Unsupported):
+        return None
+    first, second = traced
+    if first[2:] != second[2:]:
+        return None
+    return _Form(pattern, *first[2:])
 
 
 def _key(given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[np.ndarray]]:
@@ -166,14 +250,45 @@ def _key(given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[np.nda
     return tuple(parts), arrays
 
 
+class _Traced(NamedTuple):
+    """A line, written over values.
+
+    Attributes:
+        result, kept, arrays: as in `_Made`.
+    """
+
+    graph: Graph
+    targets: list[Target]
+    result: Any
+    kept: list[tuple[int, list[int]]]
+    arrays: int
+
+
 def _program(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequence[Any],
              params: dict[str, Any]) -> _Made | None:
     from ..jit import compiled
-    from .leaves import leaf_of, shown
-    from .namespace import namespace_of
     from .program import Program
     from .reporting import report
-    from .target import Target
+
+    try:
+        graph, targets, result, kept, count = _traced(title, line, args, params)
+        since = compiled.count()
+        program = Program(graph, targets, graph.conditions)
+        report(program, title, since)
+        return _Made(program, result, kept, count)
+    except Unsupported:
+        return None
+
+
+def _traced(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequence[Any],
+            params: dict[str, Any]) -> _Traced:
+    """The line over values that stand for arrays.
+
+    Raises:
+        Unsupported: it asks for what values have not.
+    """
+    from .leaves import leaf_of, shown
+    from .namespace import namespace_of
 
     graph = Graph()
     count = 0
@@ -187,31 +302,25 @@ def _program(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequen
             return shown(graph, leaf_of(graph, x, count - 1), x)
         return [value_of(each) for each in x] if x.__class__ is list else x
 
-    try:
-        given = [value_of(x) for x in (*args, *params.values())]
-        lists = [(i, list(x)) for i, x in enumerate(given) if x.__class__ is list]
-        run = given[:len(args)], dict(zip(params, given[len(args):], strict=True))
-        found = _written(line(namespace_of(graph)), *run)
-        targets: list[Value] = []
+    given = [value_of(x) for x in (*args, *params.values())]
+    lists = [(i, list(x)) for i, x in enumerate(given) if x.__class__ is list]
+    run = given[:len(args)], dict(zip(params, given[len(args):], strict=True))
+    found = _written(line(namespace_of(graph)), *run)
+    targets: list[Target] = []
 
-        def place(value: Any) -> Any:
-            if value is None:
-                return None
-            if isinstance(value, (tuple, list)):
-                return tuple(place(each) for each in value)
-            if not isinstance(value, Value):
-                raise Unsupported(f"{title} gives a {type(value).__name__}")
-            targets.append(value if value.op != "view" else graph.copy(value))
-            return len(targets) - 1
+    def place(value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, (tuple, list)):
+            return tuple(place(each) for each in value)
+        if not isinstance(value, Value):
+            raise Unsupported(f"{title} gives a {type(value).__name__}")
+        targets.append(Target(value if value.op != "view" else graph.copy(value)))
+        return len(targets) - 1
 
-        result = place(found)
-        kept = [(i, [place(v) for v in given[i]]) for i, before in lists if given[i] != before]
-        since = compiled.count()
-        program = Program(graph, [Target(v) for v in targets], graph.conditions)
-        report(program, title, since)
-        return _Made(program, result, kept, count)
-    except Unsupported:
-        return None
+    result = place(found)
+    kept = [(i, [place(v) for v in given[i]]) for i, before in lists if given[i] != before]
+    return _Traced(graph, targets, result, kept, count)
 
 
 def _written(line: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Any:

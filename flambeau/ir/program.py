@@ -65,7 +65,17 @@ class Program:
                  entry: str | None = None) -> None:
         self._asked, self._captured = (graph, targets, conditions, effects), len(graph.values)
         self.entry = keeping.name(*self._asked) if entry is None else entry
-        course = self.course = self._course()
+        self._prepare(self._course())
+
+    @classmethod
+    def of_course(cls, course: Course) -> Program:
+        """A program whose course is known; it has no plan."""
+        made = cls.__new__(cls)
+        made._prepare(course)
+        return made
+
+    def _prepare(self, course: Course) -> None:
+        self.course = course
         self.leaves, self.fresh = course.leaves, course.fresh
         self._objects = len(course.leaves) + len(course.fresh)
         self.template = (ctypes.c_void_p * (launch.FIRST + course.entries))()

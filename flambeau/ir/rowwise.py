@@ -53,5 +53,6 @@ def rows_kernels(writer: Writer, outputs: list[Value]) -> list[Kernel]:
             *(Spec.dense(inner, v.dtype) for v in columns),
             *(Spec.dense((), v.dtype) for v in (*totals, *row_totals))]
     results = [*full, *per_row, *columns, *totals, *row_totals]
-    launches = rows.launches(work, outs, [spec for spec, _ in writer.inputs], writer.inner)
-    return [Kernel("rows", launches, results, [place for _, place in writer.inputs])]
+    asked = work, outs, [spec for spec, _ in writer.inputs], writer.inner
+    return [Kernel("rows", rows.launches(*asked), results, [place for _, place in writer.inputs],
+                   asked=(rows.launches, asked))]

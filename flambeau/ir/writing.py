@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from .value import Value
 
 #: an operand: the value whose memory it is, and an offset into that in bytes
 Place = tuple[Value, int]
+#: a function that gives launches, and its arguments
+Asked = tuple[Callable[..., list[Launch]], tuple[Any, ...]]
 
 
 class Kernel(NamedTuple):
@@ -28,6 +30,7 @@ class Kernel(NamedTuple):
         outputs, inputs: the operands.
         alike: the numbers of inputs that are read element by element where the outputs are written.
         shifts: offsets in bytes at which the outputs are written, if not at their beginning.
+        asked: the function that gave the launches, and its arguments, where specs and what lasts are all there is.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Kernel(NamedTuple):
     inputs: list[Place]
     alike: frozenset[int] = frozenset()
     shifts: tuple[int, ...] = ()
+    asked: Asked | None = None
 
 
 def dense(value: Value) -> Spec:
@@ -198,9 +202,9 @@ def elementwise_kernel(writer: Writer, outputs: list[Value]) -> Kernel:
     """One pass that computes an element of each output for each of the space."""
     nodes = [writer.node(v) for v in outputs]
     outs = [writer.output(v) for v in outputs]
-    launches = elementwise.launches(nodes, outs, [spec for spec, _ in writer.inputs])
-    return Kernel("elementwise", launches, outputs, [place for _, place in writer.inputs],
-                  alike_inputs(outs[0], writer.inputs))
+    asked = nodes, outs, [spec for spec, _ in writer.inputs]
+    return Kernel("elementwise", elementwise.launches(*asked), outputs, [place for _, place in writer.inputs],
+                  alike_inputs(outs[0], writer.inputs), asked=(elementwise.launches, asked))
 
 
 def alike_inputs(out: Spec, inputs: Sequence[tuple[Spec, Place]], first: int = 0) -> frozenset[int]:
@@ -216,9 +220,9 @@ def reduction_kernel(writer: Writer, reductions: list[Value]) -> Kernel:
     axes = tuple(range(len(writer.space) - writer.inner, len(writer.space)))
     kept = writer.space[:len(writer.space) - writer.inner]
     outs = [Spec.dense(kept, v.dtype) for v in reductions]
-    ins = [spec for spec, _ in writer.inputs]
-    launches = reduction.launches(terms, outs, ins, axes)
-    return Kernel("reduction", launches, reductions, [place for _, place in writer.inputs])
+    asked = terms, outs, [spec for spec, _ in writer.inputs], axes
+    return Kernel("reduction", reduction.launches(*asked), reductions, [place for _, place in writer.inputs],
+                  asked=(reduction.launches, asked))
 
 
 __all__ = ["Kernel", "Place", "Writer", "alike_inputs", "dense", "elementwise_kernel", "reduction_kernel", "spec_of"]

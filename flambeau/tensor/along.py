@@ -208,6 +208,48 @@ def by_name(op: Op) -> Callable[..., Any] | None:
 
 _applying.short_way_of = by_name
 
+#: what a parameter may be for the short way: nothing that `bind` would change or refuse
+_PLAIN = frozenset((int, float, bool, str, tuple, list, type(None)))
+
+
+def with_parameters(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
+    """The public function of an operator of one input with parameters: arguments are bound in the usual way only
+    where they are unusual.
+    """
+    if (len(op.inputs) != 1 or not op.params or op.spread is not None or op.order is not None or op.for_number
+            or op.dtype_converts or op.named or op.n_outputs != 1):
+        return general
+    names, known, most = op.params, frozenset(op.params), len(op.params)
+    required = tuple(name for name in names if name not in op.defaults)
+    short: Any = None
+
+    def call(*args: Any, out: Any = None, **params: Any) -> Any:
+        nonlocal short
+        if special[0] or out is not None or not args:
+            return general(*args, out=out, **params)
+        given = params
+        if len(args) > 1:
+            if len(args) > most + 1 or params:
+                return general(*args, **params)
+            given = dict(zip(names, args[1:], strict=False))
+        elif not known.issuperset(params):
+            return general(*args, **params)
+        for value in given.values():
+            if value.__class__ not in _PLAIN:
+                return general(*args, **params)
+        for name in required:
+            if name not in given:
+                return general(*args, **params)
+        if short is None:
+            short = op.short_way
+            if short is None:
+                short = op.short_way = by_name(op) or False
+        found = short(args[0], given) if short else None
+        return general(*args, **params) if found is None else found
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
 
 def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:
     def call(input: Any, *params: Any) -> Any:

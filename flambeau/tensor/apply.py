@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -56,8 +57,7 @@ def kernel_of(op: Op) -> Any:
         if REGISTRY.get(name) is op or (name in arrays.__dict__ and op.forward.__name__ == name):
             kernel = getattr(arrays, name)
         else:
-            forward = op.forward
-            kernel = (lambda *a, **k: forward(arrays, *a, **k)) if op.takes_xp else forward
+            kernel = partial(op.forward, arrays) if op.takes_xp else op.forward
         op.kernel = kernel  # type: ignore[attr-defined]
     return kernel
 

@@ -13,6 +13,7 @@ from ..autograd.mutation import about_to_write
 from ..backends.compiled import copy
 from ..modes import special
 from ..ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
+from .along import with_parameters
 from .apply import NO_PARAMS, apply, kernel_of
 from .fast import binary, unary
 from .inplace import check_overlap
@@ -250,6 +251,8 @@ def functions_of(op: Op) -> Callable[..., Any]:
                 call = unary(op, call)
             elif len(op.inputs) == 2:
                 call, op.short = binary(op, call)  # type: ignore[attr-defined]
+        else:
+            call = with_parameters(op, call)
         op.call = call
         call.__doc__ = op.doc
     return call

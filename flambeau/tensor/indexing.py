@@ -268,6 +268,10 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 k = obj.__class__
                 if k is int or obj is Ellipsis or (k is slice and obj.step is None):
                     continue
+                if obj is None:
+                    dim = _place_of_new(key, a.ndim)
+                    if dim is not None:
+                        return unsqueeze(self, dim)
                 break
             else:
                 try:
@@ -297,6 +301,22 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
     if indices:
         return apply(REGISTRY["_index"], [found, *indices])
     return _aliased(self) if found is self else found
+
+
+def _place_of_new(key: tuple[Any, ...], ndim: int) -> int | None:
+    """Where a key of one None beside whole slices puts its dimension; None for other keys."""
+    dim = None
+    for place, obj in enumerate(key):
+        if obj is None:
+            if dim is not None:
+                return None
+            dim = place
+        elif obj is Ellipsis and len(key) == 2:
+            if not place:
+                return ndim if key[1] is None else None
+        elif obj.__class__ is not slice or not obj.start is obj.stop is obj.step is None:
+            return None
+    return dim if len(key) <= ndim + 1 else None
 
 
 _SELECT = plan_keeping("select", "input_shape", "dim", "index")

@@ -9,6 +9,7 @@ wraps once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from . import (
@@ -44,13 +45,10 @@ class ArrayNamespace:
         op = self._registry.get(name)
         if op is None:
             raise AttributeError(f"the array namespace has no operator {name!r}")
-        forward = op.forward
+        bound: Any = op.forward
         if op.takes_xp:
-            def bound(*args: Any, **params: Any) -> Any:
-                return forward(self, *args, **params)
-        else:
-            bound = forward
-        bound.__name__ = name
+            bound = partial(op.forward, self)
+            bound.__name__ = name
         setattr(self, name, bound)
         return bound
 
