@@ -74,7 +74,7 @@ def likeness(arrays: Sequence[np.ndarray], fixed: frozenset[int] = frozenset()) 
             dims.append((-1, extent) if extent in fixed else (numbers.setdefault(extent, len(numbers)), 0))
             within = -1
             for k, (other, its) in enumerate(zip(shape, strides, strict=True)):
-                if k != dim and other > 1 and 0 < its and its * other == stride:
+                if k != dim and other > 1 and its > 0 and its * other == stride:
                     within = k
                     break
             nested.append((within, 0 if within >= 0 else stride))

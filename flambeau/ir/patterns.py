@@ -138,25 +138,25 @@ class Pattern:
         if len(stays) != len(others_stays):
             raise NoPattern("other values in memory")
         self.stays: list[tuple[int, int, int]] = []
-        for a, b in zip(stays, others_stays, strict=True):
-            x, y = plan.stays[a], other.stays[b]
+        for v, w in zip(stays, others_stays, strict=True):
+            x, y = plan.stays[v], other.stays[w]
             if x[:2] != y[:2]:
                 raise NoPattern("other times")
             self.stays.append((x.first, x.last, numbers.place(x.size, y.size)))
         mine, its = ({value: i for i, value in enumerate(each)} for each in (stays, others_stays))
         self.kernels: list[_Kernel] = []
-        for a, b in zip(plan.kernels, other.kernels, strict=True):
-            if a.asked is None or b.asked is None or a.asked[0] is not b.asked[0]:
-                raise NoPattern(f"a kernel of {a.name}")
-            arguments = _common(a.asked[1], b.asked[1], numbers)
+        for one, its_like in zip(plan.kernels, other.kernels, strict=True):
+            if one.asked is None or its_like.asked is None or one.asked[0] is not its_like.asked[0]:
+                raise NoPattern(f"a kernel of {one.name}")
+            arguments = _common(one.asked[1], its_like.asked[1], numbers)
             pointers = []
-            for (v, x), (w, y) in zip(_operands(a), _operands(b), strict=True):
+            for (v, at), (w, its_at) in zip(_operands(one), _operands(its_like), strict=True):
                 if plan.places[v][0] != other.places[w][0] or mine.get(v) != its.get(w):
                     raise NoPattern("other places")
                 if v not in mine and (plan.places[v][1] or other.places[w][1]):
                     raise NoPattern("a place inside of an array")
-                pointers.append((plan.places[v][0], mine.get(v, -1), numbers.place(x, y)))
-            self.kernels.append(_Kernel(a.asked[0], arguments, pointers))
+                pointers.append((plan.places[v][0], mine.get(v, -1), numbers.place(at, its_at)))
+            self.kernels.append(_Kernel(one.asked[0], arguments, pointers))
         self.formulas = numbers.formulas
 
     def course(self, extents: Sequence[int]) -> Course:

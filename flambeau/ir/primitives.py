@@ -8,22 +8,19 @@ arrays of these shapes and parameters, and runs the program from then on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import jit
 from ..backends.compiled.sizes import LEAST as SIZES
 from ..backends.errstate import run_quietly
-from ..dtypes import NARROW
 from ..jit import debugging
-from .target import Target
-from .value import Graph, Unsupported, Value
+from .value import Unsupported
 
 if TYPE_CHECKING:
-    from .likeness import Likeness
-    from .patterns import Pattern
-    from .planning import Plan
+    from .forms import Form
+    from .lines import Line
 
 #: primitives by name: from how many elements on their programs are quicker than NumPy
 LEAST: dict[str, int] = dict.fromkeys((
@@ -119,11 +116,11 @@ class Programs:
 
     __slots__ = ("forms", "found", "line", "title")
 
-    def __init__(self, title: str, line: Callable[[Any], Callable[..., Any]]) -> None:
+    def __init__(self, title: str, line: Line) -> None:
         self.title, self.line = title, line
         self.found: dict[Any, _Made | None] = {}
-        # by what arguments have in common: how many were planned for, or the form of all of them, None if they have none
-        self.forms: dict[Any, int | _Form | None] = {}
+        # by what arguments have in common: how many were planned for; or the form of all of them, None if there is none
+        self.forms: dict[Any, int | Form | None] = {}
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """What the line gives, by its program; `NOTHING` where there is none."""
@@ -158,71 +155,30 @@ class Programs:
         from .likeness import likeness
 
         rest = _rest([*args, *params.values()])
-        for fixed in (frozenset[int](), frozenset(arrays[0].shape[-1:])):
+        for fixed in (frozenset[int](), frozenset(arrays[0].shape[-1:] if arrays else ())):
             like = likeness(arrays, fixed)
             if like is None:
                 break
             key = (like.key, rest, *params)
             form = self.forms.get(key, 0)
-            if form.__class__ is int:
+            if isinstance(form, int):
                 if form < FEW:
                     if len(self.forms) >= PROGRAMS:
                         self.forms.clear()
                     self.forms[key] = form + 1
                     break
-                form = self.forms[key] = _form(self.title, self.line, args, params, like)
+                from .forms import form_of
+
+                form = self.forms[key] = form_of(self.title, self.line, args, params, like)
             if form is not None:
-                return form.made(like.extents)
+                return _Made(form.program(like.extents), form.result, form.kept, form.arrays)
         return _program(self.title, self.line, args, params)
-
-
-class _Form:
-    """The pattern of programs, and how their results are put together; as `_Made`."""
-
-    __slots__ = ("arrays", "kept", "pattern", "result")
-
-    def __init__(self, pattern: Pattern, result: Any, kept: list[tuple[int, list[int]]], arrays: int) -> None:
-        self.pattern, self.result, self.kept, self.arrays = pattern, result, kept, arrays
-
-    def made(self, extents: Sequence[int]) -> _Made:
-        from .program import Program
-
-        return _Made(Program.of_course(self.pattern.course(extents)), self.result, self.kept, self.arrays)
 
 
 def _rest(given: Sequence[Any]) -> tuple[Any, ...]:
     """What decides which program fits, besides arrays."""
     return tuple([len(x) if x.__class__ is list else np.ndarray if x.__class__ is np.ndarray else (x.__class__, x)
                   for x in given])
-
-
-def _form(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequence[Any], params: dict[str, Any],
-          like: Likeness) -> _Form | None:
-    """The form of programs for arrays that are alike; None where there is none."""
-    from .patterns import NoPattern, pattern_of
-    from .planning import Plan
-
-    traced: list[_Traced] = []
-
-    def planned(arrays: list[np.ndarray]) -> Plan:
-        left = iter(arrays)
-
-        def other(x: Any) -> Any:
-            return next(left) if x.__class__ is np.ndarray else [other(each) for each in x] if x.__class__ is list else x
-
-        given = [other(x) for x in (*args, *params.values())]
-        found = _traced(title, line, given[:len(args)], dict(zip(params, given[len(args):], strict=True)))
-        traced.append(found)
-        return Plan(found.graph, found.targets, found.graph.conditions)
-
-    try:
-        pattern = pattern_of(like, planned)
-    except (NoPattern, Unsupported):
-        return None
-    first, second = traced
-    if first[2:] != second[2:]:
-        return None
-    return _Form(pattern, *first[2:])
 
 
 def _key(given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[np.ndarray]]:
@@ -250,85 +206,20 @@ def _key(given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[np.nda
     return tuple(parts), arrays
 
 
-class _Traced(NamedTuple):
-    """A line, written over values.
-
-    Attributes:
-        result, kept, arrays: as in `_Made`.
-    """
-
-    graph: Graph
-    targets: list[Target]
-    result: Any
-    kept: list[tuple[int, list[int]]]
-    arrays: int
-
-
-def _program(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequence[Any],
-             params: dict[str, Any]) -> _Made | None:
+def _program(title: str, line: Line, args: Sequence[Any], params: dict[str, Any]) -> _Made | None:
     from ..jit import compiled
+    from .lines import traced
     from .program import Program
     from .reporting import report
 
     try:
-        graph, targets, result, kept, count = _traced(title, line, args, params)
+        graph, targets, result, kept, count = traced(title, line, args, params)
         since = compiled.count()
         program = Program(graph, targets, graph.conditions)
         report(program, title, since)
         return _Made(program, result, kept, count)
     except Unsupported:
         return None
-
-
-def _traced(title: str, line: Callable[[Any], Callable[..., Any]], args: Sequence[Any],
-            params: dict[str, Any]) -> _Traced:
-    """The line over values that stand for arrays.
-
-    Raises:
-        Unsupported: it asks for what values have not.
-    """
-    from .leaves import leaf_of, shown
-    from .namespace import namespace_of
-
-    graph = Graph()
-    count = 0
-
-    def value_of(x: Any) -> Any:
-        nonlocal count
-        if x.__class__ is np.ndarray:
-            if x.dtype in NARROW:
-                raise Unsupported(f"{title} of {x.dtype}")
-            count += 1
-            return shown(graph, leaf_of(graph, x, count - 1), x)
-        return [value_of(each) for each in x] if x.__class__ is list else x
-
-    given = [value_of(x) for x in (*args, *params.values())]
-    lists = [(i, list(x)) for i, x in enumerate(given) if x.__class__ is list]
-    run = given[:len(args)], dict(zip(params, given[len(args):], strict=True))
-    found = _written(line(namespace_of(graph)), *run)
-    targets: list[Target] = []
-
-    def place(value: Any) -> Any:
-        if value is None:
-            return None
-        if isinstance(value, (tuple, list)):
-            return tuple(place(each) for each in value)
-        if not isinstance(value, Value):
-            raise Unsupported(f"{title} gives a {type(value).__name__}")
-        targets.append(Target(value if value.op != "view" else graph.copy(value)))
-        return len(targets) - 1
-
-    result = place(found)
-    kept = [(i, [place(v) for v in given[i]]) for i, before in lists if given[i] != before]
-    return _Traced(graph, targets, result, kept, count)
-
-
-def _written(line: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
-    try:
-        return line(*args, **params)
-    except (AttributeError, TypeError, ValueError, IndexError, RuntimeError) as error:
-        # the line asks of an array what a value has not, or refuses what it is given: it is to do so over arrays
-        raise Unsupported(str(error)) from error
 
 
 def laid_out_as(result: np.ndarray, like: np.ndarray) -> np.ndarray:

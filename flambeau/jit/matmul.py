@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from . import compiled, layout, matmul_plan
 from .expression import Node, ordered, variable
 from .launch import Launch, Spec
 from .matmul_plan import Packing, Problem, Way
+
+if TYPE_CHECKING:
+    from .microkernel import Tiling
 
 Address = int | compiled.Symbol
 
@@ -88,8 +92,8 @@ def _check(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...]
         dtypes = [a.dtype]
     else:
         dtypes = [node.dtype for node in epilogue]
-        for node in ordered(epilogue):
-            if node.op == "input" and not (node.dtype == a.dtype if node.const == 0 else node.const <= len(extras)
+        for node in _variables(epilogue):
+            if not (node.dtype == a.dtype if node.const == 0 else node.const <= len(extras)
                                            and extras[node.const - 1].dtype == node.dtype):
                 raise TypeError(f"{node} of {node.dtype} is neither the product of {a.dtype} nor among the extras")
     if len(outputs) != len(dtypes):
@@ -105,6 +109,11 @@ def _check(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...]
     for each in extras:
         if layout.broadcast([each.shape, shape]) != shape:
             raise ValueError(f"an extra of shape {each.shape} for a product of shape {shape}")
+
+
+@lru_cache(1024)
+def _variables(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    return tuple(node for node in ordered(nodes) if node.op == "input")
 
 
 def _problem(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...]) -> Problem:
@@ -161,7 +170,7 @@ def _planned(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spec, ...
     from .microkernel import tiling
 
     shape, dtype = tiling(problem.dtype), problem.dtype
-    dtypes = [each.dtype for each in (*outputs, *extras)]
+    dtypes = tuple([each.dtype for each in (*outputs, *extras)])
     steps = "".join("c" if column == each.itemsize or problem.n == 1 else "b" if column == 0 else "s"
                     for (_, column), each in zip(problem.others, dtypes, strict=True))
     dot, batch, vectors = _along(problem), prod(problem.batch), -(-problem.n // shape.lanes)
@@ -211,12 +220,10 @@ def _summed(problem: Problem) -> list[Launch]:
 
 def _blocked(problem: Problem, finish: Address, part: int) -> list[Launch]:
     """The product in slices of `part` of K, stored as it is if `finish` is 0, after what is packed as a whole."""
-    from . import matmul_code
     from .microkernel import tiling
 
     shape, dtype = tiling(problem.dtype), problem.dtype
-    code = compiled.load(f"matmul {dtype} {shape}", ("body", "combine"), lambda: matmul_code.generate(dtype),
-                         passes=False)
+    code = _code(dtype, shape)
     slab = matmul_plan.slab(problem, part, finish != 0)
     tile = matmul_plan.Tile(shape.lanes, shape.vectors, shape.rows[0])
     vectors, how = -(-problem.n // shape.lanes), matmul_plan.way(problem)
@@ -242,6 +249,14 @@ def _blocked(problem: Problem, finish: Address, part: int) -> list[Launch]:
     words = matmul_plan.words(problem, shared, part, finish, shape.lanes, slab, how, left)
     launches.append(Launch(code, code.symbol("body"), shared.chunks, words))
     return [each._replace(scratch=scratch) for each in launches]
+
+
+@lru_cache
+def _code(dtype: np.dtype, shape: Tiling) -> compiled.Library:
+    from . import matmul_code
+
+    return compiled.load(f"matmul {dtype} {shape}", ("body", "combine"), lambda: matmul_code.generate(dtype),
+                         passes=False)
 
 
 def _packed(problem: Problem, shared: matmul_plan.Regions, how: Way, place: int) -> Launch:

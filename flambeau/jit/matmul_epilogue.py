@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,7 +16,8 @@ def steps_text(dtypes: Sequence[np.dtype], steps: str) -> str:
     return f"{steps} " + " ".join(str(dtype) for dtype in dtypes)
 
 
-def library(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: Sequence[np.dtype], steps: str,
+@lru_cache(1024)
+def library(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: tuple[np.dtype, ...], steps: str,
             lanes: int) -> compiled.Library:
     """The function `finish` (`microkernel.FINISH`) that computes `nodes` from a block's elements.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 _asked: int | None = None
@@ -52,11 +53,20 @@ def count() -> int:
     """How many threads an operator may use."""
     if _asked is not None:
         return _asked
+    said = _of_environment()
+    if said:
+        return said
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _of_environment() -> int:
+    """What the environment says when it is first asked, as OpenMP asks it once; 0 where it says nothing."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value.isdigit() and int(value):
             return int(value)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 0
 
 
 def limit(threads: int) -> None:
