@@ -45,6 +45,7 @@ def traced(title: str, line: Line, args: Sequence[Any], params: dict[str, Any]) 
         Unsupported: it asks for what values have not.
     """
     graph = Graph()
+    graph.counting = True
     count = 0
 
     def value_of(x: Any) -> Any:

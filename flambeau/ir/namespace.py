@@ -283,7 +283,7 @@ class Namespace(Moves, Scans):
         if x.dtype.kind != "f":
             raise Unsupported("the mean of integers")
         count = math.prod(x.shape[d] for d in self._axes(x, dim))
-        return self._reduced("sum", x, dim, keepdim) / float(count)
+        return self._reduced("sum", x, dim, keepdim) / self.graph.count(count, x.dtype)
 
     _mean_all = mean
 
@@ -370,12 +370,13 @@ class Namespace(Moves, Scans):
             raise Unsupported("the variance of integers")
         axes = self._axes(x, dim)
         count = math.prod(x.shape[d] for d in axes)
-        mean = self._reduced("sum", x, axes, True) / float(count)
+        mean = self._reduced("sum", x, axes, True) / self.graph.count(count, x.dtype)
         off = x - mean
         freedom = count - (1 if correction is None else correction)
         if freedom <= 0:
             raise Unsupported("a variance of too few elements")
-        return self._reduced("sum", off * off, axes, keepdim) / float(freedom), mean
+        divisor = self.graph.count(freedom, x.dtype) if isinstance(freedom, int) else float(freedom)
+        return self._reduced("sum", off * off, axes, keepdim) / divisor, mean
 
     def var(self, x: Value, dim: Any = None, correction: Any = None, keepdim: bool = False) -> Value:
         return self._moments(x, dim, correction, keepdim)[0]

@@ -180,8 +180,7 @@ class Pattern:
                 pointers.append((self.arena_entry, starts[scratch[number]]))
             steps += [Step(each, pointers, number) for each in found]
         fresh = [(tuple([values[i] for i in shape]), dtype) for shape, dtype in self.fresh]
-        constants = [array if shape is None else np.arange(prod([values[i] for i in shape]), dtype=array.dtype).reshape(
-            [values[i] for i in shape]) for array, shape in self.constants]
+        constants = [each.array(values) for each in self.constants]
         return Course(list(self.leaves), fresh, constants, arena, self.arena_entry, self.entries, steps)
 
 
@@ -191,14 +190,44 @@ def _operands(kernel: Any) -> list[tuple[Any, int]]:
     return [*zip(kernel.outputs, shifts, strict=True), *kernel.inputs]
 
 
-def _constant(a: np.ndarray, b: np.ndarray, numbers: _Numbers) -> tuple[np.ndarray, tuple[int, ...] | None]:
-    """A constant array, and its shape by formulas if it is 0, 1, 2, ... in that shape."""
-    if a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes():
-        return a, None
-    if a.ndim != b.ndim or a.dtype.kind not in "iu" or a.dtype != b.dtype or any(
-            not np.array_equal(x.reshape(-1), np.arange(x.size)) for x in (a, b)):
+class _Constant(NamedTuple):
+    """A constant array.
+
+    Attributes:
+        kept: the array, if it is the same for all extents.
+        shape: by formulas, if it is 0, 1, 2, ... in a shape.
+        number: the place of a formula, if it is a number of elements, or so many `less`.
+    """
+
+    kept: np.ndarray
+    shape: tuple[int, ...] | None = None
+    number: int | None = None
+    less: int = 0
+
+    def array(self, values: Sequence[int]) -> np.ndarray:
+        """The array, for the values of the formulas."""
+        if self.number is not None:
+            return np.array([values[self.number] - self.less], self.kept.dtype)
+        if self.shape is None:
+            return self.kept
+        shape = [values[i] for i in self.shape]
+        return np.arange(prod(shape), dtype=self.kept.dtype).reshape(shape)
+
+
+def _constant(a: np.ndarray, b: np.ndarray, numbers: _Numbers) -> _Constant:
+    if a.dtype != b.dtype or a.ndim != b.ndim:
         raise NoPattern("constants that differ")
-    return a, tuple(map(numbers.place, a.shape, b.shape))
+    if a.shape == b.shape and a.tobytes() == b.tobytes():
+        return _Constant(a)
+    if a.size == b.size == 1 and a.dtype.kind == "f" and all(x.item().is_integer() and x.item() > 0 for x in (a, b)):
+        for less in (0, 1):  # of as many elements, or of one less: a variance's
+            try:
+                return _Constant(a, number=numbers.place(int(a.item()) + less, int(b.item()) + less), less=less)
+            except NoPattern:
+                continue
+    if a.dtype.kind not in "iu" or any(not np.array_equal(x.reshape(-1), np.arange(x.size)) for x in (a, b)):
+        raise NoPattern("constants that differ")
+    return _Constant(a, tuple(map(numbers.place, a.shape, b.shape)))
 
 
 def primes_for(extents: Sequence[int], fixed: Sequence[int], taken: Sequence[int] = ()) -> tuple[int, ...]:

@@ -34,6 +34,8 @@ LINES: dict[str, int] = dict.fromkeys(("mse_loss", "binary_cross_entropy", "soft
      "huber_loss"), 1024)
 #: programs that one primitive remembers
 PROGRAMS = 256
+#: bytes that a program keeps for what it computes on the way, at most: there may be one for each length of a text
+KEPT = 1 << 15
 #: programs that are planned, for arguments that are alike, before it is worth to look for their pattern
 FEW = 2
 _PLAIN = frozenset((int, float, bool, str, tuple))
@@ -56,6 +58,7 @@ class _Made:
 
     def __init__(self, program: Any, result: Any, kept: list[tuple[int, list[int]]], arrays: int) -> None:
         self.program, self.result, self.kept = program, result, kept
+        program.keeps_arena = program.course.arena <= KEPT
         self.in_order = list(program.leaves) == list(range(arrays))
         self.short = None if kept or result != 0 or len(program.fresh) != 1 else _short_way(program)
 

@@ -1,7 +1,7 @@
 """A plan as something to run: compiled code over a table of addresses, and between its pieces the interpreter.
 
-Memory between runs is kept: the arena belongs to the program. While one thread runs it, another takes an arena of its
-own.
+Memory between runs is kept, unless `keeps_arena` is False: the arena belongs to the program. While one thread runs it,
+another takes an arena of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ class Program:
         entry: that name.
         leaves: the numbers of the leaves it reads or writes, in the order in which `run` takes their arrays.
         fresh: shapes and dtypes of the arrays that it makes.
+        keeps_arena: whether the memory of what is computed on the way stays its own between runs. Where there are many
+            programs, one for each length of a text, each asks for some when it runs.
     """
+
+    keeps_arena = True
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
                  conditions: Sequence[tuple[Value, bool]] = (), effects: Sequence[Value] = (),
@@ -147,7 +151,7 @@ class Program:
         for array in outs:
             table[i] = id(array)
             i += 1
-        mine = self.lock.acquire(blocking=False)
+        mine = self.keeps_arena and self.lock.acquire(blocking=False)
         try:
             arena = self.arena if mine else launch.aligned(self.course.arena)
             table[launch.FIRST + self.course.arena_entry] = arena[1]
@@ -162,7 +166,7 @@ class Program:
         pool = threads.pool()
         if not self.course.arena:
             return self.start(pool, 0, *leaves, *outs) is not pool  # type: ignore[misc]
-        mine = self.lock.acquire(blocking=False)
+        mine = self.keeps_arena and self.lock.acquire(blocking=False)
         try:
             memory = self.arena if mine else launch.aligned(self.course.arena)
             return self.start(pool, memory[1], *leaves, *outs) is not pool  # type: ignore[misc]

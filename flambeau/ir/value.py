@@ -211,6 +211,8 @@ class Graph:
         self._made: dict[tuple, Value] = {}
         self._arrays: dict[Value, np.ndarray] = {}
         self.parts: dict[Value, list[Value]] = {}  # of what is computed as a whole
+        self.counting = False  # whether `count` gives what kernels read
+        self.counts: set[Value] = set()  # constants that kernels read, instead of having them in their code
         self.conditions: list[tuple[Value, bool]] = []  # truths without which nothing of it is right
 
     def __str__(self) -> str:
@@ -263,6 +265,17 @@ class Graph:
         if made not in self._arrays:
             kept = np.frombuffer(bits, array.dtype).reshape(array.shape) if array.size else array
             self._arrays[made] = kept
+        return made
+
+    def count(self, number: int, dtype: np.dtype) -> Value | float:
+        """How many elements there are, or so: a number that other extents change.
+
+        With `counting` it is no part of the code, but one of what that reads.
+        """
+        if not self.counting:
+            return float(number)
+        made = self.constant(float(number), dtype)
+        self.counts.add(made)
         return made
 
     def array(self, constant: Value) -> np.ndarray:

@@ -54,9 +54,9 @@ def spec_of(arg: Value, shape: Sequence[int], strides: Sequence[int]) -> Spec:
 
 
 def constant_node(value: Value) -> Node | None:
-    """The expression of a number; None for other values."""
+    """The expression of a number; None for other values, and for what kernels are to read."""
     base = value.base
-    if base.op != "constant" or base.size != 1:
+    if base.op != "constant" or base.size != 1 or base in base.graph.counts:
         return None
     array = value.graph.array(base)
     if value.dtype in NARROW:

@@ -11,6 +11,7 @@ import flambeau as torch
 from flambeau import jit
 from flambeau.ir import forms as forming
 from flambeau.ir import primitives
+from flambeau.jit import compiled
 
 F = torch.nn.functional
 pytestmark = pytest.mark.skipif(not jit.available(), reason="no machine code")
@@ -132,11 +133,33 @@ def test_patterns_are_looked_for_once_there_are_some(monkeypatch):
     assert (len(planned), len(formed)) == (primitives.FEW, 1)
 
 
-def test_what_depends_on_extents_is_planned(monkeypatch):
-    """A divisor is written into the code: these have no pattern, and are right."""
-    programs = primitives.Programs("mean", lambda xp: xp.mean)
+def test_numbers_of_elements_are_no_part_of_the_code():
+    names = ("batch_norm", "group_norm", "var", "std(0)", "layer_norm of another length")
+    lengths = LENGTHS[:3]
+    for name in names:
+        CALLS[name](81)
+        before = compiled.count()
+        for n in lengths:
+            CALLS[name](n + 20)
+        # another length may do without what a kernel has for the rest of a row, or in several chunks
+        assert compiled.count() - before < 2 * len(lengths)
+
+
+def test_what_else_depends_on_extents_is_planned():
+    """A factor is written into the code: these have no pattern, and are right."""
+    programs = primitives.Programs("mean", lambda xp: lambda x: xp.sum(x * (1 / x.shape[0]), 0))
     for n in range(60, 70):
         x = np.random.default_rng(0).standard_normal((n, 100)).astype(np.float32)
-        found = programs.run((x,), {"dim": (0, 1), "keepdim": False})
-        np.testing.assert_allclose(found, x.mean(), rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(programs.run((x,), {}), x.mean(0), rtol=1e-3, atol=1e-6)
     assert all(form is None or isinstance(form, int) for form in programs.forms.values())
+
+
+def test_programs_for_many_lengths_keep_little_memory():
+    programs = primitives.Programs("attention", lambda xp: xp.attend)
+    for n in range(60, 70):
+        q, k, v = (x.numpy() for x in heads(1, n))
+        programs.run((q, k, v), {"attn_mask": None, "is_causal": False, "scale": 0.1, "kept": []})
+    made = [each.program for each in programs.found.values()]
+    assert len(made) == 10
+    assert all(each.course.arena > primitives.KEPT for each in made)
+    assert not any("arena" in each.__dict__ for each in made)
