@@ -37,7 +37,7 @@ limits.apply()
 import numpy as np  # noqa: E402
 
 import flambeau  # noqa: E402
-from benchmarks import footprint, operators, row, startup  # noqa: E402
+from benchmarks import footprint, growing, operators, row, startup  # noqa: E402
 from benchmarks import table as workloads  # noqa: E402
 from benchmarks.markdown import Cells, duration, table  # noqa: E402
 from flambeau import jit  # noqa: E402
@@ -344,7 +344,8 @@ def memory(rounds: int) -> str:
 
 
 SECTIONS = {"operators": operators.section, "small": small, "loops": loops, "import": import_time, "large": large,
-            "modes": modes, "memory": memory, "startup": startup.section, "footprint": footprint.section}
+            "modes": modes, "memory": memory, "growing": growing.section, "startup": startup.section,
+            "footprint": footprint.section}
 
 
 def machine() -> str:

@@ -216,6 +216,11 @@ def library() -> compiled.Library:
     return compiled.load(f"launch {POINTERS} {WIDTH} {FIRST}", ("run",), _generate, "few")
 
 
+def listed(words: Sequence[compiled.Word]) -> ctypes.Array[ctypes.c_int64]:
+    """A plan's numbers in memory."""
+    return (ctypes.c_int64 * max(1, len(words)))(*[x if x.__class__ is int else address(x) for x in words])
+
+
 def address(place: compiled.Word) -> int:
     """An address or a number as it is; where a symbol lies, when it is compiled."""
     return place.address if isinstance(place, compiled.Symbol) else place
@@ -320,6 +325,12 @@ class Condition(NamedTuple):
     outcome: bool
 
 
+@cache
+def _running() -> Callable[[Any], int]:
+    found: Callable[[Any], int] = library().function("run", ctypes.c_int64, ctypes.c_void_p)
+    return found
+
+
 class Program:
     """Launches over a table of base addresses, run by one call.
 
@@ -334,7 +345,7 @@ class Program:
     def __init__(self, steps: Sequence[tuple[Launch | Condition, Sequence[tuple[int, int]]]], objects: int,
                  bases: int) -> None:
         self.objects, self.bases = objects, bases
-        self.call = library().function("run", ctypes.c_int64, ctypes.c_void_p)
+        self.call = _running()
         self._keep: list[Any] = []
         self.shares = any(isinstance(each, Launch) and each.shared for each, _ in steps)
         words: list[int] = []
@@ -346,7 +357,7 @@ class Program:
                 self._keep.append(places)
                 words += [0, int(launch.outcome), 0, 0, 1, ctypes.addressof(places)]
                 continue
-            plan = (ctypes.c_int64 * max(1, len(launch.words)))(*map(address, launch.words))
+            plan = listed(launch.words)
             places = (ctypes.c_int64 * max(1, 2 * len(pointers)))(*[each for pair in pointers for each in pair])
             self._keep += [launch.library, plan, places]
             words += [address(launch.body), launch.chunks, ctypes.addressof(plan), address(launch.then), len(pointers),

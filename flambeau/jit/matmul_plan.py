@@ -260,13 +260,21 @@ def regions(problem: Problem, vectors: int, most: int, tile: Tile, packed: bool)
     each = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products()  # nanoseconds for a row
     found: tuple[float, Regions] | None = None
     for across in dict.fromkeys([1, *(-(-vectors // share) for share in shares)]):
+        # when the last thread is done: of the regions beside each other, `wider` have a vector more
+        narrow, wider = divmod(vectors, across)
+        little, more = _effort(narrow, tile), _effort(narrow + 1, tile)
+        late = LATE * (more if wider else little)
+        before = 0
         for parts in range(down, max(down, min(m // PLACED, -(-2 * wanted // (batch * across)))) + 1):
             rows = _even(m, -(-m // parts), tile.high)
+            if rows == before:
+                continue
+            before = rows
             times = batch * -(-m // rows)
             turn = (rows + (COPYING if packed else 0)) * each
-            most_vectors = -(-vectors // across)
-            time = (_makespan(vectors, across, times, tile, workers, turn)
-                    + LATE * turn * _effort(most_vectors, tile))
+            items = -(-across * times // workers)
+            wide = min(items, -(-wider * times // workers))
+            time = wide * (turn * more + BEGIN) + (items - wide) * (turn * little + BEGIN) + turn * late
             if found is None or time < found[0]:
                 found = time, Regions(rows, across, 1, across * times)
     assert found is not None
@@ -283,18 +291,6 @@ def regions_left(problem: Problem, vectors: int, most: int, tile: Tile) -> Regio
     across = max(1, min(-(-wanted // down), vectors // WIDE))
     rows = _even(problem.m, -(-problem.m // down), tile.high)
     return Regions(rows, across, 1, across * -(-problem.m // rows))
-
-
-def _makespan(vectors: int, across: int, times: int, tile: Tile, workers: int, turn: float) -> float:
-    """When the last thread is done, if `across` regions of so many vectors, `times` over, are shared.
-
-    `turn`: how long a region takes, for each of its vectors.
-    """
-    narrow, wider = divmod(vectors, across)  # of the regions beside each other, `wider` have a vector more
-    items = -(-across * times // workers)
-    wide = min(items, -(-wider * times // workers))
-    return (wide * (turn * _effort(narrow + 1, tile) + BEGIN)
-            + (items - wide) * (turn * _effort(narrow, tile) + BEGIN))
 
 
 def _effort(vectors: int, tile: Tile) -> float:

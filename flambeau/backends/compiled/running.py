@@ -229,7 +229,7 @@ class Plan:
         words = [len(launches), bool(self.scratch), any(each.shared for each in launches), len(numbers), doubles,
                  *entrance.words()]
         for each in launches:
-            plan = (ctypes.c_int64 * max(1, len(each.words)))(*map(launch.address, each.words))
+            plan = launch.listed(each.words)
             self._keep += [each.library, plan]
             words += [launch.address(each.body), each.chunks, ctypes.addressof(plan), launch.address(each.then)]
         self.enter = _bound()(np.array(words, np.int64))
