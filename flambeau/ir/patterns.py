@@ -6,8 +6,9 @@ strides, sizes. So a plan is made for extents that are prime numbers, in which a
 and once more for other primes: what both plans agree on is the pattern. For arrays of other extents its numbers are
 multiplied out, and each kernel is asked for anew; nothing else of planning is left.
 
-A pattern serves all arrays that are alike (`likeness`) and of about one size. What is planned must be right for all of
-them: lines of `namespace` may ask whether extents are equal or 1, but not which is larger or whether one divides another.
+A pattern serves all arrays that are alike (`likeness`) and of about one size. What is planned must be right for all
+of them: lines of `namespace` may ask whether extents are equal or 1, but not which is larger, nor whether one divides
+another.
 """
 
 from __future__ import annotations
