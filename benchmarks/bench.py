@@ -40,7 +40,7 @@ import flambeau  # noqa: E402
 from benchmarks import footprint, growing, operators, row, startup  # noqa: E402
 from benchmarks import table as workloads  # noqa: E402
 from benchmarks.markdown import Cells, duration, table  # noqa: E402
-from flambeau import jit  # noqa: E402
+from flambeau import codegen  # noqa: E402
 
 try:
     import torch
@@ -355,10 +355,11 @@ def machine() -> str:
     if info.exists():
         cpu = next((line.partition(":")[2].strip() for line in info.read_text().splitlines()
                     if line.startswith("model name")), cpu)
-    if jit.available():
-        from flambeau.jit import peaks, target
+    if codegen.available():
+        from flambeau.codegen import roofline
+        from flambeau.runtime import target
 
-        cpu += f" ({target.host().cpu}, {target.host().vector_bits}-bit vectors, {peaks.peaks()})"
+        cpu += f" ({target.host().cpu}, {target.host().vector_bits}-bit vectors, {roofline.peaks()})"
     versions = []
     for name, package in (("NumPy", "numpy"), ("llvmlite", "llvmlite"), ("PyTorch", "torch"), ("jax", "jax")):
         try:

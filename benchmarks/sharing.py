@@ -16,7 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
-from flambeau.jit.caches import LINE
+from flambeau.runtime.nontemporal_stores import LINE
 
 #: bytes that are written and read; how often
 SIZE, TIMES = 1 << 20, 9

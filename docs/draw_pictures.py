@@ -17,8 +17,8 @@ import training_pictures
 import flambeau as torch
 from flambeau.demo.traces import function
 from flambeau.viz import backward_picture, record, render
-from flambeau.viz.layered import draw
-from flambeau.viz.picture import Arrow, Box, Picture
+from flambeau.viz.drawing.layered import draw
+from flambeau.viz.drawing.picture import Arrow, Box, Picture
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 

@@ -13,15 +13,8 @@ from math import e, inf, nan, pi
 from typing import Any
 
 from . import autograd, config, devices, dtypes, shapes
-from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from .autograd.modes import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
+from ._tensor import Tensor, functions
+from ._tensor.printing import set_printoptions
 from .devices import (
     channels_last,
     channels_last_3d,
@@ -35,12 +28,19 @@ from .devices import (
     strided,
 )
 from .dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from .engine.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from .engine.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .shapes import Size
-from .tensor import Tensor, functions
-from .tensor.printing import set_printoptions
 from .version import __version__
 
-tensor = functions.tensor  # the function; the package of that name stays importable as `from flambeau.tensor import`
+tensor = functions.tensor  # the function; the package of that name stays importable as `from flambeau._tensor import`
 
 for _dtype in dtypes.ALL:
     globals()[_dtype.name] = _dtype
@@ -70,7 +70,7 @@ _FROM = {"TypedStorage": "storage", "UntypedStorage": "storage", "load": "serial
 
 #: PyTorch's names for what lies elsewhere here
 _ELSEWHERE = {"_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
-              "_tensor_str": "tensor.printing", "_utils": "tensor.rebuilding", "return_types": "tensor.returns"}
+              "_tensor_str": "_tensor.printing", "_utils": "_tensor.pickling", "return_types": "_tensor.return_types"}
 
 
 def __getattr__(name: str) -> Any:

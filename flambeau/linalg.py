@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tensor import functions
-from .tensor.decompositions import LinAlgError as LinAlgError
+from ._tensor import functions
+from ._tensor.linalg.decompositions import LinAlgError as LinAlgError
 
 
 def __getattr__(name: str) -> Any:

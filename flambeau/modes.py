@@ -1,7 +1,7 @@
 """What this thread records: the state of grad mode and inference mode, read by every operator.
 
 Context variables belong to one thread (and, in asyncio, to one task); a new thread starts
-with gradients enabled, as in PyTorch. What switches them is in `autograd.modes`.
+with gradients enabled, as in PyTorch. What switches them is in `engine.grad_mode`.
 """
 
 from __future__ import annotations
@@ -78,5 +78,6 @@ def is_inference_mode_enabled() -> bool:
 
 #: [how often a module was changed: an attribute set, a parameter or a hook registered], over all modules
 configured = [0]
-#: what writes down this thread's run of a function (`compiler.capture.Capture`); asked for only if `special` is not 0
+#: what writes down this thread's run of a function (`compiler.tracing.tracer.Capture`); asked for only if `special`
+#: is not 0
 capturing: ContextVar[Any] = ContextVar("capturing", default=None)

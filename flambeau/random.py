@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tensor.random import (
+from ._tensor.creation.random import (
     Generator,
     default_generator,
     fork_rng,

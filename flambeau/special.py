@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tensor import functions
+from ._tensor import functions
 
 #: functions that have another name, or the same one, outside `special`
 _OTHERWISE = {"expit": "sigmoid", "gammaln": "lgamma", "multigammaln": "mvlgamma", "psi": "digamma",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tensor.storage import TypedStorage, UntypedStorage
+from ._tensor.storage import TypedStorage, UntypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 

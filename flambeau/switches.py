@@ -196,7 +196,7 @@ def typename(obj: Any, /) -> str:
     >>> torch.typename(torch.ones(1)), torch.typename(3)
     ('flambeau.FloatTensor', 'int')
     """
-    from .tensor import Tensor
+    from ._tensor import Tensor
 
     if isinstance(obj, Tensor):
         return str(obj.type())

@@ -10,7 +10,7 @@ import pytest
 @pytest.fixture
 def products_by_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Matrix products are of kernels, however small they are, if there are kernels at all."""
-    from flambeau.backends.compiled import products
+    from flambeau.backends.compiled.families import matmul as products
 
     found = products.kernels()
     if found is None:

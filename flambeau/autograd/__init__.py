@@ -10,15 +10,15 @@ import importlib
 import sys
 from typing import Any
 
-from .anomaly_mode import detect_anomaly, set_detect_anomaly
-from .interface import backward, grad
-from .modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ..engine.anomaly_mode import detect_anomaly, set_detect_anomaly
+from ..engine.api import backward, grad
+from ..engine.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-_ABOVE = {"_unsafe_preserve_version_counter": "flambeau.autograd.versions",
-          "enforce_grad_layout_policy": "flambeau.autograd.policies",
-          "is_multithreading_enabled": "flambeau.autograd.policies",
-          "set_multithreading_enabled": "flambeau.autograd.policies",
-          "Function": "flambeau.tensor.custom", "SavedTensor": "flambeau.autograd.saved",
+_ABOVE = {"_unsafe_preserve_version_counter": "flambeau.engine.version_counters",
+          "enforce_grad_layout_policy": "flambeau.engine.policies",
+          "is_multithreading_enabled": "flambeau.engine.policies",
+          "set_multithreading_enabled": "flambeau.engine.policies",
+          "Function": "flambeau._tensor.dispatch.custom_function", "SavedTensor": "flambeau.engine.saved_tensors",
           "Variable": "flambeau.autograd.variable",
           "_profiler_enabled": "flambeau.autograd.profiler", "kineto_available": "flambeau.autograd.profiler",
           "gradcheck": "flambeau.autograd.gradcheck", "gradgradcheck": "flambeau.autograd.gradcheck"}

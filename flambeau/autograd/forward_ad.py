@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..modes import forward_mode
-from ..tensor.forward_mode import (
+from .._tensor.dispatch.forward_mode import (
     UnpackedDualTensor,
     _dual_levels,
     dual_level,
@@ -16,6 +15,7 @@ from ..tensor.forward_mode import (
     make_dual,
     unpack_dual,
 )
+from ..modes import forward_mode
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor.custom import Function, FunctionCtx, FunctionMeta, FunctionNode, once_differentiable
+from .._tensor.dispatch.custom_function import Function, FunctionCtx, FunctionMeta, FunctionNode, once_differentiable
 
 
 class InplaceFunction(Function):

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .interface import GradientEdge, edge
-from .multi_grad import register_multi_grad_hook
-from .mutation import allow_mutation_on_saved_tensors
-from .node import Node, layer
-from .saved import pop_hooks, push_hooks, refusal, refuse_hooks
+from ..engine.api import GradientEdge, edge
+from ..engine.node import Node, layer
+from ..engine.saved_tensor_mutation import allow_mutation_on_saved_tensors
+from ..engine.saved_tensors import pop_hooks, push_hooks, refusal, refuse_hooks
+from .multi_grad_hook import register_multi_grad_hook
 
 
 class saved_tensors_hooks:

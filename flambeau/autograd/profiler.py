@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..tensor import timed as _timed  # noqa: F401  (so that the first operator's time is its own)
-from . import timed_run as _timed_run  # noqa: F401
-from .handwritten import Handwritten
+from .._tensor.dispatch import profiling as _timed  # noqa: F401  (so that the first operator's time is its own)
+from ..engine import profiled_run as _timed_run  # noqa: F401
+from ..engine.profiler_events import USER, Timeline, recording, spanned
+from .composite_spans import Handwritten
 from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, write_trace
-from .timeline import USER, Timeline, recording, spanned
 
 _STEP = "ProfilerStep#"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..jit.peaks import Peaks
+    from ..codegen.roofline import Peaks
 
 _WIDTH = 12  # of a column of numbers
 _GAP = "  "
@@ -94,7 +94,7 @@ def render(events: Sequence[Any], *, sort_by: str | None = None, row_limit: int 
                        with_memory, time_unit)
     measured = None
     if any(event.works for event in events):
-        from ..jit.peaks import peaks
+        from ..codegen.roofline import peaks
 
         measured = peaks()
         columns += _roofline(measured)

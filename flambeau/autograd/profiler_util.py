@@ -290,7 +290,7 @@ class EventList(list[Any]):
 
         Where there are kernels of compiled functions, each has columns of its own: the bytes that it had to move and
         its arithmetic, by the time they took, and what part of the time the machine would have needed at its best,
-        which the last line names (`jit.peaks`).
+        which the last line names (`codegen.roofline`).
 
         Args:
             sort_by: what to sort by, the largest first: "cpu_time_total", "self_cpu_time_total", "cpu_time",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..tensor import Tensor
-from .engine import queue_callback, reaches_all_leaves
+from .._tensor import Tensor
+from ..engine.engine import queue_callback, reaches_all_leaves
 
 
 class Engine:
@@ -39,7 +39,7 @@ class Variable(metaclass=_VariableType):
     _execution_engine = Engine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
-        from ..tensor import functions
+        from .._tensor import functions
 
         made = functions.empty(0) if data is None else data.detach()
         return made.requires_grad_(requires_grad)

@@ -94,11 +94,11 @@ mkl = _made("mkl", is_available=_no, verbose=verbose, VERBOSE_OFF=0, VERBOSE_ON=
 
 def _capability() -> str:
     """The widest vectors that kernels use, by PyTorch's names."""
-    from .. import jit
+    from .. import codegen
 
-    if not jit.available():
+    if not codegen.available():
         return "DEFAULT"
-    from ..jit import target
+    from ..runtime import target
 
     return {512: "AVX512", 256: "AVX2"}.get(target.host().vector_bits, "DEFAULT")
 

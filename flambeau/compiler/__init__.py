@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..settings import Settings
-from .defaults import COMPILER
-from .interface import (
+from .api import (
     allow_in_graph,
     assume_constant_result,
     compile,
@@ -39,10 +38,11 @@ from .interface import (
     substitute_in_graph,
     wrap_numpy,
 )
+from .config_defaults import COMPILER
 from .stance import set_stance
 
 if TYPE_CHECKING:
-    from .explaining import Explanation
+    from .explain import Explanation
 
 
 def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
@@ -51,12 +51,12 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
     The calls are real: whatever they change is changed.
 
     >>> import flambeau as torch
-    >>> from flambeau import jit
+    >>> from flambeau import codegen
     >>> found = torch.compile.explain(lambda x: (x * 2).exp().sum())(torch.ones(4))
-    >>> found.graph_break_count if jit.available() else 0
+    >>> found.graph_break_count if codegen.available() else 0
     0
     """
-    from .explaining import explanation  # with all that shows programs, which a program does not need
+    from .explain import explanation  # with all that shows programs, which a program does not need
 
     return explanation(function)
 

@@ -6,7 +6,7 @@ from collections.abc import Sized
 from typing import Any
 
 from ..nn import Module
-from .compiled import Compiled
+from .execution.compiled_function import Compiled
 
 
 class OptimizedModule(Module):  # type: ignore[misc]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .compiled import Compiled
+    from .execution.compiled_function import Compiled
 
 #: every compiled function
 existing: weakref.WeakSet[Compiled] = weakref.WeakSet()

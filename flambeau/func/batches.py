@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._tensor import Tensor
+from .._tensor import functions as fn
+from .._tensor.dispatch.batched_tensor import BatchedTensor, Level, batched, level_of
+from .._tensor.dispatch.vmap_gradients import hidden as first_hidden
 from ..shapes import wrap_dim
-from ..tensor import Tensor
-from ..tensor import functions as fn
-from ..tensor.batched_gradients import hidden as first_hidden
-from ..tensor.batching import BatchedTensor, Level, batched, level_of
 from ..trees import TreeSpec, broadcast_to, tree_flatten
 from .derivatives import transform
 
@@ -174,12 +174,12 @@ def _in_chunks(func: Callable[..., Any], size: int, dims: list[Any], leaves: lis
     out_spec: Any = None
     state = None
     if randomness == "same":
-        from ..tensor.random import get_rng_state
+        from .._tensor.creation.random import get_rng_state
 
         state = get_rng_state()
     for start in range(0, size, chunk):
         if state is not None and start:
-            from ..tensor.random import set_rng_state
+            from .._tensor.creation.random import set_rng_state
 
             set_rng_state(state)
         length = min(chunk, size - start)

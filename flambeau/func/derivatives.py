@@ -11,16 +11,16 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autograd.interface import grad as gradients
-from ..autograd.modes import enable_grad, grad_mode
-from ..autograd.node import AccumulateGrad, next_number
-from ..autograd.saved import refusal, refuse_hooks
+from .._tensor import Tensor
+from .._tensor import functions as fn
+from .._tensor.dispatch.batched_tensor import BatchedTensor, expanded, running
+from .._tensor.dispatch.forward_mode import close_level, dual, open_level, parts_of, ungraphed
+from .._tensor.tensor import as_leaf
+from ..engine.api import grad as gradients
+from ..engine.grad_mode import enable_grad, grad_mode
+from ..engine.node import AccumulateGrad, next_number
+from ..engine.saved_tensors import refusal, refuse_hooks
 from ..modes import Transform, forward_mode, transforming, transforms
-from ..tensor import Tensor
-from ..tensor import functions as fn
-from ..tensor.batching import BatchedTensor, expanded, running
-from ..tensor.forward_mode import close_level, dual, open_level, parts_of, ungraphed
-from ..tensor.tensor import as_leaf
 from ..trees import tree_flatten, tree_leaves, tree_map
 
 Argnums = int | tuple[int, ...]

@@ -9,8 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..tensor import Tensor
-from ..tensor import functions as fn
+from .._tensor import Tensor
+from .._tensor import functions as fn
 from ..trees import tree_flatten, tree_map
 from .batches import vmap
 from .derivatives import (

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..tensor import Tensor
-from ..tensor import functions as fn
-from ..tensor.tensor import as_leaf
+from .._tensor import Tensor
+from .._tensor import functions as fn
+from .._tensor.tensor import as_leaf
 
 
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None,

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import func
+from .._tensor import Tensor
 from ..func.modules import reparametrized, stacked
 from ..nn import Module
-from ..tensor import Tensor
 
 
 def _warn(name: str, instead: str) -> None:

@@ -6,7 +6,7 @@ the formulas, the deprecated arguments, and the checks.
 
 from __future__ import annotations
 
-from ..tensor import functions as _fn
+from .._tensor import functions as _fn
 from .functionals.activation import *  # noqa: F403
 from .functionals.attention import *  # noqa: F403
 from .functionals.distance import *  # noqa: F403

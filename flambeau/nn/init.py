@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..tensor import Tensor, no_grad
-from ..tensor import functions as fn
+from .._tensor import Tensor, no_grad
+from .._tensor import functions as fn
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",

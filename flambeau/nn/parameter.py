@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..tensor import Parameter, Tensor
-from ..tensor import functions as fn
+from .._tensor import Parameter, Tensor
+from .._tensor import functions as fn
 
 __all__ = ["Buffer", "Parameter"]
 

@@ -243,7 +243,8 @@ class Op:
         self.exact_out: bool | str = options.pop("exact_out", False)
         #: `out=` may share no memory with the inputs, not even all of it
         self.apart: bool = options.pop("apart", False)
-        #: what `vmap`'s hidden dimensions, which stand in front, are to the operator (see `tensor.batching`):
+        #: what `vmap`'s hidden dimensions, which stand in front, are to the operator (see
+        #: `_tensor.dispatch.batched_tensor`):
         #: "elementwise"; "dims", parameters that count dimensions are shifted; "reduce", and None means all of them;
         #: "trailing", it works on the last ones; "size", its `size` is the result's shape; "rows", the first
         #: dimension is a batch already; or a function, stated by `batching`. None: it runs once for each element

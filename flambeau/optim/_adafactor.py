@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import dtypes
-from ..tensor import functions as fn
+from .._tensor import functions as fn
 from .arithmetic import advance, number, shown
 from .optimizer import FirstOrder, check_lr, new_step, zeros_like
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..tensor import functions as fn
+from .._tensor import functions as fn
 from .arithmetic import advance, number, run
 from .optimizer import FirstOrder, check_fused, check_lr, check_not_negative, new_step, signed
 

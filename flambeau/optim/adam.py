@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..tensor import Tensor
+from .._tensor import Tensor
 from .arithmetic import advance, number, run
-from .optimizer import (
-    FirstOrder,
-    check_betas,
-    check_fused,
-    check_lr,
-    new_step,
-    signed,
-    zeros_like,
-)
+from .optimizer import FirstOrder, check_betas, check_fused, check_lr, new_step, signed, zeros_like
 
 __all__ = ["Adam"]
 

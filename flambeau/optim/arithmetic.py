@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.mutation import about_to_write
+from .._tensor import functions as fn
+from .._tensor.dispatch.interception import computed
 from ..backends.compiled import ready, update
-from ..backends.compiled.sizes import SINGLE_UPDATES, UPDATES
+from ..backends.compiled.thresholds import SINGLE_UPDATES, UPDATES
+from ..engine.saved_tensor_mutation import about_to_write
 from ..modes import capturing, special
-from ..tensor import functions as fn
-from ..tensor.interception import computed
 
 #: elements of a piece: a rule's six or so arrays of that length fit a core's second cache
 PIECE = 16384

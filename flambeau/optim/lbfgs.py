@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..tensor import Tensor, enable_grad, no_grad
-from ..tensor import functions as fn
+from .._tensor import Tensor, enable_grad, no_grad
+from .._tensor import functions as fn
 from .arithmetic import number
 from .optimizer import Optimizer, check_lr
 

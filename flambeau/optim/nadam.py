@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..tensor import functions as fn
+from .._tensor import functions as fn
 from .arithmetic import advance, number, run, scale
-from .optimizer import (
-    FirstOrder,
-    check_betas,
-    check_lr,
-    check_not_negative,
-    new_step,
-    signed,
-    zeros_like,
-)
+from .optimizer import FirstOrder, check_betas, check_lr, check_not_negative, new_step, signed, zeros_like
 
 __all__ = ["NAdam"]
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd.node import RemovableHandle
-from ..autograd.observing import stepped
-from ..autograd.timeline import USER, spanned
+from .._tensor import Tensor, enable_grad, no_grad
+from .._tensor import functions as fn
+from .._tensor.parameter import drop_gradients
+from .._tensor.tensor import wrap
 from ..backends.errstate import IGNORE, reset_state, set_state
+from ..engine.node import RemovableHandle
+from ..engine.observers import stepped
+from ..engine.profiler_events import USER, spanned
 from ..modes import capturing, special
 from ..nn.naming import typename
-from ..tensor import Tensor, enable_grad, no_grad
-from ..tensor import functions as fn
-from ..tensor.parameter import drop_gradients
-from ..tensor.tensor import wrap
 
 
 class _Required:

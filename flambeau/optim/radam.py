@@ -6,15 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .arithmetic import advance, number, run
-from .optimizer import (
-    FirstOrder,
-    check_betas,
-    check_lr,
-    check_not_negative,
-    new_step,
-    signed,
-    zeros_like,
-)
+from .optimizer import FirstOrder, check_betas, check_lr, check_not_negative, new_step, signed, zeros_like
 
 __all__ = ["RAdam"]
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..callers import outside
-from ..tensor import rebuilding
-from ..tensor.storage import TypedStorage, UntypedStorage
+from .._tensor import pickling
+from .._tensor.storage import TypedStorage, UntypedStorage
+from ..warning_location import outside
 from .archive import fill
 from .locations import restorer
 from .pickling import Storages, bytes_of, pickler, unpickler
@@ -146,7 +146,7 @@ def load_legacy(file: Any, map_location: Any, module: Any, unsafe: str | None, *
             raise AssertionError(f"storage key {key!r} not found in deserialized_objects")
         storage = found[key]._untyped_storage
         _read(file, storage, found[key].dtype)
-        rebuilding.arrived(storage)
+        pickling.arrived(storage)
     return result
 
 
@@ -209,7 +209,7 @@ def _load_tar(file: Any, map_location: Any, module: Any, unsafe: str | None, arg
             key, storage_key, _ = unpickler(module, tensors, no_storage, **arguments).load()
             ndim, _ = struct.unpack("<ii", tensors.read(8))
             numbers = struct.unpack(f"<{2 * ndim + 1}q", tensors.read(8 * (2 * ndim + 1)))
-            found[key] = rebuilding._rebuild_tensor(found[storage_key], numbers[-1], numbers[:ndim], numbers[ndim:-1])
+            found[key] = pickling._rebuild_tensor(found[storage_key], numbers[-1], numbers[:ndim], numbers[ndim:-1])
 
         def persistent_load(identity: Any) -> Any:
             if isinstance(identity, tuple):

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..callers import outside
-from ..tensor.storage import TypedStorage, UntypedStorage
+from .._tensor.storage import TypedStorage, UntypedStorage
+from ..warning_location import outside
 from . import options, safe_globals, weights_unpickler
 from .archive import ArchiveReader
 from .legacy import load_legacy

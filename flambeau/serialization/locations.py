@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .._tensor.storage import UntypedStorage
 from ..devices import device
-from ..tensor.storage import UntypedStorage
 
 _ON_A_CPU = ("If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') "
              "to map your storages to the CPU.")

@@ -13,27 +13,28 @@ from types import FunctionType
 from typing import Any
 
 from .. import dtypes
+from .._tensor import Tensor, functions
+from .._tensor.creation.typed_constructors import TYPES
+from .._tensor.storage import storage_name
 from ..devices import layout
-from ..tensor import Tensor, functions
-from ..tensor.legacy import TYPES
-from ..tensor.storage import storage_name
 
 _HOME = __name__.partition(".")[0]
 
 #: flambeau's module -> PyTorch's, where they differ
 _MODULES = {
-    "autograd.modes": "autograd.grad_mode", "nn.modules.attention": "nn.modules.activation",
+    "engine.grad_mode": "autograd.grad_mode", "nn.modules.attention": "nn.modules.activation",
     "nn.modules.parameters": "nn.modules.container", "nn.modules.rnn_cells": "nn.modules.rnn",
     "nn.parallel": "nn.parallel.data_parallel", "serialization.names": "serialization",
-    "tensor.parameter": "nn.parameter", "tensor.random": "_C", "tensor.rebuilding": "_utils",
-    "tensor.returns": "return_types",
+    "_tensor.parameter": "nn.parameter", "_tensor.creation.random": "_C", "_tensor.pickling": "_utils",
+    "_tensor.return_types": "return_types",
 }
 #: where to look for what a module of PyTorch holds, if not in the module of that name
 _INSTEAD = {
-    "_C": "tensor.random", "_C._nn": "nn.functional", "_tensor": "tensor.rebuilding", "_utils": "tensor.rebuilding",
-    "autograd.grad_mode": "autograd.modes", "nn.parallel.data_parallel": "nn.parallel",
-    "return_types": "tensor.returns",
-    "tensor": "tensor.rebuilding",  # which was `_tensor` before 1.8
+    "_C": "_tensor.creation.random", "_C._nn": "nn.functional", "_tensor": "_tensor.pickling",
+    "_utils": "_tensor.pickling",
+    "autograd.grad_mode": "engine.grad_mode", "nn.parallel.data_parallel": "nn.parallel",
+    "return_types": "_tensor.return_types",
+    "tensor": "_tensor.pickling",  # which was `_tensor` before 1.8
 }
 #: public modules whose functions are written under the public name
 _PUBLIC = ("nn.functional", "nn.init", "linalg", "special", "autograd")

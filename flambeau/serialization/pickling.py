@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from .._tensor.storage import TypedStorage, UntypedStorage
 from ..backends.numpy.memory import owner
 from ..devices import layout, memory_format
-from ..tensor.storage import TypedStorage, UntypedStorage
 from . import names
 from .locations import location_tag
 

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 from .. import dtypes
+from .._tensor import Parameter, Tensor, pickling
+from .._tensor.creation.typed_constructors import TYPES
+from .._tensor.storage import TypedStorage, UntypedStorage, storage_name
 from ..devices import device
 from ..shapes import Size
-from ..tensor import Parameter, Tensor, rebuilding
-from ..tensor.legacy import TYPES
-from ..tensor.storage import TypedStorage, UntypedStorage, storage_name
 from . import names
 
 #: modules that no list makes safe
@@ -98,14 +98,14 @@ def trusted() -> dict[str, Any]:
         "torch.Size": Size, "torch.Tensor": Tensor, "torch.device": device,
         "_codecs.encode": encode, "builtins.bytearray": bytearray, "builtins.set": set, "builtins.complex": complex,
         "torch.storage.TypedStorage": TypedStorage, "torch.storage.UntypedStorage": UntypedStorage,
-        "torch._tensor._rebuild_from_type_v2": rebuilding._rebuild_from_type_v2,
+        "torch._tensor._rebuild_from_type_v2": pickling._rebuild_from_type_v2,
     }
     found.update((f"torch.{d.name}", d) for d in dtypes.ALL)
     found.update((f"torch.{name}", kind) for name, kind in TYPES.items())
     for d in dtypes.ALL:
         if d not in dtypes.WIDE_UNSIGNED:
             found[f"torch.{storage_name(d)}"] = found[f"torch.cuda.{storage_name(d)}"] = names.storage_type(d)
-    found.update((f"torch._utils.{name}", call) for name, call in rebuilding.REBUILDERS.items())
+    found.update((f"torch._utils.{name}", call) for name, call in pickling.REBUILDERS.items())
     return found
 
 

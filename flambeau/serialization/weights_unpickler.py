@@ -13,8 +13,8 @@ from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 from typing import Any, ClassVar
 
-from ..callers import outside
-from ..tensor import Parameter, Tensor
+from .._tensor import Parameter, Tensor
+from ..warning_location import outside
 from . import safe_globals
 
 _KNOWN = ("NONE", "NEWFALSE", "NEWTRUE", "EMPTY_TUPLE", "EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "BININT", "BININT1",

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..tensor import Tensor
-from ..tensor import functions as fn
+from .._tensor import Tensor
+from .._tensor import functions as fn
 from .comparisons import KINDS, Closeness, Run, Where
 from .mismatch import Message, Mismatch, place
 from .tolerances import OLD_TOLERANCES, loosest

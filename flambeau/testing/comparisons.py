@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..tensor import Tensor
-from ..tensor import functions as fn
+from .._tensor import Tensor
+from .._tensor import functions as fn
 from .mismatch import Mismatch, of_scalars, of_tensors
 from .tolerances import tolerances
 

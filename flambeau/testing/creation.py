@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .._tensor import Tensor
+from .._tensor import functions as fn
 from ..devices import device as Device
 from ..devices import memory_format as MemoryFormat
 from ..dtypes import dtype as DType
 from ..dtypes import finfo, iinfo
-from ..tensor import Tensor
-from ..tensor import functions as fn
 
 
 def _bounds(low: float | None, high: float | None, usual: tuple[float, float], least: float, end: float,

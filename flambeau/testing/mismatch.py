@@ -6,8 +6,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..tensor import Tensor
-from ..tensor import functions as fn
+from .._tensor import Tensor
+from .._tensor import functions as fn
 
 Message = str | Callable[[str], str] | None
 

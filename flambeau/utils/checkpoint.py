@@ -12,12 +12,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from ..autograd.engine import reaches_all_leaves
-from ..autograd.interface import backward as run_backward
-from ..autograd.modes import enable_grad, grad_mode
-from ..tensor import Tensor
-from ..tensor.custom import Function
-from ..tensor.random import fork_rng, get_rng_state, set_rng_state
+from .._tensor import Tensor
+from .._tensor.creation.random import fork_rng, get_rng_state, set_rng_state
+from .._tensor.dispatch.custom_function import Function
+from ..engine.api import backward as run_backward
+from ..engine.engine import reaches_all_leaves
+from ..engine.grad_mode import enable_grad, grad_mode
 from .recomputation import CheckpointError, GraphExecGroup, Region
 from .selective import (
     SAC_IGNORED_OPS,

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from ..autograd.engine import current_pass
+from .._tensor import Tensor
 from ..autograd.graph import saved_tensors_hooks
-from ..autograd.modes import enable_grad
-from ..autograd.node import _modified
-from ..autograd.saved import Packed, innermost_hooks
-from ..tensor import Tensor
+from ..engine.engine import current_pass
+from ..engine.grad_mode import enable_grad
+from ..engine.node import _modified
+from ..engine.saved_tensors import Packed, innermost_hooks
 
 TIP = """
 Tip: To see a more detailed error message, either pass `debug=True` to

@@ -3,16 +3,16 @@
 >>> from flambeau.viz import make_dot
 """
 
-from .dot import backward_picture, make_dot
+from .drawing.dot import backward_picture, make_dot
+from .drawing.picture import Picture
+from .drawing.render import render
 from .explorer import explore
-from .graph import Graph, GraphNode
-from .leaks import leaks
-from .memory import MemoryReport
-from .picture import Picture
-from .recording import watching
-from .render import render
-from .traces import Program, Trace, adjoint_trace, evaluation_trace, record, tangent_trace
-from .training import (
+from .graph.graph import Graph, GraphNode
+from .graph.leaks import leaks
+from .graph.memory import MemoryReport
+from .graph.recording import watching
+from .traces.traces import Program, Trace, adjoint_trace, evaluation_trace, record, tangent_trace
+from .training.plots import (
     Descent,
     activations,
     animate_descent,

@@ -9,20 +9,20 @@ import threading
 import pytest
 
 import flambeau as torch
-from flambeau import jit, modes, nn
+from flambeau import codegen, modes, nn
 from flambeau.autograd.profiler import profile
-from flambeau.jit import peaks
+from flambeau.codegen import roofline
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 @pytest.fixture(autouse=True)
 def known_peaks(monkeypatch):
     """Peaks as if they were measured; and what earlier processes learned of functions is left aside."""
-    monkeypatch.setattr("flambeau.compiler.experience.read", lambda entry: [])
-    monkeypatch.setattr("flambeau.compiler.recollection.read", lambda *call: None)
-    machine = peaks.Peaks(2, 100e9, 50e9, ((1 << 14, 80e9), (1 << 26, 10e9)))
-    monkeypatch.setattr("flambeau.jit.peaks.peaks", lambda: machine)
+    monkeypatch.setattr("flambeau.compiler.cache.trace_cache.read", lambda entry: [])
+    monkeypatch.setattr("flambeau.compiler.cache.program_cache.read", lambda *call: None)
+    machine = roofline.Peaks(2, 100e9, 50e9, ((1 << 14, 80e9), (1 << 26, 10e9)))
+    monkeypatch.setattr("flambeau.codegen.roofline.peaks", lambda: machine)
 
 
 def f(x, w):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.backends.numpy.borders import _bordered, _gather_border, _widths
+from flambeau.backends.numpy.padding import _bordered, _gather_border, _widths
 
 
 def padded(x, pad, mode):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit
-from flambeau.backends.compiled import products
+from flambeau import codegen
+from flambeau.backends.compiled.families import matmul as products
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_several_threads_at_once(everywhere):
 
 
 def limits(folder, monkeypatch, ours, theirs):
-    from flambeau.backends.compiled.crossover import Limits
+    from flambeau.backends.compiled.blas_crossover import Limits
 
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(folder))
     monkeypatch.delenv("FLAMBEAU_KERNELS_FROM", raising=False)
@@ -140,7 +140,7 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def test_limits_are_measured_once_and_kept(tmp_path, monkeypatch):
-    from flambeau.backends.compiled import crossover
+    from flambeau.backends.compiled import blas_crossover
 
     def steady(x, y):
         time.sleep(5e-4)
@@ -148,58 +148,58 @@ def test_limits_are_measured_once_and_kept(tmp_path, monkeypatch):
     def growing(x, y):
         time.sleep(2e-3 if x.size * y.shape[-1] > 1 << 17 else 1e-4)
 
-    monkeypatch.setattr(crossover, "PATIENCE", 60)
+    monkeypatch.setattr(blas_crossover, "PATIENCE", 60)
     found = limits(tmp_path, monkeypatch, steady, growing)
-    key = F32, crossover.MATRICES
+    key = F32, blas_crossover.MATRICES
     found.settle(*key)  # its credit is not used up
-    assert found.found[key] == crossover.GUESS
+    assert found.found[key] == blas_crossover.GUESS
     found.credit[key][0] = -1
     found.settle(*key)
     limit = found.found[key]
     assert 1 << 16 < limit < 1 << 19
-    assert found.credit[key][0] == crossover.FOREVER
+    assert found.credit[key][0] == blas_crossover.FOREVER
     again = limits(tmp_path, monkeypatch, None, None)
     assert again.found[key] == limit
-    assert again.credit[key][0] == crossover.FOREVER
-    assert again.credit[F32, crossover.THIN][0] == crossover.EARNED
+    assert again.credit[key][0] == blas_crossover.FOREVER
+    assert again.credit[F32, blas_crossover.THIN][0] == blas_crossover.EARNED
 
 
 def test_limits_of_a_kernel_that_never_wins(tmp_path, monkeypatch):
-    from flambeau.backends.compiled import crossover
+    from flambeau.backends.compiled import blas_crossover
 
     found = limits(tmp_path, monkeypatch, lambda x, y: time.sleep(3e-4), lambda x, y: None)
-    monkeypatch.setattr(crossover, "PATIENCE", 60)
-    found.credit[F64, crossover.BATCHES][0] = -1
-    found.settle(F64, crossover.BATCHES)
-    assert found.found[F64, crossover.BATCHES] == crossover.MOST
+    monkeypatch.setattr(blas_crossover, "PATIENCE", 60)
+    found.credit[F64, blas_crossover.BATCHES][0] = -1
+    found.settle(F64, blas_crossover.BATCHES)
+    assert found.found[F64, blas_crossover.BATCHES] == blas_crossover.MOST
 
 
 def test_a_busy_machine_is_not_measured(tmp_path, monkeypatch):
-    from flambeau.backends.compiled import crossover
+    from flambeau.backends.compiled import blas_crossover
 
     runs = []
     found = limits(tmp_path, monkeypatch, lambda x, y: runs.append(time.sleep(0.1)), lambda x, y: None)
-    found.credit[F32, crossover.THIN][0] = -1
-    found.settle(F32, crossover.THIN)
+    found.credit[F32, blas_crossover.THIN][0] = -1
+    found.settle(F32, blas_crossover.THIN)
     assert 1 <= len(runs) < 20
-    assert found.found[F32, crossover.THIN] == crossover.GUESS
-    assert limits(tmp_path, monkeypatch, None, None).credit[F32, crossover.THIN][0] == crossover.EARNED
+    assert found.found[F32, blas_crossover.THIN] == blas_crossover.GUESS
+    assert limits(tmp_path, monkeypatch, None, None).credit[F32, blas_crossover.THIN][0] == blas_crossover.EARNED
 
 
 def test_a_damaged_entry_is_measured_again(tmp_path, monkeypatch):
-    from flambeau.backends.compiled import crossover
+    from flambeau.backends.compiled import blas_crossover
 
     found = limits(tmp_path, monkeypatch, lambda x, y: None, lambda x, y: time.sleep(1e-4))
-    monkeypatch.setattr(crossover, "PATIENCE", 60)
-    key = F32, crossover.TURNED
+    monkeypatch.setattr(blas_crossover, "PATIENCE", 60)
+    key = F32, blas_crossover.TURNED
     found.credit[key][0] = -1
     found.settle(*key)
-    assert found.found[key] < crossover.GUESS
+    assert found.found[key] < blas_crossover.GUESS
     entry, = (tmp_path / "jit").iterdir()
     entry.write_bytes(entry.read_bytes()[:-3])
     again = limits(tmp_path, monkeypatch, None, None)
-    assert again.found[key] == crossover.GUESS
-    assert again.credit[key][0] == crossover.EARNED
+    assert again.found[key] == blas_crossover.GUESS
+    assert again.credit[key][0] == blas_crossover.EARNED
 
 
 def test_a_used_up_credit_is_settled_while_multiplying(everywhere, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import numpy as np
 
 import flambeau as torch
 from flambeau import dtypes
-from flambeau.compiler.compiled import Compiled
+from flambeau.compiler.execution.compiled_function import Compiled
 
 Tensor = torch.Tensor
 

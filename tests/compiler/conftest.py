@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from flambeau.compiler import experience, recollection
+from flambeau.compiler.cache import program_cache, trace_cache
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_known(monkeypatch):
-    monkeypatch.setattr(experience, "read", lambda entry: [])
-    monkeypatch.setattr(recollection, "read", lambda *call: None)
+    monkeypatch.setattr(trace_cache, "read", lambda entry: [])
+    monkeypatch.setattr(program_cache, "read", lambda *call: None)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit, nn
+from flambeau import codegen, nn
 from tests.compiler.beside import World, beside, compiled_of, numbers, programs, reasons, same
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 def twice(function, *calls, **options):

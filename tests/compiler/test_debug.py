@@ -7,10 +7,10 @@ import re
 import pytest
 
 import flambeau as torch
-from flambeau import jit, nn
-from flambeau.jit import compiled, debugging
+from flambeau import codegen, nn
+from flambeau.runtime import compilation, debug_output
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 def compile_and_call(function, *args, calls=3):
@@ -60,7 +60,7 @@ def test_kernels_with_operands_chunks_and_lines(capsys, monkeypatch):
 def test_where_code_comes_from(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_DEBUG", "kernels")
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(compiled, "_loaded", {})
+    monkeypatch.setattr(compilation, "_loaded", {})
 
     def g(x):
         return (x * 0.12345).sinh() + 0.54321
@@ -70,8 +70,8 @@ def test_where_code_comes_from(capsys, monkeypatch, tmp_path):
     assert re.search(r"code compiled in \d+ ms", capsys.readouterr().err)
     compile_and_call(g, x)
     assert "code in memory" in capsys.readouterr().err
-    monkeypatch.setattr(compiled, "_loaded", {})  # as another process finds it
-    from flambeau.jit import elementwise
+    monkeypatch.setattr(compilation, "_loaded", {})  # as another process finds it
+    from flambeau.codegen.elementwise import elementwise
 
     monkeypatch.setattr(elementwise, "_kernels", {})
     compile_and_call(g, x)
@@ -124,10 +124,10 @@ def test_machine_code_of_everything_compiled(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     for view, text in (("llvm", "define void @body"), ("asm", "body:")):
         monkeypatch.setenv("FLAMBEAU_DEBUG", view)
-        monkeypatch.setattr(compiled, "_loaded", {})
+        monkeypatch.setattr(compilation, "_loaded", {})
         recipe = f"test {view}"
         source = "define void @body(ptr %a, ptr %b, i64 %c) {\n  ret void\n}\n"
-        library = compiled.load(recipe, ("body",), lambda source=source: source)
+        library = compilation.load(recipe, ("body",), lambda source=source: source)
         library.prepare()
         shown = capsys.readouterr().err
         assert shown.startswith(f"; {recipe}\n")
@@ -138,4 +138,4 @@ def test_machine_code_of_everything_compiled(capsys, monkeypatch, tmp_path):
 def test_unknown_views_are_refused(monkeypatch):
     monkeypatch.setenv("FLAMBEAU_DEBUG", "ir,kernel")
     with pytest.raises(ValueError, match="there is no view 'kernel', only ir, kernels, llvm, asm"):
-        debugging.wanted("ir")
+        debug_output.wanted("ir")

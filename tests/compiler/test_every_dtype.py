@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit
+from flambeau import codegen
 from tests.backends.compiled.test_every_dtype import DTYPES, RECORDS, outcome, same, samples_of
 from tests.ops.spec import public
 from tests.ops.test_generic import tensors_in, with_tensors
 
 pytestmark = [
-    pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0"),
+    pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0"),
     pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 NUMBERS = np.array([0, -0.0, 1, -1, 2, 0.5, np.inf, -np.inf, np.nan, 0, 3, -2, 88, -104], np.float32)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit, nn
+from flambeau import codegen, nn
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 HERE = "test_explain.py:"
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit, nn
-from flambeau.compiler.capture import Capture
+from flambeau import codegen, nn
+from flambeau.compiler.tracing.tracer import Capture
 
 
 def test_a_capture_keeps_no_array_that_the_function_drops():
@@ -78,10 +78,10 @@ def test_nothing_of_a_capture_waits_for_the_garbage_collector():
 
 
 def test_a_program_leaves_no_idle_memory_of_its_captures():
-    from flambeau import jit
+    from flambeau import codegen
     from flambeau.backends.compiled.allocator import allocator
 
-    if not jit.available() or allocator() is None:
+    if not codegen.available() or allocator() is None:
         return
     step = torch.compile(lambda x: ((x @ x).tanh() @ x).sum(0))
     x = torch.randn(200, 200)
@@ -109,7 +109,7 @@ def training(inputs, outputs):
     return layer, step, x
 
 
-@pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+@pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 def test_a_gradient_takes_the_memory_of_the_one_it_replaces():
     layer, step, x = training(256, 128)
     before = weakref.ref(layer.weight.grad._array)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import dtypes, jit
-from flambeau.compiler.compiled import Compiled, Replay
-from flambeau.compiler.fast import MISSED
+from flambeau import codegen, dtypes
+from flambeau.compiler.execution.call_stub import MISSED
+from flambeau.compiler.execution.compiled_function import Compiled, Replay
 from tests.ir.legality import check
 from tests.ops.spec import RECORDS, Sample, load, public
 from tests.ops.test_batching import variations
@@ -25,7 +25,7 @@ load()
 Tensor = torch.Tensor
 
 pytestmark = [
-    pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0"),
+    pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0"),
     pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 #: samples of a record that are tried

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import flambeau as torch
-from flambeau import jit
+from flambeau import codegen
 from tests.compiler.beside import programs
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 def after(function, *arguments, calls=12):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import flambeau as torch
-from flambeau import jit
+from flambeau import codegen
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 TABLE = torch.arange(12.).reshape(3, 4)
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit
+from flambeau import codegen
 from flambeau.compiler.stance import conduct
 from flambeau.settings import Settings
 
-needs_jit = pytest.mark.skipif(not jit.available(), reason="nothing is compiled without llvmlite")
+needs_jit = pytest.mark.skipif(not codegen.available(), reason="nothing is compiled without llvmlite")
 dynamo = torch._dynamo
 
 
@@ -208,7 +208,7 @@ def test_backends():
         assert not torch.compile(lambda x: x).works
     finally:
         torch.compiler.set_default_backend(None)
-    assert torch.compile(lambda x: x).works == jit.available()
+    assert torch.compile(lambda x: x).works == codegen.available()
 
 
 def test_functions_of_numpy():

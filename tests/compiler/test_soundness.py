@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit
+from flambeau import codegen
 from tests.compiler.beside import World, beside, counted_captures, numbers, programs, reasons, same
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 def leaf(*shape, seed=0):
@@ -334,7 +334,7 @@ def test_an_error_of_the_compiler_is_told_and_the_call_runs_eagerly(monkeypatch)
     def fails(*_):
         raise ZeroDivisionError("somewhere in a plan")
 
-    monkeypatch.setattr("flambeau.compiler.compiled.Program", fails)
+    monkeypatch.setattr("flambeau.compiler.execution.compiled_function.Program", fails)
     compiled = torch.compile(lambda x: x * 2)
     x = torch.ones(3)
     assert torch.equal(compiled(x), x * 2)
@@ -351,7 +351,7 @@ def test_an_error_of_the_capture_is_told_and_the_call_runs_eagerly(monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("somewhere in a graph")
 
-    monkeypatch.setattr("flambeau.compiler.capture.Capture.lower", fails)
+    monkeypatch.setattr("flambeau.compiler.tracing.tracer.Capture.lower", fails)
     compiled = torch.compile(lambda x: x * 2)
     x = torch.ones(3)
     with pytest.warns(RuntimeWarning, match="mul cannot be compiled.*ZeroDivisionError: somewhere in a graph"):

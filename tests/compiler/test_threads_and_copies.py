@@ -13,10 +13,10 @@ from collections.abc import Callable
 import pytest
 
 import flambeau as torch
-from flambeau import jit, nn
+from flambeau import codegen, nn
 from tests.compiler.beside import compiled_of, numbers, programs, same
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 import flambeau as torch
-from flambeau import jit, nn
-from flambeau.jit import compiled as code
+from flambeau import codegen, nn
 from flambeau.nn import functional as F
+from flambeau.runtime import compilation as code
 from tests.compiler.beside import (
     World,
     beside,
@@ -22,7 +22,7 @@ from tests.compiler.beside import (
     state_of,
 )
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 def training(model, loss, make=lambda ps: torch.optim.SGD(ps, lr=0.05), batch=None, **more):

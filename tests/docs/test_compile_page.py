@@ -50,9 +50,9 @@ def alike(text: str) -> str:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_what_the_page_shows_is_what_is_printed(number, tmp_path):
-    from flambeau import jit
+    from flambeau import codegen
 
-    if not jit.available():
+    if not codegen.available():
         pytest.skip("llvmlite is not installed, or FLAMBEAU_JIT is 0")
     shown = [*_SHOWN.finditer(PAGE.read_text(encoding="utf-8"))][number]
     assert alike(shown["text"]) == alike(printed(tmp_path, shown["view"])), f"python {__file__} writes the page anew"

@@ -116,12 +116,12 @@ def test_a_batch_prints_as_what_it_consists_of() -> None:
 
 
 def test_an_operator_without_a_rule_runs_once_for_each_element_and_says_so_once() -> None:
+    from flambeau._tensor.dispatch import batched_tensor
     from flambeau.ops.declare import REGISTRY
-    from flambeau.tensor import batching
 
     op = REGISTRY["sort"] if "sort" in REGISTRY else REGISTRY["_sort"]
     kept, op.batches = op.batches, None
-    batching._warned.clear()
+    batched_tensor._warned.clear()
     try:
         x = torch.tensor([[2., 1.], [3., 4.]])
         with warnings.catch_warnings(record=True) as caught:

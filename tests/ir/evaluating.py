@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from flambeau import dtypes
-from flambeau.ir.value import Graph, Value
-from flambeau.ir.whole import Foreign
+from flambeau.ir.graph.extern_kernels import Foreign
+from flambeau.ir.graph.value import Graph, Value
 
 _FUNCTIONS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.abs,

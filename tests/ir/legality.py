@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from flambeau.ir import strides as algebra
-from flambeau.ir.clusters import Clustering
-from flambeau.ir.planning import Plan
-from flambeau.ir.value import Graph, Value
+from flambeau.ir.fusion.groups import Clustering
+from flambeau.ir.graph import view_algebra as algebra
+from flambeau.ir.graph.value import Graph, Value
+from flambeau.ir.schedule.scheduler import Plan
 from tests.ir.evaluating import elements as shown
 
 _GIVEN = ("leaf", "constant")

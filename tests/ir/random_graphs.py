@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 
-from flambeau.ir.target import Target
-from flambeau.ir.value import BOOL, Graph, Unsupported, Value
-from flambeau.ir.whole import Foreign
+from flambeau.ir.graph.extern_kernels import Foreign
+from flambeau.ir.graph.target import Target
+from flambeau.ir.graph.value import BOOL, Graph, Unsupported, Value
 
 _ONE = ("neg", "abs", "tanh", "sin", "cos", "sigmoid")
 _TWO = ("add", "sub", "mul", "minimum", "maximum", "add", "mul")

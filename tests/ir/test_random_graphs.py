@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flambeau import jit
-from flambeau.ir import clusters, keeping
-from flambeau.ir.program import Program
+from flambeau import codegen
+from flambeau.ir.fusion import groups
+from flambeau.ir.schedule import plan_cache
+from flambeau.ir.schedule.program import Program
 from tests.ir.evaluating import evaluate, wide
 from tests.ir.legality import check
 from tests.ir.random_graphs import Random
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4}
 
@@ -65,9 +66,9 @@ def test_float64(block):
 
 
 def test_sums_of_columns_however_small(monkeypatch):
-    monkeypatch.setattr(clusters, "COLUMNS", 0)
-    monkeypatch.setattr(clusters, "ROW", 1)
-    monkeypatch.setattr(keeping, "read", lambda entry, graph: None)  # plans that were made with other limits
+    monkeypatch.setattr(groups, "COLUMNS", 0)
+    monkeypatch.setattr(groups, "ROW", 1)
+    monkeypatch.setattr(plan_cache, "read", lambda entry, graph: None)  # plans that were made with other limits
     for seed in range(2000, 2060):
         made = Random(seed)
         try:

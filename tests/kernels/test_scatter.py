@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from flambeau import dtypes
-from flambeau.kernels.scatter import (
-    index_add,
-    index_add_rows,
-    index_put_accumulate,
-    scatter_add,
-    scatter_reduce,
-)
+from flambeau.kernels.scatter import index_add, index_add_rows, index_put_accumulate, scatter_add, scatter_reduce
 
 torch = pytest.importorskip("torch")
 

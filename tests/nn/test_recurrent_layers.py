@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit
+from flambeau import codegen
 from flambeau.nn.modules import rnn, rnn_cells
 
 LAYERS = ("LSTM", "GRU")
@@ -180,7 +180,7 @@ def test_cells_as_operators(nonlinearity: str, dtype: Any, how: dict[str, Any], 
         np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=close, atol=close)
 
 
-@pytest.mark.skipif(not jit.available(), reason="there are no kernels")
+@pytest.mark.skipif(not codegen.available(), reason="there are no kernels")
 def test_cells_are_one_pass(monkeypatch: Any) -> None:
     monkeypatch.setattr(rnn_cells.fn, "linear", lambda *_: pytest.fail("an operator of its own"))
     cell = torch.nn.RNNCell(48, 256)

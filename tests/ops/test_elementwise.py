@@ -265,7 +265,7 @@ def test_names_of_nodes(call: Any, name: str) -> None:
 
 
 def test_the_factor_in_its_old_place() -> None:
-    from flambeau.tensor.arithmetic import _OldOrder
+    from flambeau._tensor.pointwise.arithmetic import _OldOrder
 
     x = torch.ones(2)
     _OldOrder.warned = False  # it warns once a process

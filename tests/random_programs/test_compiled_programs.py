@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from flambeau import jit
+from flambeau import codegen
 
 from .compiled import checked, explained
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 _EACH = 15
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from flambeau import jit
+from flambeau import codegen
 from tests.random_programs.sessions import disagreement
 
-pytestmark = [pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0"),
+pytestmark = [pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0"),
               pytest.mark.filterwarnings("ignore")]
 
 

@@ -196,8 +196,8 @@ def test_names_are_pytorchs():
     import inspect
     import sys
 
+    from flambeau._tensor import functions
     from flambeau.serialization import names
-    from flambeau.tensor import functions
 
     missing, lost = [], []
     for place in ("", "nn", "nn.functional", "nn.init", "optim", "optim.lr_scheduler"):

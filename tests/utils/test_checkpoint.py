@@ -16,9 +16,9 @@ import pytest
 
 import flambeau as torch
 from flambeau import nn
+from flambeau._tensor.dispatch.interception import Interceptor
 from flambeau.modes import special
 from flambeau.ops.aten import overload_of
-from flambeau.tensor.interception import Interceptor
 from flambeau.utils.checkpoint import (
     CheckpointError,
     CheckpointPolicy,

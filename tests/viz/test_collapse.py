@@ -9,7 +9,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.viz import watching
-from flambeau.viz.groups import Group
+from flambeau.viz.graph.groups import Group
 
 SVG = "{http://www.w3.org/2000/svg}"
 

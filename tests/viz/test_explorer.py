@@ -17,7 +17,7 @@ from flambeau import nn, viz
 from flambeau.viz.explorer.document import document_of, in_order_of_use, recorded_document, recorded_steps
 from flambeau.viz.explorer.page import page_text
 from flambeau.viz.explorer.probe import probed
-from flambeau.viz.recording import watching
+from flambeau.viz.graph.recording import watching
 
 READY = "html[data-ready=true]"
 SLIDE = "(slider, to) => { slider.value = to; slider.dispatchEvent(new Event('input')); }"

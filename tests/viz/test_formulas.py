@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.autograd.node import layer
+from flambeau._tensor.dispatch.interception import Interceptor
+from flambeau.engine.node import layer
 from flambeau.ops.declare import ELEMENTWISE, REGISTRY
-from flambeau.tensor.interception import Interceptor
-from flambeau.viz.expressions import Symbol, Unknowable, evaluate, substituted
-from flambeau.viz.formulas import forward, node_formula, partial, pullback, pushforward
-from flambeau.viz.notation import latex, number, text
+from flambeau.viz.traces.expressions import Symbol, Unknowable, evaluate, substituted
+from flambeau.viz.traces.formulas import forward, node_formula, partial, pullback, pushforward
+from flambeau.viz.traces.notation import latex, number, text
 from tests.ops.spec import Make, load, public
 
 #: their rules say that PyTorch has no derivative, or ask for the numbers of an argument that is none
@@ -120,7 +120,7 @@ def _run(formula, op, inputs, params):
         return evaluate(formula)
     except (AttributeError, TypeError):  # written by its name, which is not how it is called on arrays
         with torch.no_grad():
-            from flambeau.tensor.apply import apply
+            from flambeau._tensor.dispatch.apply import apply
             return apply(op, [torch.tensor(x) if isinstance(x, np.ndarray) else x for x in inputs], params).numpy()
 
 

@@ -209,7 +209,7 @@ a graph of 5 nodes and 2 leaves, which keeps 32 bytes for backward
 
 
 def test_columns_of_the_text_join_and_part():
-    from flambeau.viz.text import _drawn, _Row
+    from flambeau.viz.drawing.text import _drawn, _Row
 
     def drawn(**needs):
         return _drawn([_Row(key, "●", key, list(of)) for key, of in needs.items()])

@@ -10,7 +10,7 @@ import pytest
 import flambeau as torch
 from flambeau.modes import special
 from flambeau.viz import watching
-from flambeau.viz.statistics import statistics
+from flambeau.viz.training.statistics import statistics
 
 
 class Net(torch.nn.Module):

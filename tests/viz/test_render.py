@@ -9,8 +9,8 @@ import pytest
 
 import flambeau as torch
 from flambeau.viz import backward_picture, record, render
-from flambeau.viz.layered import lay_out
-from flambeau.viz.picture import Arrow, Box, Picture
+from flambeau.viz.drawing.layered import lay_out
+from flambeau.viz.drawing.picture import Arrow, Box, Picture
 
 PNG = b"\x89PNG"
 

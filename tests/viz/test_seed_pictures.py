@@ -15,8 +15,8 @@ import pytest
 
 import flambeau as torch
 from flambeau.viz import backward_picture, record
-from flambeau.viz.drawing import svg_of_picture
-from flambeau.viz.x11 import colour_of
+from flambeau.viz.drawing.svg import svg_of_picture
+from flambeau.viz.drawing.x11 import colour_of
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -122,7 +122,7 @@ def test_flambeau_draws_what_the_document_describes(picture):
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.__name__)
 def test_graphviz_draws_the_same(picture):
     pytest.importorskip("graphviz")
-    from flambeau.viz.dot import to_digraph
+    from flambeau.viz.drawing.dot import to_digraph
     expected = (GOLDEN / f"{picture.__name__}.txt").read_text(encoding="utf-8")
     drawn = structure(to_digraph(picture()).pipe(format="svg", encoding="utf-8"))
     for colour in ("darkolivegreen1", "darkolivegreen3"):

@@ -10,11 +10,11 @@ import pytest
 import flambeau as torch
 from flambeau.ops.declare import ELEMENTWISE, REGISTRY
 from flambeau.viz import adjoint_trace, evaluation_trace, tangent_trace
-from flambeau.viz.escaping import escaped
-from flambeau.viz.expressions import Symbol
-from flambeau.viz.formulas import forward, partial
-from flambeau.viz.notation import latex
-from flambeau.viz.tables import Cell, Table
+from flambeau.viz.drawing.escaping import escaped
+from flambeau.viz.traces.expressions import Symbol
+from flambeau.viz.traces.formulas import forward, partial
+from flambeau.viz.traces.notation import latex
+from flambeau.viz.traces.tables import Cell, Table
 
 
 def f(x1, x2):

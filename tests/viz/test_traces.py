@@ -8,7 +8,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.viz import adjoint_trace, evaluation_trace, record, tangent_trace
-from flambeau.viz.expressions import evaluate
+from flambeau.viz.traces.expressions import evaluate
 
 
 def f(x1, x2):

@@ -28,8 +28,8 @@ from flambeau.viz import (
     plot_losses,
     save_animation,
 )
-from flambeau.viz.canvas import array_of
-from flambeau.viz.losses import smoothed
+from flambeau.viz.training.canvas import array_of
+from flambeau.viz.training.losses import smoothed
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
-from ..interface import grad
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
+from ...engine.api import grad
 
 Tensors = tuple[Tensor, ...]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
+from ..._tensor.dispatch.batched_tensor import level_of
+from ..._tensor.dispatch.forward_mode import dual_level, make_dual, unpack_dual
+from ...engine.grad_mode import enable_grad
 from ...func.batches import hidden, shown
 from ...func.jacobians import basis
-from ...tensor import Tensor
-from ...tensor import functions as fn
-from ...tensor.batching import level_of
-from ...tensor.forward_mode import dual_level, make_dual, unpack_dual
-from ..modes import enable_grad
 from .arguments import Tensors, as_tuple, blocks, entered, gradients, left
 from .strictness import BLOCK_MISSING, JACOBIAN_WITHOUT_GRAPH, must_have_graph
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..modes import enable_grad
+from ...engine.grad_mode import enable_grad
 from .arguments import (
     NEEDS_SCALAR_INPUT,
     NEEDS_SCALAR_OUTPUT,

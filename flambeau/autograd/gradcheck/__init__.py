@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
-from ..interface import grad
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
+from ...engine.api import grad
 from .comparison import Settings, Trial, live_outputs
 from .differences import as_tuple
 from .exposed import get_analytical_jacobian, get_numerical_jacobian, get_numerical_jacobian_wrt_specific_input

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ... import dtypes
-from ...tensor import Tensor
-from ...tensor import functions as fn
-from ...tensor.forward_mode import dual_level
-from ...tensor.random import Generator
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
+from ..._tensor.creation.random import Generator
+from ..._tensor.dispatch.forward_mode import dual_level
 from .differences import Differences, as_tuple
 from .messages import GradcheckError, in_slow_mode, mismatch
 from .products import differentiated, directional, forward_jacobians, gradients, reliable

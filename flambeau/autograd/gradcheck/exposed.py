@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...tensor import Tensor
+from ..._tensor import Tensor
 from .differences import Differences, as_tuple
 from .messages import PRIVATE
 from .products import differentiated, gradients

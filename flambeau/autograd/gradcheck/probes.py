@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
-from ...tensor.batched_gradients import mapped
-from ...tensor.custom import Function
-from ...tensor.forward_mode import dual_level, make_dual, unpack_dual
-from ...tensor.random import Generator
-from ..interface import grad
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
+from ..._tensor.creation.random import Generator
+from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.dispatch.forward_mode import dual_level, make_dual, unpack_dual
+from ..._tensor.dispatch.vmap_gradients import mapped
+from ...engine.api import grad
 from .comparison import live_outputs, unit_vector
 from .differences import as_tuple
 from .messages import (

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
-from ...tensor.forward_mode import dual_level, make_dual, unpack_dual
-from ..interface import grad
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
+from ..._tensor.dispatch.forward_mode import dual_level, make_dual, unpack_dual
+from ...engine.api import grad
 from .differences import as_tuple, positions
 from .messages import NOT_REENTRANT, GradcheckError
 

@@ -1,6 +1,6 @@
 """Operators on large arrays: their own declarations, traced over expressions, run as compiled kernels.
 
-`sizes` says which arrays are large. The rest is imported when the first one is met, and needs `jit.available()`.
+`sizes` says which arrays are large. The rest is imported when the first one is met, and needs `codegen.available()`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ... import dtypes
-from ...kernels.random import quicker
+from ...kernels.random import accelerated
 from ..errstate import run_quietly
-from .sizes import DRAWN, JOINS, MET, MOVES, NARROW_CASTS, NORMALS, STEPS, SUMS, TURNS
+from .thresholds import DRAWN, JOINS, MET, MOVES, NARROW_CASTS, NORMALS, STEPS, SUMS, TURNS
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -26,11 +26,11 @@ _operators: list[Operators | None] = []
 
 def ready() -> bool:
     """Whether kernels can be compiled here; large arrays' memory is kept from then on."""
-    from ... import jit
-    from .sizes import lower
+    from ... import codegen
+    from .thresholds import lower
 
     MET[0] = True
-    if not jit.available():
+    if not codegen.available():
         return False
     from .allocator import allocator
     from .updates import fuses
@@ -65,7 +65,7 @@ def _module(name: str) -> Any:
 
 def reduced(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdim: bool) -> Any:
     """Reductions of large arrays by their kernel (`reductions.reduced`); None: NumPy is to compute them."""
-    found = _module("reductions")
+    found = _module("families.reductions")
     return None if found is None else found.reduced(ops, of, arrays, dim, keepdim)
 
 
@@ -78,32 +78,32 @@ def row_sum(x: np.ndarray) -> np.ndarray:
 
 def negative_share(x: np.ndarray, value: Any) -> np.ndarray | None:
     """-e^x · value of a large matrix (`shares.negative_share`); None where there are no kernels."""
-    found = _module("shares")
+    found = _module("families.softmax_gradient")
     result: np.ndarray | None = None if found is None else found.negative_share(x, value)
     return result
 
 
 def scanned(name: str, arrays: Sequence[Any], dim: int, back: bool = False) -> Any:
     """Scans of large arrays by their kernel (`scanning.scanned`); None: NumPy is to compute them."""
-    found = _module("scanning")
+    found = _module("families.scans")
     return None if found is None else found.scanned(name, arrays, dim, back)
 
 
 def best(rows: Any, count: int, largest: bool) -> Any:
     """Where the best elements of large arrays' rows are (`selecting.best`); None: NumPy is to find them."""
-    found = _module("selecting")
+    found = _module("families.sorting")
     return None if found is None else found.best(rows, count, largest)
 
 
 def ordered(rows: Any, back: bool) -> Any:
     """Large arrays' rows in order (`selecting.ordered`); None: NumPy is to sort them."""
-    found = _module("selecting")
+    found = _module("families.sorting")
     return None if found is None else found.ordered(rows, back)
 
 
 def special(name: str, x: np.ndarray) -> np.ndarray | None:
     """A special function of an array by its kernel (`special.computed`); None: NumPy is to compute it."""
-    found = _module("special")
+    found = _module("families.special")
     return None if found is None else found.computed(name, x)
 
 
@@ -116,7 +116,7 @@ def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: 
 
 def converted(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
     """A large array in another dtype (`casting.converted`); None: NumPy is to convert it."""
-    found = _module("casting")
+    found = _module("families.casting")
     return None if found is None else found.converted(array, to)
 
 
@@ -135,40 +135,40 @@ def _module_for(name: str, count: int, least: int) -> Any:
 
 def normal_numbers(uniforms: np.ndarray) -> bool:
     """Turn many uniforms into normal numbers in place (`normals.box_muller`); False: NumPy is to do that."""
-    found = _module_for("normals", uniforms.size, NORMALS[0])
+    found = _module_for("families.normals", uniforms.size, NORMALS[0])
     return found is not None and found.box_muller(uniforms)
 
 
 def words_of(generator: Any, count: int) -> np.ndarray | None:
     """So many words of a generator (`words.draw`), if many were asked for, now or before; None: NumPy is to draw."""
-    found = _module_for("words", count, DRAWN[0])
+    found = _module_for("families.random_words", count, DRAWN[0])
     return None if found is None else found.draw(generator, count)
 
 
 def shuffled(words: np.ndarray) -> np.ndarray | None:
     """0 ... n, shuffled by n words (`words.shuffled`), if they are many; None: NumPy is to shuffle them."""
-    found = _module("words") if words.size > DRAWN[0] else None
+    found = _module("families.random_words") if words.size > DRAWN[0] else None
     return None if found is None else np.asarray(found.shuffled(words))
 
 
-quicker.SHUFFLES.append(shuffled)
-quicker.NORMALS.append(normal_numbers)
-quicker.WORDS.append(words_of)
+accelerated.SHUFFLES.append(shuffled)
+accelerated.NORMALS.append(normal_numbers)
+accelerated.WORDS.append(words_of)
 
 
 def mover() -> Any:
     """What copies and fills large arrays, of more than `MOVES` elements (`moving`); None: NumPy is to do that."""
-    return _module("moving")
+    return _module("families.copying")
 
 
 def indexer() -> Any:
     """What indexes large arrays, of more than `INDEXED` elements (`indexing`); None: NumPy is to do that."""
-    return _module("indexing")
+    return _module("families.indexing")
 
 
 def steps_of(elements: int) -> Any:
     """What does the steps of recurrent layers (`recurrent`), with gates of so many elements; None: NumPy is to."""
-    return _module("recurrent") if elements > STEPS[0] else None
+    return _module("families.recurrent") if elements > STEPS[0] else None
 
 
 def room(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:

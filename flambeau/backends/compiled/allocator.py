@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...jit import compiled
+from ...runtime import compilation
 from ..errstate import in_quiet
 
 #: bytes from which blocks are kept
@@ -447,7 +447,7 @@ class Allocator:
 
     def __init__(self) -> None:
         source = _generate()
-        library = compiled.load(f"allocator\n{source}", _NAMES, lambda: source)
+        library = compilation.load(f"allocator\n{source}", _NAMES, lambda: source)
         system = ctypes.CDLL(None)
         system.mmap.restype = ctypes.c_void_p
         system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,

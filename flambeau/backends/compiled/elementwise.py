@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...jit import elementwise, layout, threads
-from ...jit.expression import Node, ordered
-from ...jit.launch import Spec
-from .running import Plan, Plans, made, strides_of
+from ...codegen import iteration_space
+from ...codegen.elementwise import elementwise
+from ...codegen.scalar.scalar_ir import Node, ordered
+from ...runtime import thread_pool
+from ...runtime.launch import Spec
+from .launching import Plan, Plans, made, strides_of
 
 asarray = np.asarray
 empty = np.empty
@@ -44,7 +46,7 @@ class Runner:
             plan = self.plans.keep(key, self._plan(arrays))
         results = tuple([made(*out) for out in plan.outs])
         if plan.enter is not None:
-            plan.enter(threads.pool(), *results, *arrays, *self.taken(numbers))
+            plan.enter(thread_pool.pool(), *results, *arrays, *self.taken(numbers))
         return results
 
     def into(self, outs: Sequence[np.ndarray], arrays: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> None:
@@ -57,7 +59,7 @@ class Runner:
         if plan is None:
             plan = self.plans.keep(key, self.plan_into(outs, arrays))
         if plan.enter is not None:
-            plan.enter(threads.pool(), *outs, *arrays, *self.taken(numbers))
+            plan.enter(thread_pool.pool(), *outs, *arrays, *self.taken(numbers))
 
     def taken(self, numbers: Sequence[Any]) -> Sequence[Any]:
         """Numbers as compiled code takes them: floats as they are, others as arrays."""
@@ -69,7 +71,7 @@ class Runner:
 
     def of_one(self) -> Callable[[np.ndarray], np.ndarray]:
         """The function of one array with one result: as calling this, and quicker."""
-        found, pool = self.plans.found.get, threads.pool
+        found, pool = self.plans.found.get, thread_pool.pool
 
         def run(a: np.ndarray) -> np.ndarray:
             plan = found((a.shape, a.strides))
@@ -83,7 +85,7 @@ class Runner:
 
     def of_two(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """The function of two arrays with one result."""
-        found, pool = self.plans.found.get, threads.pool
+        found, pool = self.plans.found.get, thread_pool.pool
 
         def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             plan = found((a.shape, a.strides, b.shape, b.strides))
@@ -96,7 +98,7 @@ class Runner:
         return run
 
     def _plan(self, arrays: Sequence[np.ndarray]) -> Plan:
-        shape = layout.broadcast([x.shape for x in arrays])
+        shape = iteration_space.broadcast([x.shape for x in arrays])
         outs = []
         for dtype, used in zip(self.dtypes, self.used, strict=True):
             strides = strides_of(shape, [arrays[i] for i in used or range(len(arrays))], dtype)

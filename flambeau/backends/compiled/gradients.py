@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...jit import expression
-from ...jit.expression import Node
+from ...codegen.scalar import scalar_ir
+from ...codegen.scalar.scalar_ir import Node
 from .elementwise import Runner
-from .namespace import ExpressionNamespace
-from .reducing import Reducer
-from .scalars import PLAIN, Numbers
-from .symbols import Symbol, Trace, Untraceable, as_symbol
-from .tracing import Formula, Formulas
+from .families.fused_reductions import Reducer
+from .tracing.declarations import Formula, Formulas
+from .tracing.namespace import ExpressionNamespace
+from .tracing.scalars import PLAIN, Numbers
+from .tracing.symbolic_elements import Symbol, Trace, Untraceable, as_symbol
 
 ndarray = np.ndarray
 
@@ -177,7 +177,7 @@ class Gradients:
         for kind in kinds:
             if isinstance(kind, np.dtype):
                 element = trace.variable(position, kind)
-                given.append(Symbol(expression.wide(element.node), trace))
+                given.append(Symbol(scalar_ir.wide(element.node), trace))
                 position += 1
             else:
                 given.append(next(scalars))
@@ -188,7 +188,7 @@ class Gradients:
             results = dict(enumerate(function(*pick(every))))
         else:
             results = {i: function(*pick(every)) for i, function, pick in plan.steps}
-        like = expression.wide(trace.variable(0, kinds[0]).node).dtype
+        like = scalar_ir.wide(trace.variable(0, kinds[0]).node).dtype
         computed: list[Node] = []
         outputs: list[Node] = []
         places = []
@@ -201,7 +201,7 @@ class Gradients:
             node_of = as_symbol(value, trace, like).node
             computed.append(node_of)
             outputs.append(trace.variable(0, wanted).node if node_of is given[0].node and wanted == kinds[0] else
-                           expression.cast(node_of, wanted))
+                           scalar_ir.cast(node_of, wanted))
             places.append(i)
         formula = Formula(outputs, kinds_of(kinds), numbers)
         formula.runner = Rules(formula, computed, places)

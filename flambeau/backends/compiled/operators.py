@@ -1,10 +1,10 @@
 """Elementwise operators on large arrays: kernels of their forwards, found by dtypes and parameters.
 
->>> from flambeau import jit
+>>> from flambeau import codegen
 >>> from flambeau.ops.declare import REGISTRY
 >>> import numpy as np
 >>> F32 = np.dtype(np.float32)
->>> if jit.available():
+>>> if codegen.available():
 ...     gelu = Operators(REGISTRY).kernel_for(REGISTRY["gelu"], [F32], {"approximate": "none"})
 ...     print(gelu.runner.outputs)
 ... else:
@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from ...jit import threads
-from ...jit.expression import FLOAT32
+from ...codegen.scalar.scalar_ir import FLOAT32
+from ...runtime import thread_pool
 from .elementwise import Runner
 from .gradients import Gradients
-from .namespace import ExpressionNamespace
-from .running import made
-from .scalars import Numbers
-from .symbols import Trace, Untraceable
-from .tracing import Formula, Formulas, elements, result, split
+from .launching import made
+from .tracing.declarations import Formula, Formulas, elements, result, split
+from .tracing.namespace import ExpressionNamespace
+from .tracing.scalars import Numbers
+from .tracing.symbolic_elements import Trace, Untraceable
 
 NO_PARAMS: dict[str, Any] = {}
 #: parameters of one operator whose formula is kept at hand
@@ -122,7 +122,7 @@ class Operators:
         """
         # by dtype, parameters and their classes: the runner, the kernel's numbers, and the parameters they are made of
         known: dict[Any, tuple[Runner, Callable[..., tuple[Any, ...]], tuple[int, ...]]] = {}
-        names, pool = op.params, threads.pool
+        names, pool = op.params, thread_pool.pool
 
         def run(a: np.ndarray, params: tuple[Any, ...]) -> Any:
             key = (a.dtype, params, *map(type, params))

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ...jit import expression, target, threads
-from ...jit.expression import Node
+from ...codegen.scalar import scalar_ir
+from ...codegen.scalar.scalar_ir import Node
+from ...runtime import target, thread_pool
 from .elementwise import Runner
-from .namespace import FUNCTIONS
-from .scalars import Numbers, Scalar
-from .symbols import Symbol, Trace, binary
-from .tracing import Formula, Formulas
+from .tracing.declarations import Formula, Formulas
+from .tracing.namespace import FUNCTIONS
+from .tracing.scalars import Numbers, Scalar
+from .tracing.symbolic_elements import Symbol, Trace, binary
 
 _F = FUNCTIONS
 
@@ -37,7 +38,7 @@ def _fused(x: Symbol, y: Any, factor: Any) -> Symbol:
     if not fuses():
         return x + y * factor
     dtype = x.dtype
-    return Symbol(expression.fma(x.trace.node(y, dtype), x.trace.node(factor, dtype), x.node), x.trace)
+    return Symbol(scalar_ir.fma(x.trace.node(y, dtype), x.trace.node(factor, dtype), x.node), x.trace)
 
 
 def _written(x: Symbol, value: Symbol) -> Symbol:
@@ -104,7 +105,7 @@ class Rule:
         if plan is None:
             plan = runner.plans.keep(key, runner.plan_into(outs, arrays))
         if plan.enter is not None:
-            plan.enter(threads.pool(), *outs, *arrays, *numbers)
+            plan.enter(thread_pool.pool(), *outs, *arrays, *numbers)
 
 
 _rules: dict[Callable[..., None], Formulas] = {}
@@ -164,7 +165,7 @@ def _traced(rule: Callable[..., None], dtype: np.dtype, count: int, missing: int
         if cell is None:
             continue
         if cell.node is not node:
-            outputs.append(expression.cast(cell.node, dtype))
+            outputs.append(scalar_ir.cast(cell.node, dtype))
             places.append(position)
         position += 1
     formula = Formula(outputs, [dtype] * count, numbers)

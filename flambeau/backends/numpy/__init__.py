@@ -13,15 +13,15 @@ from functools import partial
 from typing import Any
 
 from . import (
-    borders,
     elementwise,
     indexing,
     joining,
     linalg,
     memory,
-    moving,
     neural,
     ordering,
+    padding,
+    rearranging,
     recurrent,
     reduction,
     scan,
@@ -30,7 +30,7 @@ from . import (
     views,
 )
 
-FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, moving, borders, joining,
+FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, rearranging, padding, joining,
             indexing, linalg, neural, recurrent)
 
 

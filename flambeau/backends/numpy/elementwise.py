@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import dtypes
 from ..compiled import special as compiled_special
-from ..compiled.sizes import ONCE, limit_of
+from ..compiled.thresholds import ONCE, limit_of
 from .memory import address, laid_out, owner
 
 # ----- parts of complex numbers -----

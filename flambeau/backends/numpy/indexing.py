@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim
 from ..compiled import indexer, mover
-from ..compiled.sizes import INDEXED, MASKED, MOVES
+from ..compiled.thresholds import INDEXED, MASKED, MOVES
 from .memory import filled, refuse_number
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...shapes import wrap_dim
 from ..compiled import pieces_mover, room
-from ..compiled.sizes import JOINS
+from ..compiled.thresholds import JOINS
 
 
 def joined(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import products as kernels
+from ..compiled.families import matmul as kernels
 from . import decomposition, distance
 
 _dot = np.dot

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import indexer
-from ..compiled.sizes import INDEXED, MOVES
+from ..compiled.thresholds import INDEXED, MOVES
 
 # ----- elements -------------------------------------------------------------------------
 

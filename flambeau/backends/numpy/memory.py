@@ -14,10 +14,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ... import dtypes
-from ...jit.arrays import DATA, readable
+from ...runtime.numpy_abi import DATA, readable
 from ...shapes import contiguous_strides
 from ..compiled import copied, copy
-from ..compiled.sizes import MOVES
+from ..compiled.thresholds import MOVES
 
 ndarray = np.ndarray
 

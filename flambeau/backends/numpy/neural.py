@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import convolution as large
-from ..compiled import pooling as windows
-from . import alignment, attention, loss, normalization
+from ..compiled.families import convolution as large
+from ..compiled.families import pooling as windows
+from . import attention, ctc, loss, normalization
 
 # ----- convolution ----------------------------------------------------------------------
 
@@ -184,5 +184,5 @@ PRIMITIVES: dict[str, Any] = {
     "adaptive_max_pool": _adaptive_max_pool, "gather_planes": _gather_planes, "scatter_planes": _scatter_planes,
     "max_unpool": _max_unpool, "avg_pool": _avg_pool, "avg_pool_backward": _avg_pool_backward,
     "adaptive_avg_pool": _adaptive_avg_pool, "adaptive_avg_pool_backward": _adaptive_avg_pool_backward,
-    **alignment.PRIMITIVES, **attention.PRIMITIVES, **loss.PRIMITIVES, **normalization.PRIMITIVES,
+    **ctc.PRIMITIVES, **attention.PRIMITIVES, **loss.PRIMITIVES, **normalization.PRIMITIVES,
 }

@@ -9,7 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...shapes import wrap_dim
 from ..compiled import best, ordered
-from ..compiled.sizes import SELECTED
+from ..compiled.thresholds import SELECTED
 from .memory import laid_out
 from .reduction import picked
 

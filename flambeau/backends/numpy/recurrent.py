@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import steps_of
-from ..compiled.products import mm
+from ..compiled.families.matmul import mm
 
 _exp, _tanh, _add, _multiply = np.exp, np.tanh, np.add, np.multiply
 

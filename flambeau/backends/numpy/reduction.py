@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...shapes import wrap_dim, wrap_dims
 from ..compiled import indexer, reduced
-from ..compiled.sizes import INDEXED, PLACES, REDUCTIONS, SUMS
+from ..compiled.thresholds import INDEXED, PLACES, REDUCTIONS, SUMS
 from .summation import add_up, axes_of, count_along, kept_shape, square_up
 
 ndarray = np.ndarray

@@ -11,7 +11,7 @@ import numpy as np
 from ... import dtypes
 from ...shapes import wrap_dim
 from ..compiled import scanned
-from ..compiled.sizes import SCANS
+from ..compiled.thresholds import SCANS
 
 _WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 LARGE = 16384  # arrays with more elements are scanned in parts

@@ -16,7 +16,7 @@ import numpy as np
 from ... import dtypes
 from ...shapes import wrap_dims
 from ..compiled import copy, reduced
-from ..compiled.sizes import REDUCTIONS, SUMS
+from ..compiled.thresholds import REDUCTIONS, SUMS
 
 ndarray = np.ndarray
 _add: Any = np.add.reduce

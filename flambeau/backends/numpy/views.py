@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...shapes import infer_size, wrap_dim, wrap_dims
 from ..compiled import copied, copy, mover
-from ..compiled.sizes import MOVES, TURNS
+from ..compiled.thresholds import MOVES, TURNS
 from .memory import element_strides, lying, nothing
 
 # ----- views -----------------------------------------------------------------------------

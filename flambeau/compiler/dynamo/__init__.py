@@ -7,9 +7,9 @@ from typing import Any
 
 from ...modes import capturing
 from ...settings import Settings
-from .. import defaults
+from .. import config_defaults
 from .. import errors as exc
-from ..interface import (
+from ..api import (
     allow_in_graph,
     assume_constant_result,
     compile,
@@ -31,7 +31,7 @@ def _told(name: str, value: Any) -> None:
         conduct.change(disabled=bool(value))
     elif name in _LIMITS:
         config._values.update(dict.fromkeys(_LIMITS, value))
-        conduct.change(limit=KINDS if value == defaults.DYNAMO[name] else value)
+        conduct.change(limit=KINDS if value == config_defaults.DYNAMO[name] else value)
     elif name in ("fail_on_recompile_limit_hit", "fail_on_cache_limit_hit"):
         conduct.change(fails=bool(value))
     elif name == "error_on_recompile":
@@ -40,7 +40,7 @@ def _told(name: str, value: Any) -> None:
 
 #: settings; `disable`, `recompile_limit`, `fail_on_recompile_limit_hit` and `error_on_recompile` have effects, the
 #: others are only kept
-config = Settings("torch._dynamo.config", defaults.DYNAMO, _told)
+config = Settings("torch._dynamo.config", config_defaults.DYNAMO, _told)
 patch_dynamo_config = config.patch
 
 
@@ -62,7 +62,7 @@ def optimize_assert(backend: Any = "inductor", **kwargs: Any) -> Callable[[Calla
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What becomes of a function: `explain(f)(...)`, or as one call; see `compile.explain`."""
-    from ..explaining import explanation  # with all that shows programs, which a program does not need
+    from ..explain import explanation  # with all that shows programs, which a program does not need
 
     made = explanation(f)
     return made(*args, **kwargs) if args or kwargs else made

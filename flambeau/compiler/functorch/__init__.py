@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...settings import Settings
-from .. import defaults
+from .. import config_defaults
 
-config = Settings("torch._functorch.config", defaults.FUNCTORCH)
+config = Settings("torch._functorch.config", config_defaults.FUNCTORCH)
 
 __all__ = ["config"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import quicker
+from . import accelerated
 
 _LANES = 8
 _CHUNK = 8192  # pairs worked on at once; the temporaries stay in the second-level cache
@@ -42,7 +42,7 @@ _FOUR_OVER_PI, _TWO_PI = np.float32(FOUR_OVER_PI), np.float32(TWO_PI)
 
 def box_muller(data: np.ndarray) -> None:
     """Turn uniforms into standard normal numbers in place; float32, a multiple of 16 of them."""
-    if any(turn(data) for turn in quicker.NORMALS):
+    if any(turn(data) for turn in accelerated.NORMALS):
         return
     blocks = data.reshape(-1, 2, _LANES)
     step = _CHUNK // _LANES

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import quicker
+from . import accelerated
 
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 5056
@@ -101,7 +101,7 @@ class Engine:
             self._rest = WORDS
         if n <= _ONE_BY_ONE:
             return np.asarray(twister.random_raw(n).astype(np.uint32))
-        for draw in quicker.WORDS:
+        for draw in accelerated.WORDS:
             words = draw(twister, n)
             if words is not None:
                 return words

@@ -6,17 +6,7 @@ import numpy as np
 
 from .engine import Engine
 from .fma import fma32, fma64
-from .numbers import (
-    CPP_NAME,
-    FLOATS,
-    REAL_OF,
-    SIGNIFICAND,
-    narrow,
-    require,
-    scalar_name,
-    unit_doubles,
-    unit_singles,
-)
+from .numbers import CPP_NAME, FLOATS, REAL_OF, SIGNIFICAND, narrow, require, scalar_name, unit_doubles, unit_singles
 
 
 def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: float = 1.0) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...dtypes import BFLOAT16
-from . import quicker
+from . import accelerated
 from .engine import Engine
 from .numbers import narrow, require
 
@@ -55,7 +55,7 @@ def _shuffle(engine: Engine, n: int) -> np.ndarray:
     if n < 2:
         return np.arange(n)
     words = engine.draw(n - 1)
-    for shuffle in quicker.SHUFFLES:
+    for shuffle in accelerated.SHUFFLES:
         shuffled = shuffle(words)
         if shuffled is not None:
             return shuffled

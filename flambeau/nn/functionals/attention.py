@@ -6,8 +6,8 @@ import math
 import warnings
 from typing import Any
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
 
 __all__ = ["multi_head_attention_forward"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
-from ...tensor.norms import cosine_similarity, pairwise_distance
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
+from ..._tensor.linalg.norms import cosine_similarity, pairwise_distance
 
 __all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._tensor import Tensor, no_grad
+from ..._tensor import functions as fn
 from ...modes import special
-from ...tensor import Tensor, no_grad
-from ...tensor import functions as fn
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
@@ -40,7 +40,7 @@ def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
     """Scale the named rows whose norm exceeds `max_norm` down to it, in place."""
     with no_grad():
         if special[0] and input._array.__class__ is not np.ndarray:  # they name rows of their own
-            from ...tensor.batching import refuse_wider
+            from ..._tensor.dispatch.batched_tensor import refuse_wider
 
             refuse_wider(weight, [input], "aten::embedding_renorm_")
             norms = fn.norm(weight, norm_type, 1, True)

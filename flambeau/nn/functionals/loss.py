@@ -6,8 +6,8 @@ import math
 import warnings
 from collections.abc import Callable
 
-from ...tensor import Tensor, no_grad
-from ...tensor import functions as fn
+from ..._tensor import Tensor, no_grad
+from ..._tensor import functions as fn
 from .distance import pairwise_distance
 from .reduction import check, legacy, reduced, warn_of_sizes
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
 
 __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",

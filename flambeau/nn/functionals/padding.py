@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
 
 __all__ = ["pad"]
 

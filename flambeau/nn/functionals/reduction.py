@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ...tensor import Tensor
+from ..._tensor import Tensor
 
 
 def legacy(size_average: bool | None, reduce: bool | None, reduction: str, emit_warning: bool = True,

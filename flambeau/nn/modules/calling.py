@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...autograd.node import RemovableHandle
+from ..._tensor import Tensor
+from ...engine.node import RemovableHandle
 from ...modes import capturing, special
-from ...tensor import Tensor
 from .hooks import GLOBAL, BackwardHook, add_hook, warn_of_missing_grads
 
 

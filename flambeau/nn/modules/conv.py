@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...tensor import Parameter, Tensor
-from ...tensor import functions as fn
+from ..._tensor import Parameter, Tensor
+from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init
 from .module import Module

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from ... import dtypes
+from ..._tensor import Parameter, Tensor, no_grad
+from ..._tensor import functions as fn
+from ..._tensor.parameter import drop_gradients
 from ...modes import configured
-from ...tensor import Parameter, Tensor, no_grad
-from ...tensor import functions as fn
-from ...tensor.parameter import drop_gradients
 
 TO_SIGNATURES = """\
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, \

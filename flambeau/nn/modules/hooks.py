@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...autograd.node import RemovableHandle
-from ...callers import outside
+from ..._tensor import Tensor
+from ...engine.node import RemovableHandle
 from ...modes import configured
-from ...tensor import Tensor
+from ...warning_location import outside
 
 FULL_HOOK_URL = ("https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
                  "#torch.nn.Module.register_full_backward_hook")
@@ -105,7 +105,7 @@ def _identity_function() -> Any:
     """The autograd function that gives a module's inputs, or outputs, one node of their own."""
     global _IDENTITY
     if _IDENTITY is None:
-        from ...tensor.custom import Function
+        from ..._tensor.dispatch.custom_function import Function
 
         class BackwardHookFunction(Function):
             @staticmethod
@@ -160,7 +160,7 @@ class BackwardHook:
         positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
         if not any(values[i].requires_grad for i in positions):
             return values, None
-        from ...tensor import is_grad_enabled
+        from ..._tensor import is_grad_enabled
 
         if not is_grad_enabled():
             return values, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...tensor import Tensor
+from ..._tensor import Tensor
 from .. import functional as F
 from .batchnorm import _NormBase
 

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from ..._tensor import Parameter, Tensor
 from ...modes import configured
-from ...tensor import Parameter, Tensor
 from ..naming import typename
 from ..parameter import Buffer
 from .calling import Calling

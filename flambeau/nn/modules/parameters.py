@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from ...tensor import Parameter, Tensor
+from ..._tensor import Parameter, Tensor
 from ..naming import typename
 from .module import Module
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...tensor import Tensor
-from ...tensor import functions as fn
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
 from .. import functional as F
 from .conv import sizes
 from .module import Module

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ...tensor import Parameter, Tensor
-from ...tensor import functions as fn
-from ...tensor.recurrent import recurrent_layer
-from ...tensor.recurrent_cell import rnn_steps
+from ..._tensor import Parameter, Tensor
+from ..._tensor import functions as fn
+from ..._tensor.neural.recurrent import recurrent_layer
+from ..._tensor.neural.recurrent_cell import rnn_steps
 from .. import init
 from .module import Module
 from .rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase, gru_step, lstm_step, rnn_step

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...tensor import Parameter, Tensor
-from ...tensor import functions as fn
-from ...tensor.recurrent_cell import rnn_steps
+from ..._tensor import Parameter, Tensor
+from ..._tensor import functions as fn
+from ..._tensor.neural.recurrent_cell import rnn_steps
 from .. import init
 from .module import Module
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ...tensor import Parameter, Tensor, no_grad
-from ...tensor import functions as fn
+from ..._tensor import Parameter, Tensor, no_grad
+from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init
 from .module import Module

@@ -9,8 +9,8 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...autograd.node import RemovableHandle
-from ...tensor import Parameter, Tensor, no_grad
+from ..._tensor import Parameter, Tensor, no_grad
+from ...engine.node import RemovableHandle
 from .hooks import add_hook
 
 EXTRA_STATE = "_extra_state"

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from types import GeneratorType
 from typing import Any
 
-from ...tensor import Tensor, no_grad
-from ...tensor import functions as fn
+from ..._tensor import Tensor, no_grad
+from ..._tensor import functions as fn
 
 
 def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from ...tensor import Tensor
+from ..._tensor import Tensor
 from ..optimizer import Optimizer
 
 EPOCH_DEPRECATED = (

@@ -47,7 +47,7 @@ def explore(loss: Any, model: Any = None, *, path: str | os.PathLike[str] | None
     ...     page.name, "MulBackward0" in page.read_text(encoding="utf-8")
     ('graph.html', True)
     """
-    from ..recording import watching
+    from ..graph.recording import watching
     from .document import document_of, recorded_document
     from .page import open_page, write_page
     from .probe import probed

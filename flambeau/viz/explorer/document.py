@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...version import __version__
 
 if TYPE_CHECKING:
-    from ..recording import watching
+    from ..graph.recording import watching
 
 FORWARD, BACKWARD, ACCUMULATE, FREE = range(4)
 MOST_STEPS = 200

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...autograd.node import OpNode
-from ...autograd.observing import observers, unobserved
-from ...tensor.tensor import Tensor
-from ..graph import Graph
-from ..holdings import holdings
-from ..recording import watching
-from ..statistics import statistics
+from ..._tensor.tensor import Tensor
+from ...engine.node import OpNode
+from ...engine.observers import observers, unobserved
+from ..graph.graph import Graph
+from ..graph.recording import watching
+from ..graph.saved_memory import holdings
+from ..training.statistics import statistics
 from .document import BACKWARD, Step, backward_event, forward_events, recorded_steps
 
 _FREED = ("backward() has freed this graph: what it saved is gone. Run the program under flambeau.viz.watching() to "
@@ -74,8 +74,8 @@ def _hooked(graph: Graph) -> bool:
 
 def _adjoints(graph: Graph, roots: list[Tensor]) -> list[Any]:
     """The events of a backward pass from the roots, each with a cotangent of ones; `.grad` is left alone."""
-    from ...autograd.interface import grad
-    from ...tensor.constants import ones_like
+    from ..._tensor.creation.constants import ones_like
+    from ...engine.api import grad
 
     leaves = [node.variable for node in graph if node.variable is not None]
     if not roots or not leaves:

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ...tensor.tensor import Tensor
-from ..graph import Graph
-from ..recording import watching
-from ..statistics import statistics
+from ..._tensor.tensor import Tensor
+from ..graph.graph import Graph
+from ..graph.recording import watching
+from ..training.statistics import statistics
 from .document import Step, forward_events, recorded_document
 from .page import open_page, write_page
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from flambeau import jit
-from flambeau.backends.compiled import sizes
+from flambeau import codegen
+from flambeau.backends.compiled import thresholds
 
 
 @pytest.fixture(autouse=True, scope="package")
 def compiled_code(tmp_path_factory):
     """A cache folder of the tests' own; skipped where nothing can be compiled."""
-    if not jit.available():
+    if not codegen.available():
         pytest.skip("llvmlite is not installed, or FLAMBEAU_JIT is 0")
     patch = pytest.MonkeyPatch()
     patch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
@@ -20,9 +20,9 @@ def compiled_code(tmp_path_factory):
 @pytest.fixture
 def everything_large():
     """Arrays of any size run on kernels."""
-    before = sizes.set_all(0)
+    before = thresholds.set_all(0)
     yield
-    sizes.restore(before)
+    thresholds.restore(before)
 
 
 class Ways:
@@ -30,11 +30,11 @@ class Ways:
 
     @staticmethod
     def _run(elements, function):
-        before = sizes.set_all(elements)
+        before = thresholds.set_all(elements)
         try:
             return function()
         finally:
-            sizes.restore(before)
+            thresholds.restore(before)
 
     def numpy(self, function):
         return self._run(1 << 60, function)

@@ -9,7 +9,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import dtypes
-from flambeau.backends.compiled import casting
+from flambeau.backends.compiled.families import casting
 
 REAL = [each for each in dtypes.ALL if not each.is_complex]
 

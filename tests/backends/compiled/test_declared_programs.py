@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.backends.compiled import sizes
+from flambeau.backends.compiled import thresholds
 
 F = torch.nn.functional
 CASES: dict[str, Any] = {
@@ -40,11 +40,11 @@ def test_as_numpy(name: str, layout: str, dtype: Any) -> None:
         return [out, *torch.autograd.grad(out, wanted, torch.ones_like(out) * 0.5, allow_unused=True)]
 
     found = call()
-    sizes.pause()
+    thresholds.pause()
     try:
         expected = call()
     finally:
-        sizes.resume()
+        thresholds.resume()
     close = 1e-5 if dtype is torch.float32 else 1e-12
     for mine, other in zip(found, expected, strict=True):
         if mine is None:

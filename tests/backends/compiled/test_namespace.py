@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from flambeau.backends.compiled.tracing.declarations.namespace import FUNCTIONS, ExpressionNamespace
+from flambeau.backends.compiled.tracing.declarations.scalars import Numbers
+from flambeau.backends.compiled.tracing.declarations.symbolic_elements import Trace, Untraceable, promoted
 
 from flambeau.backends.compiled.elementwise import Runner
-from flambeau.backends.compiled.namespace import FUNCTIONS, ExpressionNamespace
-from flambeau.backends.compiled.scalars import Numbers
-from flambeau.backends.compiled.symbols import Trace, Untraceable, promoted
 from flambeau.backends.numpy import ArrayNamespace, primitives
 from flambeau.ops.declare import REGISTRY
 

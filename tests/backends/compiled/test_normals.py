@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit
+from flambeau import codegen
 from flambeau.backends import compiled
-from flambeau.kernels.random import boxmuller, quicker
+from flambeau.kernels.random import accelerated, boxmuller
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 @pytest.fixture
 def by_kernel():
-    from flambeau.backends.compiled import normals
+    from flambeau.backends.compiled.families import normals
 
     if normals._runner() is None:
         pytest.skip("this processor rounds sums of products twice")
@@ -24,7 +24,7 @@ def by_kernel():
 
 def by_numpy(data, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(quicker, "NORMALS", [])
+        patch.setattr(accelerated, "NORMALS", [])
         found = data.copy()
         boxmuller.box_muller(found)
     return found
@@ -68,6 +68,6 @@ def test_streams_are_the_same(monkeypatch, size, dtype):
     found = torch.randn(size, dtype=dtype), torch.empty(size, dtype=dtype).normal_(1.5, 0.25), torch.rand(3)
     torch.manual_seed(5)
     with monkeypatch.context() as patch:
-        patch.setattr(quicker, "NORMALS", [])
+        patch.setattr(accelerated, "NORMALS", [])
         expected = torch.randn(size, dtype=dtype), torch.empty(size, dtype=dtype).normal_(1.5, 0.25), torch.rand(3)
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))

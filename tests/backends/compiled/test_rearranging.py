@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit
+from flambeau import codegen
 from flambeau.backends.compiled import copied, copied_like
-from flambeau.jit import elementwise
-from flambeau.jit.expression import variable
+from flambeau.codegen.elementwise import elementwise
+from flambeau.codegen.scalar.scalar_ir import variable
 
 F = torch.nn.functional
 DTYPES = ["float32", "float64", "int64", "bool", "uint8", "float16", "bfloat16", "complex64", "complex128"]
@@ -111,13 +111,13 @@ def test_kernels_read_backwards(n, dtype):
         assert not out[..., 1::2].any()
 
 
-@pytest.mark.skipif(not jit.available(), reason="there is no compiler")
+@pytest.mark.skipif(not codegen.available(), reason="there is no compiler")
 def test_large_arrays_go_by_kernels(monkeypatch):
-    from flambeau.backends.compiled import moving
+    from flambeau.backends.compiled.families import copying
 
     seen = []
-    original = moving.copy
-    monkeypatch.setattr(moving, "copy", lambda *args: seen.append(1) or original(*args))
+    original = copying.copy
+    monkeypatch.setattr(copying, "copy", lambda *args: seen.append(1) or original(*args))
     x = torch.zeros(2000, 1100)
     for f in (lambda: x.t().contiguous(), lambda: x.flip(1), lambda: torch.cat([x, x], 1), lambda: x.roll(3, 1),
               lambda: x.repeat(2, 1), lambda: F.pad(x, (1, 1)), lambda: torch.stack([x, x])):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.backends.compiled import reduced, reductions
+from flambeau.backends.compiled import reduced
+from flambeau.backends.compiled.families import reductions
 
 SHAPE = (6, 20, 30)
 DIMS = [None, 0, 1, -1, (0, 2), (1, 2), (0, 1, 2)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import jit
-from flambeau.backends.compiled import sizes, update, updates
+from flambeau import codegen
+from flambeau.backends.compiled import thresholds, update, updates
 from flambeau.optim import adam
 
 OPTIMIZERS = [
@@ -93,10 +93,10 @@ def test_arrays_that_only_one_thread_may_update(spoil):
     np.testing.assert_array_equal(x.detach().numpy(), before * 0.5 if spoil == "shared" else before - 0.5)
 
 
-@pytest.mark.skipif(not jit.available() or not updates.fuses(), reason="products are rounded here")
+@pytest.mark.skipif(not codegen.available() or not updates.fuses(), reason="products are rounded here")
 @pytest.mark.parametrize(("name", "options"), OPTIMIZERS, ids=[f"{n}-{'-'.join(o)}" for n, o in OPTIMIZERS])
 def test_small_parameters_are_updated_to_the_same_bits(ways, name, options):
-    for size in (40, sizes.UPDATES[0]):
+    for size in (40, thresholds.UPDATES[0]):
         expected, found = ways.both(lambda size=size: trained(name, options, shape=(size,), steps=5))
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy())

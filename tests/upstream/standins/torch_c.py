@@ -30,15 +30,15 @@ def is_grad_enabled() -> bool:
 
 def _current_graph_task_id() -> int:
     """The number of the backward pass that runs."""
-    from flambeau.autograd.engine import current_pass
+    from flambeau.engine.engine import current_pass
 
     return current_pass()
 
 
 def _will_engine_execute_node(node: Any) -> bool:
     """Whether the backward pass that runs will run a node."""
-    from flambeau.autograd.engine import executes
     from flambeau.autograd.graph import Node
+    from flambeau.engine.engine import executes
 
     if not isinstance(node, Node):
         raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")

@@ -11,7 +11,7 @@ from ..absent import Absent
 
 def _saved_tensors_hooks_is_enabled() -> bool:
     """Whether saved-tensor hooks may be used."""
-    from flambeau.autograd.saved import refusal
+    from flambeau.engine.saved_tensors import refusal
 
     return refusal() is None
 

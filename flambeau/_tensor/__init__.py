@@ -1,0 +1,12 @@
+"""The tensor: storage, views, in-place writes, and how operators are applied to it."""
+
+from __future__ import annotations
+
+from ..engine.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from . import functions, methods
+from .dispatch import vmap_gradients  # noqa: F401
+from .parameter import Parameter
+from .tensor import Tensor
+
+__all__ = ["Parameter", "Tensor", "enable_grad", "functions", "is_grad_enabled", "methods", "no_grad",
+           "set_grad_enabled"]

@@ -1,0 +1,122 @@
+"""What a tensor's attributes do when they are deleted, and those that programs of old still ask for."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NoReturn
+
+from .. import dtypes
+from ..engine.node import LeafHooks
+from ..warning_location import outside
+from .tensor import Tensor
+
+
+def _undeletable(message: str) -> Any:
+    def refuse(self: Tensor) -> NoReturn:
+        raise RuntimeError(message)
+
+    return refuse
+
+
+def _volatile(self: Tensor) -> bool:
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=outside())
+    return False
+
+
+def _without_effect(self: Tensor, *value: Any) -> None:
+    warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning,
+                  stacklevel=outside())
+
+
+def _hooks_of(self: Tensor) -> Any:
+    return self._hooks
+
+
+def _set_hooks(self: Tensor, hooks: Any) -> None:
+    """Let a dictionary hold the hooks of this leaf, or take them all away with None. Other tensors only keep it."""
+    self._hooks = hooks
+    if self.grad_fn is not None:
+        return
+    node = None if self._accumulator is None else self._accumulator()
+    if hooks is None:
+        if node is not None and node.extra is not None and node.extra.tensor_hooks is not None:
+            node.extra.tensor_hooks.pop(0, None)
+    elif node is not None:
+        node.register_tensor_hook(0, hooks)
+    else:
+        LeafHooks.put_on(self)
+
+
+def _set_history(self: Tensor, value: None) -> None:
+    if value is not None:
+        raise RuntimeError("_grad_fn can be only set to None")
+    self.detach_()
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether a tensor was made in inference mode.
+
+    >>> import flambeau as torch
+    >>> with torch.inference_mode():
+    ...     x = torch.ones(1)
+    >>> torch.is_inference(x)
+    True
+    """
+    return input._inference
+
+
+def _grad_dtype(self: Tensor) -> Any:
+    """The dtype that this leaf's gradient must have: its own by default; None allows any.
+
+    Set to another dtype, gradients are converted to it before they are accumulated.
+    See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad_dtype.html
+
+    Raises:
+        RuntimeError: not a leaf; not a dtype; there is a gradient of another dtype already.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> x.grad_dtype = torch.float64
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([1., 1.], dtype=flambeau.float64)
+    """
+    if self.grad_fn is not None:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.dtype if self._grad_type == () else self._grad_type
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    if value is not None and not isinstance(value, dtypes.dtype):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    if self.grad_fn is not None:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    held = self._grad
+    if value is not None and held is not None and held.dtype is not value:
+        raise RuntimeError(f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with "
+                           f"dtype '{dtypes.C_NAMES[held.dtype.name]}'. Please clear the gradient (.grad = None) "
+                           "before changing grad_dtype, or ensure the new grad_dtype matches the existing gradient's "
+                           "dtype.")
+    self._grad_type = value
+    LeafHooks.put_on(self)  # the quick way to the leaves knows nothing of it
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+    """This tensor: every tensor is dense."""
+    return self if dtype is None else self.to(dtype)
+
+
+METHODS: dict[str, Any] = {
+    "data": Tensor.data.deleter(  # type: ignore[attr-defined]
+        _undeletable("Deleting tensor data is not allowed. Delete tensor instead!")),
+    "requires_grad": Tensor.requires_grad.deleter(  # type: ignore[attr-defined]
+        _undeletable("requires_grad must be a bool")),
+    "grad_dtype": property(_grad_dtype, _set_grad_dtype),
+    "_grad_fn": property(lambda self: self.grad_fn, _set_history,
+                         _undeletable("Deletion of _grad_fn not allowed. Detach tensor instead!")),
+    "_backward_hooks": property(_hooks_of, _set_hooks, _undeletable("Deletion of _backwards_hooks not allowed!")),
+    "to_dense": to_dense,
+    "volatile": property(_volatile, _without_effect, _without_effect),
+}
+
+__all__ = ["is_inference"]

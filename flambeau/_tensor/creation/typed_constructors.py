@@ -1,0 +1,43 @@
+"""The typed constructors of old: `torch.FloatTensor` and its kin, which are also tests of a tensor's dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import config, dtypes
+from ..tensor import Tensor
+from .from_data import legacy_constructor
+
+
+class tensortype(type):
+    """The class of the typed constructors: an instance is any tensor of that dtype."""
+
+    dtype: dtypes.dtype
+    __module__ = "torch"
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return legacy_constructor(Tensor, cls.dtype, *args, **kwargs)
+
+    def __repr__(cls) -> str:
+        return f"<class '{config.module_name}.{cls.__name__}'>"
+
+    @property
+    def is_cuda(cls) -> bool:
+        """Whether its tensors lie on a CUDA device: never."""
+        return False
+
+    @property
+    def is_sparse(cls) -> bool:
+        """Whether its tensors are sparse: never."""
+        return False
+
+
+TYPES = {d.legacy: tensortype(d.legacy, (), {"dtype": d, "__module__": "torch",
+                                             "__doc__": f"Makes tensors of {d.name}."})
+         for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
+globals().update(TYPES)
+
+__all__ = list(TYPES)

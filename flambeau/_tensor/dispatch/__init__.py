@@ -1,0 +1,1 @@
+"""Dispatch: how an operator is bound, promoted, run, wrapped and recorded."""

@@ -1,0 +1,290 @@
+"""From a declaration to the function users call: arguments bound, checked and spread as PyTorch does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...backends.compiled import copy
+from ...engine.saved_tensor_mutation import about_to_write
+from ...modes import special
+from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
+from ..fastpath.by_arity import binary, unary
+from ..fastpath.out_argument import written_straight
+from ..fastpath.unary_with_parameters import with_parameters
+from ..memory import tell_overwritten
+from ..tensor import Tensor
+from .apply import NO_PARAMS, apply, kernel_of
+from .inplace import check_overlap
+
+#: NumPy's spellings of arguments, which PyTorch accepts too
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def _type_name(x: Any) -> str:
+    if isinstance(x, Tensor):
+        return "Tensor"
+    return "numpy.ndarray" if isinstance(x, np.ndarray) else type(x).__name__
+
+
+def _by_place(op: Op, args: tuple[Any, ...], n: int) -> tuple[list[Any], dict[str, Any]] | None:
+    """`bind` of tensors, then parameters, as they are declared; None where there is more to look at."""
+    inputs = list(args[:n])
+    for x in inputs:
+        if not isinstance(x, Tensor):
+            return None
+    params = dict(zip(op.params, args[n:], strict=False))
+    for value in params.values():
+        if isinstance(value, Tensor):
+            return None
+    return inputs, params
+
+
+def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Inputs and parameters from a call's arguments.
+
+    Raises:
+        TypeError: an argument is missing, unknown, given twice or of the wrong type.
+    """
+    names = op.inputs
+    n = len(names)
+    if not kwargs and op.by_place is not None and n + op.by_place <= len(args) <= n + len(op.params):
+        found = _by_place(op, args, n)
+        if found is not None:
+            return found
+    inputs: list[Any] = []
+    params: dict[str, Any] = {}
+    if kwargs:
+        for alias, name in _NUMPY_NAMES.items():
+            if alias in kwargs and alias not in names and alias not in op.params and (
+                    name in names or name in op.params):
+                kwargs[name] = kwargs.pop(alias)
+    if op.order is not None and len(args) > 1:
+        if len(args) > len(op.order):
+            raise TypeError(f"{op.name}() takes {len(op.order)} positional arguments but {len(args)} were given")
+        for name, value in zip(op.order, args, strict=False):
+            if name in kwargs:
+                raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+            kwargs[name] = value
+        args = ()
+    for i, name in enumerate(names):
+        if i < len(args):
+            if name in kwargs:
+                raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+            inputs.append(args[i])
+        elif name in kwargs:
+            inputs.append(kwargs.pop(name))
+        elif i >= n - op.n_optional:
+            inputs.append(None)
+        else:
+            raise TypeError(f'{op.name}() missing 1 required positional arguments: "{name}"')
+    rest = args[n:]
+    if rest:
+        if op.spread is not None and not isinstance(rest[0], (tuple, list)) and rest[0] is not None:
+            params[op.spread] = rest
+        else:
+            if len(rest) > len(op.params):
+                raise TypeError(f"{op.name}() takes {n + len(op.params)} positional arguments but {len(args)} were "
+                                "given")
+            for name, value in zip(op.params, rest, strict=False):
+                params[name] = value
+    for name, value in kwargs.items():
+        if name not in op.params:
+            raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'")
+        if name in params:
+            raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+        params[name] = value
+    for name in op.params:
+        if name not in params:
+            if name not in op.defaults:
+                raise TypeError(f'{op.name}() missing 1 required positional arguments: "{name}"')
+        else:
+            value = params[name]
+            if isinstance(value, Tensor) and value._array.ndim == 0:
+                params[name] = value.item()
+    if op.variadic:
+        listed = inputs.pop()
+        if isinstance(listed, Tensor) or not isinstance(listed, (list, tuple)):
+            raise TypeError(f"{op.name}(): argument '{names[-1]}' (position {n}) must be tuple of Tensors, not "
+                            f"{_type_name(listed)}")
+        for i, x in enumerate(listed):
+            if not isinstance(x, Tensor) and not (x is None and names[-1] in op.edgeless):
+                raise TypeError(f"expected Tensor as element {i} in argument {n - 1}, but got {type(x).__name__}")
+        inputs.extend(listed)
+    else:
+        for i, x in enumerate(inputs):
+            if isinstance(x, Tensor):
+                continue
+            if x is None and i >= n - op.n_optional:
+                continue
+            if _is_number(x) and names[i] in op.numbers:
+                if isinstance(x, np.generic):
+                    inputs[i] = x.item()
+                continue
+            raise TypeError(f"{op.name}(): argument '{names[i]}' (position {i + 1}) must be Tensor, not "
+                            f"{_type_name(x)}")
+    return inputs, params
+
+
+def general(op: Op) -> Callable[..., Any]:
+    """The public function of any operator."""
+    result_type = None
+    if op.named and op.outputs:
+        from ..return_types import named_result
+
+        result_type = named_result(op)
+
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if op.for_number:
+            for name, other in op.for_number.items():
+                at = op.inputs.index(name)
+                value = args[at] if at < len(args) else kwargs.get(name)
+                if _is_number(value):
+                    found = functions_of(other)(*args, **kwargs)
+                    return found if out is None else write_out(op, found, out)
+        inputs, params = bind(op, args, kwargs)
+        if op.dtype_converts and "dtype" in params:
+            to = params.pop("dtype")
+            if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
+                inputs[0] = inputs[0].to(to)
+        if out is not None:
+            outs = out if isinstance(out, (tuple, list)) else (out,)
+            if any(isinstance(x, Tensor) and x._requires_grad for x in (*inputs, *outs)):
+                from ...engine.grad_mode import grad_mode
+
+                if grad_mode.get():
+                    raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
+                                       "differentiation, but one of the arguments requires grad.")
+            if special[0]:
+                from .forward_mode import levels_of
+
+                if levels_of((*inputs, *outs)):
+                    raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it "
+                                              "because it is an out= function")
+        if out is not None and written_straight(op, inputs, params, outs):
+            return outs[0]
+        found = apply(op, inputs, params)
+        if out is not None:
+            _refuse_overlap(op, inputs, outs)
+            found = write_out(op, found, out)
+        if result_type is not None:
+            return result_type(found)
+        return tuple(found) if found.__class__ is list else found
+
+    call.__name__ = call.__qualname__ = op.name
+    call.__doc__ = op.doc
+    return call
+
+
+def _refuse_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Refuse an `out=` that shares some of its memory with an input, or with itself.
+
+    Raises:
+        RuntimeError: it does (PyTorch's texts).
+    """
+    for out in outs:
+        if not isinstance(out, Tensor):
+            continue
+        check_overlap(out._array, *(x._array for x in inputs if isinstance(x, Tensor)), apart=op.apart)
+
+
+def write_out(op: Op, found: Any, out: Any) -> Any:
+    """Put results into the tensors given as `out=`, resizing them where they are empty.
+
+    Raises:
+        RuntimeError: a result's dtype cannot be cast to its `out`'s.
+    """
+    if isinstance(found, (list, tuple)):
+        if not isinstance(out, (list, tuple)) or len(out) != len(found):
+            raise TypeError(f"{op.name}(): argument 'out' must be tuple of {len(found)} Tensors, not "
+                            f"{_type_name(out)}")
+        return [write_out(op, f, o) for f, o in zip(found, out, strict=True)]
+    if isinstance(out, (list, tuple)) and len(out) == 1:
+        out = out[0]
+    if special[0] and isinstance(out, Tensor) and not (out._array.__class__ is found._array.__class__ is np.ndarray):
+        raise RuntimeError(f"Batching rule not implemented for aten::{op.name.strip('_')}.out; the fallback path "
+                           "doesn't work on out= or view ops.")
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
+    if op.exact_out and found._array.dtype != out._array.dtype:
+        raise RuntimeError(op.exact_out if op.exact_out is not True else
+                           f"Expected out tensor to have dtype {dtypes.C_NAMES[found.dtype.name]}, but got "
+                           f"{dtypes.C_NAMES[out.dtype.name]} instead")
+    if not dtypes.can_cast(found.dtype, out.dtype):
+        raise RuntimeError(f"result type {found.dtype.scalar_name} can't be cast to the desired output type "
+                           f"{out.dtype.scalar_name}")
+    about_to_write(out)
+    a, target = found._array, out._array
+    if target.shape != a.shape:
+        if target.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(target.shape)}, which does "
+                f"not match the required output shape {list(a.shape)}. This behavior is deprecated, and in a future "
+                "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse "
+                "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning,
+                stacklevel=3)
+        out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
+    else:
+        copy(target, dtypes.cast(a, target.dtype))
+    if special[0]:
+        tell_overwritten(out, a, out._array is not target)
+    out._bump_version()  # which an inference tensor refuses, too late
+    return out
+
+
+def functions_of(op: Op) -> Callable[..., Any]:
+    """An operator's public function, made once."""
+    call = op.call
+    if call is None:
+        call = general(op)
+        if (op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional and not op.for_number
+                and op.n_outputs == 1 and not op.unpromoted and not op.refuses.keys() & {"float32", "float64"}):
+            if len(op.inputs) == 1:
+                call = unary(op, call)
+            elif len(op.inputs) == 2:
+                call, op.short = binary(op, call)  # type: ignore[attr-defined]
+        else:
+            call = with_parameters(op, call)
+        op.call = call
+        call.__doc__ = op.doc
+    return call
+
+
+def in_place(op: Op) -> Callable[..., Any]:
+    """An operator's in-place form, `name_`, made once."""
+    if op.in_place is not None:
+        return op.in_place
+    from .inplace import fast_binary, write
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if op.for_number:
+            for name, other in op.for_number.items():
+                at = op.inputs.index(name)
+                value = args[at] if at < len(args) else kwargs.get(name)
+                if _is_number(value):
+                    return in_place(other)(*args, **kwargs)
+        inputs, params = bind(op, args, kwargs)
+        if op.kind == COMPOSITE:
+            raise NotImplementedError(f"{op.name}_")
+        return write(op, inputs, params)
+
+    call.__name__ = call.__qualname__ = op.name + "_"
+    call.__doc__ = f"`{op.name}`, written over this tensor."
+    if (op.kind == ELEMENTWISE and len(op.inputs) == 2 and not op.params and not op.for_number
+            and isinstance(kernel_of(op), np.ufunc)):
+        quick = fast_binary(op, call)
+        quick.__doc__ = call.__doc__
+        call = quick
+    op.in_place = call
+    return call
+
+
+__all__ = ["NO_PARAMS", "REGISTRY", "bind", "functions_of", "general", "in_place", "write_out"]

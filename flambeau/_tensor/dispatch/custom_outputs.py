@@ -1,0 +1,129 @@
+"""What a user's `forward` returned becomes the outputs of its node: as it is, as a view, or with a new history."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...modes import capturing, special
+from ...warning_location import outside
+from ..tensor import Tensor, wrap
+from .apply import as_view
+from .custom_node import FunctionNode
+from .inplace import check_writable, rebase
+
+_DIRTY_VIEW = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+    "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
+    "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
+    "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
+    "operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
+)
+_SAVED_AS_IT_IS = (
+    "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
+    "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup "
+    "ctx inside the forward function itself."
+)
+
+
+def hang_outputs(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], executable: bool,
+                 apart: bool) -> list[Any]:
+    """Give the outputs of a user's `forward` their histories.
+
+    Args:
+        inputs: the arguments that are tensors, by the identity of what `forward` was given for each.
+        outputs: what it returned.
+        executable: whether the application is recorded.
+        apart: whether `ctx` was filled by `setup_context`.
+
+    Raises:
+        RuntimeError: what was marked or saved does not fit what was returned (PyTorch's texts).
+    """
+    dirty = _dirty(node, inputs, outputs, executable)
+    fixed = {id(x) for x in node.non_differentiable}
+    if apart:
+        _refuse_saved(node, inputs, outputs, dirty)
+    node._metas = tuple((x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in outputs)
+    node.outputs = node._metas if len(outputs) > 1 else None  # type: ignore[assignment]
+    node._live = []
+    results: list[Any] = []
+    for number, out in enumerate(outputs):
+        live = (executable and isinstance(out, Tensor) and id(out) not in fixed and out._array.dtype.kind in "fcV")
+        node._live.append(live)
+        if not isinstance(out, Tensor):
+            results.append(out)
+        elif id(out) in dirty and id(out) in inputs:
+            results.append(_written(node, inputs[id(out)], number, live, sum(isinstance(x, Tensor) for x in outputs)))
+        else:
+            results.append(_hung(node, out, inputs.get(id(out)), number, live))
+    if sum(node._live) > 1:
+        for out in results:
+            if isinstance(out, Tensor) and out._base is not None and id(out) not in dirty:
+                out._creation = "multi"
+    return results
+
+
+def _dirty(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], executable: bool) -> set[int]:
+    """The identities of what was written to; each write is counted."""
+    returned = {id(x) for x in outputs if isinstance(x, Tensor)}
+    for x in node.dirty_tensors:
+        if not isinstance(x, Tensor):
+            raise RuntimeError("mark_dirty can only accept variables, but argument ")
+        counted = inputs.get(id(x), x)
+        counted._bump_version()
+        if special[0] and (capture := capturing.get()) is not None:
+            capture.counts(counted)
+        if id(x) not in returned:
+            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. "
+                               "The inputs that are modified inplace must all be outputs of the Function.")
+        if id(x) not in inputs and executable:
+            warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
+                          "mutated should be passed to ctx.mark_dirty().", UserWarning, stacklevel=outside())
+    for x in node.non_differentiable:
+        if not isinstance(x, Tensor):
+            raise RuntimeError("mark_non_differentiable only accepts variable arguments, but got ")
+    return {id(x) for x in node.dirty_tensors}
+
+
+def _refuse_saved(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], dirty: set[int]) -> None:
+    saved = {id(x) for x in (*node.to_save, *node.saved_for_forward) if x is not None}
+    if any(id(x) in saved and id(x) in inputs and id(x) not in dirty for x in outputs):
+        raise RuntimeError(_SAVED_AS_IT_IS)
+
+
+def _written(node: FunctionNode, x: Tensor, number: int, live: bool, count: int) -> Tensor:
+    """An input that was written to in place: itself, with the node for its history."""
+    if not live:
+        return x.detach() if x._requires_grad else x
+    if x._requires_grad and not x._has_node():
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    if x._base is not None and count > 1:
+        raise RuntimeError(_DIRTY_VIEW)
+    x._grad = None
+    check_writable(x, True)
+    rebase(x, node)
+    x._output_nr = number
+    return x
+
+
+def _hung(node: FunctionNode, out: Tensor, given: Tensor | None, number: int, live: bool) -> Tensor:
+    """Any other output; an input that is returned as it is becomes a view of itself."""
+    if given is not None and (live or not given._requires_grad):
+        alias: Tensor = wrap(given._array)
+        out = as_view(alias, given)
+    elif not live and out._requires_grad:
+        if given is not None:
+            out = given.detach()
+        elif out._base is None:
+            out._requires_grad, out._node, out._output_nr = False, None, 0
+    if live:
+        out._requires_grad, out._node, out._output_nr = True, node, number
+    if out._base is not None:
+        out._creation = "custom"
+        if live and out._counter is not None:
+            out._view_version = out._counter[0]
+    return out
+
+
+__all__ = ["hang_outputs"]

@@ -1,0 +1,119 @@
+"""Forward mode through a user's Function: its `jvp`, and what that may return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...engine.tensor_interface import layer
+from ..tensor import Tensor
+from .custom_node import FunctionNode
+from .forward_mode import below, set_tangent, tangent_of
+
+_NOT_IN_PLACE = (
+    "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
+    "input inplace, then the jvp function must modify the corresponding gradient inplace."
+)
+_NO_VIEW = "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+_OTHER_VIEW = "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
+_OTHER_BASE = ("A custom Function is returning a view but the jvp is not returning a view of the same base as the "
+               "given grad input.")
+
+
+def push_tangents(cls: Any, node: FunctionNode, level: int, args: Sequence[Any], plain: Sequence[Any],
+                  outputs: Sequence[Any]) -> None:
+    """Set the outputs' tangents in one level by the user's `jvp`.
+
+    Args:
+        args: what `apply` was given.
+        plain: what `forward` was given: the same without tangents.
+        outputs: the node's outputs.
+
+    Raises:
+        RuntimeError: `jvp` returned something else than the outputs' tangents (PyTorch's texts).
+    """
+    tangents = [_given(node, x, level) for x in args]
+    versions = [None if t is None else 0 if t._counter is None else t._counter[0] for t in tangents]
+    found = _run(cls, node, level, args, plain, outputs, tangents)
+    if len(found) != len(outputs):
+        raise RuntimeError("Function's jvp returned an invalid number of forward gradients (expected "
+                           f"{len(outputs)} but got {len(found)})")
+    fixed = {id(x) for x in node.non_differentiable}
+    for i, (out, t) in enumerate(zip(outputs, found, strict=True)):
+        if t is not None and not isinstance(t, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
+        if not isinstance(out, Tensor):
+            continue
+        if out._array.dtype.kind not in "fcV" or id(out) in fixed:
+            if t is not None:
+                raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but  the corresponding "
+                                   "forward output is not a differentiable Tensor.You should return None at that "
+                                   "position instead.")
+            continue
+        written = next((k for k, x in enumerate(args) if x is out), None)
+        if written is not None:
+            _check_written(args[written], tangents[written], versions[written], t, level)
+        elif out._base is not None:
+            _check_view(out, t, args, tangents)
+        if t is None:
+            continue
+        if t._array.shape != out._array.shape:
+            raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original "
+                               f"Tensor, this is not supported. Tensor is of size {list(out._array.shape)} while the "
+                               f"given forward gradient is of size {list(t._array.shape)}.")
+        set_tangent(out, t, level)
+
+
+def _given(node: FunctionNode, x: Any, level: int) -> Any:
+    """The tangent that `jvp` is given for an argument: zeros where there is none, unless it asked for None."""
+    if not isinstance(x, Tensor):
+        return None
+    t = tangent_of(x, level)
+    if t is None and node.materialize_grads and x._array.dtype.kind in "fcV":
+        return layer.functions.zeros_like(x.detach())
+    return t
+
+
+def _run(cls: Any, node: FunctionNode, level: int, args: Sequence[Any], plain: Sequence[Any],
+         outputs: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """Call `jvp`, with what was saved for it in the place of what was saved for `backward`."""
+    whole = {id(p): x for p, x in zip(plain, args, strict=True) if isinstance(x, Tensor)}
+    whole |= {id(x): x for x in outputs if isinstance(x, Tensor)}
+    kept: list[Any] = []
+    for x in node.saved_for_forward:
+        if x is None:
+            kept.append(("none", None, None, 0, 0))
+        else:  # with the tangents it has in the levels outside this one
+            x = below(whole.get(id(x), x), level)
+            kept.append(("tensor", x, None, 0 if x._counter is None else x._counter[0], 0))
+    saved, node._saved = node._saved, tuple(kept)
+    try:
+        found = cls.jvp(node, *tangents)
+    finally:
+        node._saved = saved
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _check_written(x: Tensor, tangent: Any, version: int | None, returned: Any, level: int) -> None:
+    """Where `forward` wrote to an input that had a tangent, `jvp` must have written to the tangent."""
+    if tangent_of(x, level) is None:
+        return
+    if returned is not tangent or tangent._counter is None or tangent._counter[0] == version:
+        raise RuntimeError(_NOT_IN_PLACE)
+
+
+def _check_view(out: Tensor, returned: Any, args: Sequence[Any], tangents: Sequence[Any]) -> None:
+    """Where `forward` returned a view of an input that has a tangent, `jvp` must return that view of the tangent."""
+    for x, t in zip(args, tangents, strict=True):
+        if not isinstance(x, Tensor) or t is None or not x._tangents:
+            continue
+        if x is out._base or (x._base is not None and x._base is out._base):
+            base = returned._base if isinstance(returned, Tensor) else None
+            if base is None:
+                raise RuntimeError(_NO_VIEW)
+            if base is not t and base is not t._base:
+                raise RuntimeError(_OTHER_VIEW if t._base is None else _OTHER_BASE)
+            return
+
+
+__all__ = ["push_tangents"]

@@ -1,0 +1,454 @@
+"""Forward mode: tangents pushed along as operators run.
+
+The same declarations serve: an elementwise operator's partial derivatives, a linear
+operator applied to the tangent, a stated `jvp`, or, where nothing else is said, the vjp
+differentiated once more (the vjp is linear in the cotangent; its transpose is the jvp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from ...backends.numpy.memory import address, owner, strided
+from ...engine.grad_mode import enable_grad, grad_mode
+from ...engine.node import OpNode, layer
+from ...modes import forward_levels, inference, leveled, special, transforming
+from ...modes import forward_mode as forward_enabled
+from ...ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
+from ..tensor import Tensor, as_leaf, wrap
+from . import apply as _applying
+from .apply import apply
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A dual tensor's two parts: the value, and the tangent (None where it has none)."""
+
+    primal: Any
+    tangent: Any
+
+
+open_levels = forward_levels
+_dual_levels: list[int] = []  # those of `dual_level`: at most one
+_next_level = count(1).__next__
+
+
+def open_level() -> int:
+    """Begin a level of forward mode and return its number; levels inside have higher numbers."""
+    level = _next_level()
+    open_levels.add(level)
+    special[0] += 1
+    leveled[0] += 1
+    return level
+
+
+def close_level(level: int) -> None:
+    """End a level: its tangents count no longer."""
+    open_levels.discard(level)
+    special[0] -= 1
+    leveled[0] -= 1
+
+
+def any_level() -> bool:
+    """Whether a level of forward mode is open."""
+    return bool(open_levels)
+
+
+def tangent_of(x: Tensor, level: int) -> Tensor | None:
+    """The tangent that `x` carries in a level: its own, or its part of its base's."""
+    tangents = x._tangents
+    if tangents is not None and level in tangents:
+        return tangents[level]
+    base = x._base
+    if base is not None and base._tangents and level in base._tangents:
+        from ..view_history import Geometry
+
+        return layer.functions._strided_part(base._tangents[level], geometry=Geometry(base._array, x._array))
+    return None
+
+
+def levels_of(inputs: Sequence[Any]) -> list[int]:
+    """The open levels in which one of the inputs has a tangent, outermost first."""
+    found: set[int] = set()
+    for x in inputs:
+        if isinstance(x, Tensor):
+            if x._tangents:
+                found.update(x._tangents)
+            if x._base is not None and x._base._tangents:
+                found.update(x._base._tangents)
+    return sorted(found & open_levels) if found and forward_enabled.get() and not inference.get() else []
+
+
+def below(x: Tensor, level: int) -> Tensor:
+    """`x` as the levels outside `level` see it: the same memory and history, without its tangents from there on."""
+    out: Tensor = alias_of(x)
+    kept = {k: t for k, t in (x._tangents or {}).items() if k < level}
+    if kept:
+        out._tangents = kept
+    else:
+        out.__dict__.pop("_tangents", None)
+    base = out._base
+    if base is not None and base._tangents and any(k >= level for k in base._tangents):
+        out._base = below(base, level)  # a view has its part of its base's tangent
+    return out
+
+
+def alias_of(x: Tensor) -> Tensor:
+    """Another tensor object for the same memory and history."""
+    out: Tensor = wrap(x._array)
+    out._requires_grad, out._node, out._output_nr = x._requires_grad, x._node, x._output_nr
+    out._counter, out._base, out._accumulator = x._counter, x._base, x._accumulator
+    out.__dict__.update(x.__dict__)
+    return out
+
+
+def set_tangent(x: Tensor, tangent: Tensor, level: int) -> None:
+    """Give `x` a tangent until the level ends."""
+    x._tangents = {**(x._tangents or {}), level: tangent}
+
+
+def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any]) -> None:
+    """Set the outputs' tangents from the inputs', level by level.
+
+    An inner level's tangent is computed with what carries the outer levels' tangents, and so gets
+    tangents of its own: the mixed derivatives.
+    """
+    if not op.differentiable:
+        return
+    for level in levels_of(inputs):
+        tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
+        values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
+        clean = [below(o, level) for o in outs]
+        found = tangents_of(op, values, tangents, clean, params)
+        for k, (out, t) in enumerate(zip(outs, found, strict=True)):
+            if t is not None and out._array.dtype.kind in "fcV":
+                set_tangent(out, _fitted(t, out), level)
+                node = out._node
+                if isinstance(node, OpNode) and k in node.plan.outs:
+                    # the node keeps its output's memory only; forward over reverse needs the tangents too
+                    more = node._more()
+                    more.tangents = {**(more.tangents or {}), k: out._tangents}
+
+
+def ungraphed(x: Tensor) -> Tensor:
+    """`x` without its history, but with its tangents (`detach` drops both)."""
+    out: Tensor = x.detach()
+    if x._tangents is not None:
+        out._tangents = {level: ungraphed(t) for level, t in x._tangents.items() if level in open_levels}
+    return out
+
+
+def _fitted(t: Tensor, out: Tensor) -> Tensor:
+    if t._array.dtype != out._array.dtype:
+        if t._array.dtype.kind == "c" and out._array.dtype.kind != "c":
+            t = layer.functions.real(t)
+        t = t.to(out.dtype)
+    if t._array.shape != out._array.shape:
+        t = layer.functions.broadcast_to(t, out._array.shape).clone()
+    return t
+
+
+def tangents_of(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Tensor],
+                params: dict[str, Any]) -> list[Tensor | None]:
+    """The outputs' tangents; inputs and outs carry none themselves."""
+    if op.tangent_rule is not None:
+        return _stated(op, inputs, tangents, outs, params)
+    if op.kind in (LINEAR, VIEW):
+        return _linear(op, inputs, tangents, params)
+    if op.kind == ELEMENTWISE and op.rules and op.holomorphic:
+        return [_elementwise(op, inputs, tangents, outs, params)]
+    return _transposed(op, inputs, tangents, params)
+
+
+def _values(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {"xp": layer.functions, **op.defaults, **params}
+    names = op.input_names(len(inputs))
+    for name, x in zip(names, inputs, strict=True):
+        values[name] = x
+        if isinstance(x, Tensor):
+            values[name + "_shape"], values[name + "_dtype"] = x._array.shape, x.dtype
+            values[name + "_strides"] = x._array.strides
+    if op.variadic:
+        star, first = op.inputs[-1], len(op.inputs) - 1
+        values[star] = list(inputs[first:])
+        values[star + "_shapes"] = tuple(None if x is None else x._array.shape for x in inputs[first:])
+        values[star + "_dtypes"] = tuple(None if x is None else x.dtype for x in inputs[first:])
+    for name, out in zip(op.output_names(), outs, strict=True):
+        values[name] = out
+    return values
+
+
+def _stated(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Tensor],
+            params: dict[str, Any]) -> list[Tensor | None]:
+    values = _values(op, inputs, outs, params)
+    names = op.input_names(len(inputs))
+    for name, t in zip(names, tangents, strict=True):
+        values["t_" + name] = t
+    if op.variadic:
+        values["t_" + op.inputs[-1]] = list(tangents[len(op.inputs) - 1:])
+    rule = op.tangent_rule
+    assert rule is not None
+    values["needs"] = tuple(t is not None for t in tangents)
+    found = rule.function(*[values[name] for name in rule.names])
+    return list(found) if op.n_outputs > 1 else [found]
+
+
+def _linear(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> list[Tensor | None]:
+    names = op.input_names(len(inputs))
+    linear_in = op.linear_in or (names[:1] if not op.variadic else ())
+    if op.variadic and not op.linear_in:  # linear in all of them together (cat, stack)
+        full = [t if t is not None else layer.functions.zeros_like(x)
+                for x, t in zip(inputs, tangents, strict=True)]
+        found = apply(op, full, params)
+        return list(found) if op.n_outputs > 1 else [found]
+    total: list[Any] | None = None
+    for i, t in enumerate(tangents):
+        if t is None or names[i] not in linear_in:
+            continue
+        replaced = [t if k == i else x for k, x in enumerate(inputs)]
+        part = apply(op, replaced, params)
+        parts = list(part) if op.n_outputs > 1 else [part]
+        total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
+    return total or [None] * op.n_outputs
+
+
+def _elementwise(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Tensor],
+                 params: dict[str, Any]) -> Tensor | None:
+    values = _values(op, inputs, outs, params)
+    names = op.input_names(len(inputs))
+    values["needs"] = None
+    total: Any = None
+    for name, t in zip(names, tangents, strict=True):
+        rule = op.rule_for(name)
+        if t is None or rule is None:
+            continue
+        if t._array.dtype != outs[0]._array.dtype and outs[0]._array.dtype.kind in "fcV":
+            t = t.to(outs[0].dtype)
+        if t._array.shape != outs[0]._array.shape:
+            t = layer.functions.broadcast_to(t, outs[0]._array.shape)
+        values["g"] = t
+        part = rule.function(*[values[n] for n in rule.names])
+        total = part if total is None else total + part
+    return total
+
+
+def _transposed(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> list[Tensor | None]:
+    """J t as the derivative, by u, of u -> J^T u: two reverse passes."""
+    functions = layer.functions
+    recording = grad_mode.get()
+    with enable_grad():
+        fresh = []
+        for x, t in zip(inputs, tangents, strict=True):
+            if t is None:
+                fresh.append(x)
+            elif x._requires_grad:
+                fresh.append(x * 1)  # keeps the history, and is a node of its own
+            else:
+                fresh.append(as_leaf(ungraphed(x)))
+        found = apply(op, fresh, params)
+        outs = list(found) if op.n_outputs > 1 else [found]
+        live = [o for o in outs if o._requires_grad]
+        if not live:
+            return [None] * op.n_outputs
+        dummies = [as_leaf(functions.zeros_like(o)) for o in live]
+        wanted = [x for x, t in zip(fresh, tangents, strict=True) if t is not None]
+        given = [t for t in tangents if t is not None]
+        from ...engine.api import grad
+
+        back = grad(live, wanted, dummies, create_graph=True, allow_unused=True)
+        kept = [(b, t) for b, t in zip(back, given, strict=True) if b is not None and b._requires_grad]
+        if not kept:
+            return [None if not o._requires_grad else functions.zeros_like(o) for o in outs]
+        pushed = grad([b for b, _ in kept], dummies, [t for _, t in kept], create_graph=recording, allow_unused=True)
+    results: list[Tensor | None] = []
+    k = 0
+    for o in outs:
+        if o._requires_grad:
+            results.append(functions.zeros_like(o) if pushed[k] is None else pushed[k])
+            k += 1
+        else:
+            results.append(None)
+    return results
+
+
+def tangent_of_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> dict[int, Tensor] | None:
+    """The tangents that an in-place application will leave in its target, by level, worked out before the write."""
+    if not op.differentiable:
+        return None
+    levels = levels_of(inputs)
+    if not levels:
+        return None
+    out: Tensor = wrap(inputs[0]._array)
+    written: dict[int, Tensor] = {}
+    for level in levels:
+        tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
+        values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
+        out = apply(op, values, params)
+        t = tangents_of(op, values, tangents, [out], params)[0]
+        if t is not None:
+            written[level] = t
+    return written or None
+
+
+def set_written_tangent(target: Tensor, written: dict[int, Tensor]) -> None:
+    """Write tangents in place where the target shares its tangents' memory with others."""
+    for level, new in written.items():
+        tangent = _fitted(new, target)
+        base = target._base
+        held = (target._tangents or {}).get(level)
+        if held is not None and held._array.__class__ is tangent._array.__class__:
+            for frame in transforming.get():
+                frame.inputs.update((id(held), id(held._base)))
+            held.copy_(tangent)
+        elif base is not None:
+            of_base = tangent_of(base, level)
+            if of_base is None:
+                of_base = layer.functions.zeros_like(base.detach())
+            from ..view_history import Geometry
+
+            geometry = Geometry(base._array, target._array)
+            set_tangent(base, layer.functions._replace_strided(of_base, tangent, geometry=geometry), level)
+        else:
+            # A tangent of its own: what is written to it later must not reach the one it came from.
+            set_tangent(target, layer.functions.clone(tangent), level)
+
+
+# ----- the user's interface -----
+
+def enter_dual_level() -> int:
+    """Begin a level of forward mode and return its number.
+
+    Raises:
+        RuntimeError: one is open already.
+    """
+    if _dual_levels:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _dual_levels.append(open_level())
+    return len(_dual_levels) - 1
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """End the current level: its tangents are forgotten.
+
+    Raises:
+        RuntimeError: no level is open, or another one than `level` is the innermost.
+    """
+    if not _dual_levels:
+        raise RuntimeError("Dual level must be a positive number.")
+    if level is not None and level != len(_dual_levels) - 1:
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not "
+                           "supported.")
+    close_level(_dual_levels.pop())
+
+
+class dual_level:
+    """The block inside which dual tensors live.
+
+    >>> import flambeau as torch
+    >>> import flambeau.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     x = fwAD.make_dual(torch.tensor(3.), torch.tensor(1.))
+    ...     fwAD.unpack_dual(x * x).tangent
+    tensor(6.)
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exception: object) -> None:
+        exit_dual_level()
+
+    def __call__(self, function: Any) -> Any:
+        import functools
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with dual_level():
+                return function(*args, **kwargs)
+        return wrapped
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A tensor with the same values that carries `tangent`.
+
+    Raises:
+        RuntimeError: no level is open.
+        ValueError: the tensor or the tangent is not floating point or complex.
+    """
+    if not _dual_levels:
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+                           "enter_dual_level() first.")
+    return dual(tensor, tangent, _dual_levels[-1])
+
+
+def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
+    """A view of a tensor that carries a tangent in a level."""
+    for x, what in ((tensor, "primal"), (tangent, "tangent")):
+        if x._array.dtype.kind not in "fcV":
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
+    if tensor._array.shape != tangent._array.shape:
+        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original "
+                           f"Tensor, this is not supported. Tensor is of size {list(tensor._array.shape)} while the "
+                           f"given forward gradient is of size {list(tangent._array.shape)}.")
+    if tangent_of(tensor, level) is not None:
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
+                           f"level {_shown(level)} is not supported.")
+    if tangent_of(tangent, level) is not None:
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level"
+                           f"{_shown(level)} is not supported.")
+    if tensor._array.__class__ is not ndarray:
+        from .batched_tensor import batched, relative
+
+        inner = layer.functions.view_as(tensor._value, tensor._value)
+        set_tangent(inner, relative(tangent, tensor), level)
+        return batched(inner, tensor._levels)
+    out = layer.functions.view_as(tensor, tensor)
+    set_tangent(out, _laid_as(tangent, tensor._array), level)
+    return out
+
+
+def _shown(level: int) -> int:
+    """A level's number as users count them."""
+    return _dual_levels.index(level) if level in _dual_levels else level
+
+
+def _laid_as(tangent: Tensor, primal: ndarray) -> Tensor:
+    """A tangent that lies in memory as its primal, so that the primal's views are views of it too."""
+    a = tangent._array
+    if a.__class__ is not ndarray or a.dtype != primal.dtype:
+        return tangent
+    whole = owner(primal)
+    dense = a.strides == primal.strides or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, primal.strides,
+                                                                                   strict=True))
+    if dense and whole.nbytes <= owner(a).nbytes:
+        return tangent
+    if primal.size and (0 in primal.strides or (not primal.flags.forc and whole.nbytes < primal.nbytes)):
+        return tangent
+    memory = np.zeros(whole.nbytes // primal.itemsize, primal.dtype)
+    steps = tuple(s // primal.itemsize for s in primal.strides)
+    laid: Tensor = wrap(strided(memory, primal.shape, steps, (address(primal) - address(whole)) // primal.itemsize))
+    return laid.copy_(tangent)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """A dual tensor's value and tangent; the tangent of a plain tensor is None."""
+    return parts_of(tensor, _dual_levels[-1]) if _dual_levels else UnpackedDualTensor(tensor, None)
+
+
+def parts_of(tensor: Tensor, level: int) -> UnpackedDualTensor:
+    """A tensor's value and tangent in a level."""
+    if tensor._array.__class__ is not ndarray:
+        from .batched_tensor import absolute, batched
+
+        primal, tangent = parts_of(tensor._value, level)
+        return UnpackedDualTensor(batched(primal, tensor._levels),
+                                  None if tangent is None else absolute(tangent, tensor))
+    tangent = None if inference.get() else tangent_of(tensor, level)
+    return UnpackedDualTensor(tensor if tangent is None else below(tensor, level), tangent)
+
+
+_applying.push_forward = push_forward

@@ -1,0 +1,380 @@
+"""In-place writes: who may be written to, counting the write, and the history it leaves.
+
+What could be refused is refused before anything is written, but for inference tensors outside inference mode: there
+PyTorch, and so flambeau, finds that it may not count the write when it has been done.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...backends.compiled.thresholds import MET, limit_of
+from ...backends.errstate import IGNORE, quietly, reset_state, set_state
+from ...backends.numpy.memory import address
+from ...engine.grad_mode import grad_mode
+from ...engine.node import OpNode, operator_of
+from ...engine.profiler_events import recording
+from ...engine.saved_tensor_mutation import about_to_write
+from ...modes import capturing, inference, special, transforming, transforms
+from ...ops.declare import ELEMENTWISE, Op
+from ...shapes import broadcast_shapes
+from ..tensor import Tensor, depth_of, wrap
+from ..untracked_views import tell
+from ..view_history import CopySlices, Geometry, keep_retaining
+from .apply import _operands, gradient_edge, kernel_of, on_kernel, origin_of, promoted_type, record, rounded_params
+from .interception import answered, computed, told
+from .saved_tensor_packing import pack_inputs
+
+_LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
+_VIEW_OF_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+
+
+def check_writable(x: Tensor, tracked: bool) -> None:
+    """Refuse a write that autograd could not follow.
+
+    Args:
+        tracked: grad mode is on, and the tensor or something that is written to it requires grad.
+
+    Raises:
+        RuntimeError: a leaf that requires grad, or a view that may not be written to (PyTorch's texts).
+    """
+    if tracked:
+        base = x._base
+        if base is not None:
+            if x._creation is not None:
+                refuse_view(x)
+            if x._requires_grad and base._node is None:
+                raise RuntimeError(_VIEW_OF_LEAF)
+        if x._requires_grad and not x._has_node():
+            raise RuntimeError(_LEAF)
+    if special[0]:
+        about_to_write(x)
+        capture = capturing.get()
+        if capture is not None and x._inference and not inference.get():
+            capture.fail("a write to an inference tensor outside of inference mode")  # an error once it is done
+
+
+def is_tracked(inputs: Sequence[Any]) -> bool:
+    """Whether grad mode is on and one of an operator's inputs requires grad."""
+    return grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in inputs)
+
+
+_CREATED = {
+    "multi": " This view is the output of a function that returns multiple views. Such functions do not allow the "
+             "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    "custom": " This view was created inside a custom Function (or because an input was returned as-is) and the "
+              "autograd logic to handle view+inplace would override the custom backward associated with the custom "
+              "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+              "output of the custom Function.",
+} | {
+    mode: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+          f"moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace to "
+          "be tracked) or both outside (if you want the inplace to be tracked)."
+    for mode in ("no_grad", "inference_mode")
+}
+
+
+def refuse_view(x: Tensor, indirect: bool = False) -> None:
+    """Raise what is to be said of a write to a view that came to be in a way that forbids it.
+
+    Args:
+        indirect: it was the base, or another view, that was written to.
+    """
+    creation = x._creation
+    node = x._node
+    assert creation is not None
+    what = "its base or another view of its base has been" if indirect else "is being"
+    if creation in ("inference", "no_grad") or node is None:
+        said = "A view was created in" if node is None else (
+            f"Output {x._output_nr} of {operator_of(node)} is a view of a view which was created in")
+        said += (f" inference mode and {what} modified inplace in normal mode." if creation == "inference"
+                 else f" no_grad mode and {what} modified inplace with grad mode enabled.")
+    else:
+        said = f"Output {x._output_nr} of {operator_of(node)} is a view and {what} modified inplace."
+    raise RuntimeError(said + _CREATED["inference_mode" if creation == "inference" else creation])
+
+
+def rebase(x: Tensor, node: Any) -> None:
+    """Make `node` the history of `x`, whose memory was just written; of its base, if it is a view."""
+    base = x._base
+    if base is None:
+        _renew(x, node)
+        return
+    old = gradient_edge(base) if base._requires_grad else None
+    slices = CopySlices(old, base._output_nr, Geometry(base._array, x._array), node)
+    if isinstance(node, OpNode) and node.plan.outs:
+        more = node._more()
+        more.written, more.within = weakref.ref(x), weakref.ref(slices)
+    _renew(base, slices)
+    x._requires_grad = True
+    x._view_version = -1  # its history was the base's old one: made anew when asked for
+
+
+def _renew(x: Tensor, node: Any) -> None:
+    """Give a tensor that is no view another history."""
+    old, number, required = x._node, x._output_nr, x._requires_grad
+    x._node = node
+    x._output_nr = 0
+    x._requires_grad = True
+    x._hooks = None
+    x._accumulator = None
+    if x._retains:
+        keep_retaining(x, old, number)
+    if not required:
+        tell(x)
+
+
+def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
+    """Run an operator and write its result over its first input.
+
+    Raises:
+        RuntimeError: the result's shape or dtype does not fit, or autograd forbids the write.
+    """
+    if transforms[0]:
+        refuse_captured(op, inputs[0])
+    if special[0] and _some_batched(inputs):
+        from .batched_tensor import write_batched
+
+        return write_batched(op, inputs, params)
+    target = inputs[0]
+    tracked = is_tracked(inputs)
+    check_writable(target, tracked)
+    if tracked:
+        for x in inputs:
+            if isinstance(x, Tensor) and x._creation is not None:
+                x.grad_fn  # noqa: B018  # a view whose history cannot be made anew says so before anything else is said
+    a = target._array
+    read = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
+    if op.kind == ELEMENTWISE:
+        check_overlap(a, *read)
+    elif op.apart or "index" in op.inputs:
+        check_overlap(a, *(b for b in read if b.ndim), apart=True)
+    else:
+        check_overlap(a)
+    if op.kind == ELEMENTWISE:
+        shape = a.shape
+        for x in inputs[1:]:
+            if isinstance(x, Tensor):
+                shape = broadcast_shapes(shape, x._array.shape)
+        if shape != a.shape:
+            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
+    if op.promote != "none":
+        result = promoted_type(op, inputs, params)
+        if op.promote == "float" and result.category < dtypes.FLOATING:
+            result = dtypes.get_default_dtype()
+        if op.differentiable and not dtypes.can_cast(result, target.dtype):
+            raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
+                               f"{target.dtype.scalar_name}")
+    large: list[np.dtype] | None = [] if MET[0] and op.kind == ELEMENTWISE else None
+    values, narrow = _operands(op, inputs, params, large)
+    if narrow is not None and op.promoting:
+        params = rounded_params(op, params, narrow)
+
+    def compute() -> None:
+        run_on = values
+        if large:
+            if on_kernel(op, values, params, large[0], narrow, a) is not None:
+                return
+            run_on, _ = _operands(op, inputs, params)
+        found = kernel_of(op)(*run_on, **params)
+        if found.__class__ is np.ndarray and np.may_share_memory(found, a):
+            found = found.copy()
+        if op.kind != ELEMENTWISE and np.shape(found) != a.shape:
+            raise RuntimeError(f"Bad in-place call: input tensor size {list(a.shape)} and output tensor size "
+                               f"{list(found.shape)} should match")
+        a[...] = found if found.dtype == a.dtype else dtypes.cast(np.asarray(found), a.dtype)
+
+    return _run_over(op, inputs, params, compute, tracked)
+
+
+def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None]) -> Tensor:
+    """Let `compute` write an operator's result into its first input, and record that it did.
+
+    Raises:
+        RuntimeError: autograd forbids the write.
+    """
+    if transforms[0]:
+        refuse_captured(op, inputs[0])
+    if special[0] and _some_batched(inputs):
+        from .batched_tensor import write_batched
+
+        return write_batched(op, inputs, params)
+    tracked = is_tracked(inputs)
+    check_writable(inputs[0], tracked)
+    return _run_over(op, inputs, params, compute, tracked)
+
+
+def refuse_captured(op: Op, target: Tensor) -> None:
+    """Refuse a write to what was made outside the function that is being differentiated, and is not its input.
+
+    Raises:
+        RuntimeError: it was.
+    """
+    written = (target,) if target._base is None else (target, target._base)
+    for depth, frame in enumerate(transforming.get(), 1):
+        if frame.kind in ("grad", "jvp") and any(
+                depth_of(x) < depth and id(x) not in frame.inputs for x in written):
+            name = op.name.strip("_").replace("fill_number", "fill") + "_"
+            of_two = op.kind == ELEMENTWISE and len(op.inputs) == 2
+            overload = ".Scalar" if name == "fill_" else ".Tensor" if of_two else ""
+            raise RuntimeError(
+                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                f"operation (aten::{name}{overload}) that would mutate a captured Tensor. This is not supported; "
+                "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs.")
+
+
+def _some_batched(inputs: list[Any]) -> bool:
+    """Whether an input has hidden dimensions (`batching`)."""
+    return any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray for x in inputs)
+
+
+_OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.")
+
+
+_PARTIAL_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single memory location. Please clone() the tensor before performing the operation.")
+
+
+def check_overlap(a: np.ndarray, *read: np.ndarray, apart: bool = False) -> None:
+    """Refuse to write to an array some of whose elements are one in memory, or are others' of what is read meanwhile.
+
+    Args:
+        apart: refuse, too, where what is read is the very array that is written to.
+
+    Raises:
+        RuntimeError: it is expanded, or shares part of its memory (PyTorch's texts).
+    """
+    if 0 in a.strides and a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
+        raise RuntimeError(_OVERLAP)
+    check_apart(a, *read, apart=apart)
+
+
+def check_apart(a: np.ndarray, *read: np.ndarray, apart: bool = True) -> None:
+    """Refuse to write to an array some of whose elements are others' of what is read meanwhile (`check_overlap`)."""
+    if a.__class__ is not np.ndarray:
+        return  # a batch: looked at where it is written
+    for b in read:
+        if b.__class__ is not np.ndarray:
+            continue
+        if b is a:
+            if apart:
+                raise RuntimeError(_PARTIAL_OVERLAP)
+        elif np.may_share_memory(a, b) and _is_dense(a) and _is_dense(b):
+            same = address(a) == address(b) and a.nbytes == b.nbytes and a.strides == b.strides
+            if apart or not same:
+                raise RuntimeError(_PARTIAL_OVERLAP)
+
+
+def _is_dense(a: np.ndarray) -> bool:
+    """Whether the elements fill a stretch of memory. Where they leave holes, PyTorch looks for no overlap."""
+    if a.flags.forc:
+        return True
+    filled = a.itemsize
+    for stride, n in sorted((s, n) for s, n in zip(a.strides, a.shape, strict=True) if n != 1):
+        if stride != filled:
+            return False
+        filled *= n
+    return True
+
+
+def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None],
+              tracked: bool, *, timed: bool = False) -> Tensor:
+    if special[0] and not timed and recording() is not None:
+        from .profiling import timed as in_a_span
+
+        return in_a_span(op, op.name + "_", inputs, params,
+                         lambda: _run_over(op, inputs, params, compute, tracked, timed=True))
+    if op.written is not None:
+        op = op.written[len(inputs) > 1 and not isinstance(inputs[1], Tensor)]
+    target = inputs[0]
+    a = target._array
+    wants = tracked and op.differentiable
+    original = origin = None
+    if wants:
+        origin = origin_of(inputs)
+        kept = op.plan(origin[0], len(inputs)).tensors
+        _ = [bool(origin[3][i]) for i in kept if i]  # an inference tensor's version says that it cannot be saved
+        if 0 in kept:
+            original = wrap(a.copy())
+            original._requires_grad, original._node = target._requires_grad, target.grad_fn
+            original._output_nr = target._output_nr
+    tangents = packed = None
+    if special[0]:
+        from .forward_mode import tangent_of_write
+
+        capture = capturing.get()
+        if capture is not None and original is not None:
+            capture.copies(target, original)
+        packed = pack_inputs(op, inputs, original)
+        answered(op, inputs, params, True)
+        tangents = tangent_of_write(op, inputs, params)
+    token = set_state(IGNORE)
+    try:
+        if special[0]:
+            computed(op.forward, compute)
+        else:
+            compute()
+    finally:
+        reset_state(token)
+    target._bump_version()
+    if wants:
+        out = wrap(a)
+        out._counter = target._counter
+        try:
+            record(op, inputs, [out], params, origin=origin, original=original, packed=packed)
+        finally:  # a hook may refuse to pack the result, which is written already
+            if out._node is not None:
+                rebase(target, out._node)
+    if tangents is not None:
+        from .forward_mode import set_written_tangent
+
+        set_written_tangent(target, tangents)
+    if special[0]:
+        told(op, inputs, params, [target], True)
+    return target
+
+
+def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
+    """The in-place form of an elementwise operator of two inputs, quick where nothing is recorded."""
+    kernel, limit = kernel_of(op), limit_of(op.name)
+    f32, f64 = np.dtype(np.float32), np.dtype(np.float64)
+    enabled = grad_mode.get
+
+    def call(input: Any, other: Any) -> Any:
+        try:
+            a = input._array
+            b: Any = other if other.__class__ is float else other._array
+            dt = a.dtype
+        except AttributeError:
+            return general(input, other)
+        if ((b is not other and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
+                or special[0] or input._inference or 0 in a.strides or (MET[0] and a.size > limit[0])):
+            return general(input, other)
+        if b is not other and b is not a and (
+                a.base is b or (b.base is not None and (b.base is a or b.base is a.base))):
+            return general(input, other)  # they may overlap
+        if (input._requires_grad or input._base is not None or (b is not other and other._requires_grad)) and enabled():
+            return general(input, other)
+        try:
+            quietly(kernel, a, b, a)
+        except RuntimeError:  # another thread is in there
+            return general(input, other)
+        counter = input._counter
+        if counter is None:
+            input._counter = [1]
+        else:
+            counter[0] += 1
+        return input
+
+    call.__name__ = call.__qualname__ = op.name + "_"
+    return call
+
+
+__all__ = ["check_apart", "check_overlap", "check_writable", "fast_binary", "is_tracked", "overwrite",
+           "rebase", "refuse_view", "write"]

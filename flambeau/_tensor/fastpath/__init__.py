@@ -1,0 +1,1 @@
+"""Fast paths: specializations of dispatch for common calls."""

@@ -1,0 +1,420 @@
+"""The short ways: public functions of small operators, specialised by arity when they are declared.
+
+Each does what `apply` does, for arrays of one float dtype with nothing special about them,
+and hands everything else on. They are long because every call inside them would cost as
+much as the arithmetic of a 4x4 product.
+"""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled import kernels_of
+from ...backends.compiled.thresholds import MET, limit_of
+from ...backends.errstate import quietly
+from ...backends.numpy.elementwise import LIMITED
+from ...engine.compiled_rules import by_kernel
+from ...engine.grad_mode import grad_mode, inference
+from ...engine.inlined_rules import both, plan_of
+from ...engine.node import OpNode, next_number
+from ...modes import inferred, special, transforming, transforms
+from ...ops.declare import ELEMENTWISE, REGISTRY, Op
+from ...shapes import broadcast_shapes
+from ..dispatch.apply import arrays, gradient_edge, kernel_of
+from ..tensor import INFERENCE, Tensor
+
+ndarray = np.ndarray
+asarray = np.asarray
+F32 = np.dtype(np.float32)
+F64 = np.dtype(np.float64)
+new = object.__new__
+_grad_enabled = grad_mode.get
+_inferring = inference.get
+
+
+#: NumPy's arithmetic of two scalars is twice as quick as its arithmetic of two 0-d arrays
+_SCALAR: dict[str, Any] = {"abs": python.abs, "neg": python.neg, "add": python.add, "sub": python.sub,
+                           "mul": python.mul}
+
+
+class _Numbers(dict):
+    """Python numbers as 0-d arrays of one dtype, kept: NumPy takes an array twice as quickly as a number."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+
+    def __missing__(self, number: Any) -> Any:
+        if not number or number != number:  # 0.0 and -0.0 are one key, nan is none
+            return asarray(number, self.dtype)
+        if len(self) > 1000:
+            self.clear()
+        made = self[number] = asarray(number, self.dtype)
+        made.setflags(write=False)
+        return made
+
+
+_float32s, _float64s = _Numbers(F32), _Numbers(F64)
+
+
+#: no array has so many elements
+_NEVER = 1 << 62
+
+
+def _on_kernel(op: Op) -> tuple[Callable[..., Any], list[int]]:
+    """An operator of float32 or float64 by its compiled kernel, and above which size it is to be computed so.
+
+    Where there is no kernel, NumPy computes it, and the size is as if arrays never were large.
+    """
+    by_numpy, limit = kernel_of(op), limit_of(op.name)
+    single: Any = None
+    double: Any = None
+
+    def run(a: Any, *others: Any) -> Any:
+        nonlocal single, double
+        if a.dtype is F32:
+            if single is None:
+                single = found(F32)
+            return single(a, *others)
+        if double is None:
+            double = found(F64)
+        return double(a, *others)
+
+    def found(dtype: np.dtype) -> Callable[..., Any]:
+        kernels = kernels_of(REGISTRY)
+        kernel = None if kernels is None else kernels.simple(op, dtype)
+        if kernel is not None:
+            return kernel
+        limit[0] = _NEVER
+        return by_numpy
+
+    return run, limit
+
+
+def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
+    """The public function of an operator of one input without parameters."""
+    plan = plan_of(op, 1, 1)
+    shape_only = plan.consts == (("shape", 0),)
+    if (plan.consts and not shape_only) or not op.differentiable:
+        return general
+    if op.kind != ELEMENTWISE:
+        return _unary(op, general, kernel_of(op), plan.run, None, general)
+    kernel, limit = _on_kernel(op)
+    large = _unary(op, general, kernel, by_kernel, None, general)
+    limited = LIMITED.get(op.name)
+    if limited is None or kernel_of(op) is not getattr(arrays, op.name):
+        return _unary(op, general, kernel_of(op), plan.run, limit, large)
+
+    def beyond(input: Any) -> Any:
+        return large(input) if input._array.size > limit[0] else general(input)
+
+    return _unary(op, general, limited, plan.run, None, beyond)
+
+
+def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run: Any, limit: list[int] | None,
+           otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """`unary` by a kernel.
+
+    Args:
+        run: the run of its node.
+        limit: the largest size that the kernel is for; None: it says so itself, by an exception.
+        otherwise: the function where it is not for that.
+    """
+    scalar = _SCALAR.get(op.name) if limit is not None else None
+    plan = plan_of(op, 1, 1)
+    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
+    shape_only = plan.consts == (("shape", 0),)
+
+    def call(input: Any, *, out: Any = None) -> Any:
+        if out is not None or special[0]:
+            return general(input, out=out)
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return general(input)
+        if dt is not F32 and dt is not F64:
+            return general(input)
+        try:
+            if limit is None:
+                r = quietly(kernel, a)
+            elif scalar is not None and not a.ndim:
+                r = quietly(scalar, a[()])
+            elif MET[0] and a.size > limit[0]:
+                return otherwise(input)
+            else:
+                r = quietly(kernel, a)
+        except RuntimeError:  # another thread is in there, or the array is too large
+            return otherwise(input) if limit is None else general(input)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        result = new(Tensor)
+        result._array = r
+        result._output_nr = 0
+        result._grad = result._counter = result._base = result._accumulator = None
+        if input._requires_grad and _grad_enabled():
+            node = OpNode()
+            edge = input._node
+            if edge is None:
+                edge = input._accumulator
+                if edge is not None:
+                    edge = edge()
+                if edge is None:
+                    edge = gradient_edge(input)
+            elif input._base is not None:
+                edge = gradient_edge(input)
+            node.edge0 = edge
+            node.edge1 = None
+            node.n_edges = 1
+            node.edge_outputs = (input._output_nr,) if input._output_nr else None
+            node.plan = plan
+            node.run = run
+            node.consts = (a.shape,) if shape_only else ()
+            node.extra = node.outputs = node.fix = node.versions = None
+            node.seq = next_number()
+            node.saved1 = None
+            if saves_input:
+                counter = input._counter
+                if saves_out:
+                    result._counter = mine = [0]
+                    node.saved0 = (input, (r, mine))
+                    if counter is not None and counter[0]:
+                        node.versions = (counter[0], 0)
+                else:
+                    node.saved0 = input
+                    if counter is not None and counter[0]:
+                        node.versions = (counter[0],)
+            elif saves_out:
+                result._counter = node.saved1 = [0]
+                node.saved0 = r
+            else:
+                node.saved0 = None
+            result._requires_grad = True
+            result._node = node
+        else:
+            result._requires_grad = False
+            result._node = None
+            if inferred[0] and _inferring():
+                result._inference, result._counter = True, INFERENCE
+            if transforms[0]:
+                result._depth = len(transforming.get())
+        return result
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
+    """The function of an elementwise operator of two inputs, and its operator form, which may decline."""
+    kernel, limit = _on_kernel(op)
+    _, large = _binary(op, general, kernel, [_NEVER], None)
+    return _binary(op, general, kernel_of(op), limit, large)
+
+
+def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], limit: list[int],
+            large: Any) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
+    """`binary` by a kernel, for arrays of up to `limit` elements; `large` is that of more, None if this is that."""
+    scalar = _SCALAR.get(op.name)
+    records = op.differentiable
+    takes_numbers = op.inputs[1] in op.numbers
+    plans: tuple[Any, ...] = (None,) * 4
+    if records:
+        plans = (None, plan_of(op, 1, 2), plan_of(op, 2, 2), plan_of(op, 3, 2))
+    codes = []
+    for plan in plans:
+        if plan is None or not (plan.tensors or plan.outs or plan.consts):
+            codes.append(0)
+        elif plan.outs or plan.consts:
+            codes.append(4)
+        else:
+            codes.append({(0,): 1, (1,): 2, (0, 1): 3}[plan.tensors])
+    records_short = records and 4 not in codes
+    runs = tuple([plan and (by_kernel if large is None and plan.run is not both else plan.run) for plan in plans])
+    wide_runs = tuple([plan and (by_kernel if large is None else plan.wide_run) for plan in plans])
+
+    grows: list[bool] = []  # filled once small arrays have made a large one: shapes are looked at from then on
+    save_left = tuple(code & 1 for code in codes)
+    save_right = tuple(code & 2 for code in codes)
+    saves = tuple(code > 0 for code in codes)
+
+    def operate(input: Any, other: Any) -> Any:
+        kind = type(other)
+        if kind is float or kind is int:
+            return with_number(input, other)
+        try:
+            a, b = input._array, other._array
+            dt = a.dtype
+        except AttributeError:
+            return fall_back(input, other)
+        if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
+            return fall_back(input, other)
+        try:
+            if MET[0] and (a.size > limit[0] or b.size > limit[0] or (
+                    grows and (1 in a.shape or 1 in b.shape) and prod(broadcast_shapes(a.shape, b.shape)) > limit[0])):
+                return large(input, other)
+            if a.ndim or b.ndim:
+                r = quietly(kernel, a, b)
+            elif scalar is None:
+                r = asarray(quietly(kernel, a, b))
+            else:
+                r = asarray(quietly(scalar, a[()], b[()]))
+        except (ValueError, RuntimeError):  # shapes that do not broadcast; or another thread is in there
+            return fall_back(input, other)
+        if r.size > limit[0]:
+            grows[:] = [True]
+        result = new(Tensor)
+        result._array = r
+        result._output_nr = 0
+        result._grad = result._counter = result._base = result._accumulator = None
+        mask = (1 if input._requires_grad else 0) + (2 if other._requires_grad else 0)
+        if not (mask and records and _grad_enabled()):
+            result._requires_grad = False
+            result._node = None
+            if inferred[0] and _inferring():
+                result._inference, result._counter = True, INFERENCE
+            if transforms[0]:
+                result._depth = len(transforming.get())
+            return result
+        if not records_short:
+            return fall_back(input, other)
+        node = OpNode()
+        node.edge1 = node.extra = node.outputs = node.versions = node.fix = node.edge_outputs = None
+        node.saved0 = node.saved1 = None
+        node.consts = ()
+        node.n_edges = 2
+        if mask & 1:
+            edge = input._node
+            if edge is None:
+                edge = input._accumulator
+                if edge is not None:
+                    edge = edge()
+                if edge is None:
+                    edge = gradient_edge(input)
+                    if edge is None:  # its base alone requires grad
+                        return fall_back(input, other)
+            elif input._base is not None:
+                edge = gradient_edge(input)
+            node.edge0 = edge
+        else:
+            node.edge0 = None
+        if mask & 2:
+            edge = other._node
+            if edge is None:
+                edge = other._accumulator
+                if edge is not None:
+                    edge = edge()
+                if edge is None:
+                    edge = gradient_edge(other)
+                    if edge is None:  # its base alone requires grad
+                        return fall_back(input, other)
+            elif other._base is not None:
+                edge = gradient_edge(other)
+            node.edge1 = edge
+        node.seq = next_number()
+        node.plan = plans[mask]
+        if a.shape == b.shape:
+            node.run = runs[mask]
+        else:
+            node.fix = ((a.shape, b.shape), None, False, False)
+            node.run = by_kernel if MET[0] and r.size > limit[0] else wide_runs[mask]
+        if saves[mask]:
+            if save_left[mask]:
+                node.saved0 = input
+                if save_right[mask]:
+                    node.saved1 = other
+                    x, y = input._counter, other._counter
+                    if (x is not None and x[0]) or (y is not None and y[0]):
+                        node.versions = (x[0] if x is not None else 0, y[0] if y is not None else 0)
+                else:
+                    x = input._counter
+                    if x is not None and x[0]:
+                        node.versions = (x[0],)
+            elif save_right[mask]:
+                node.saved0 = other
+                y = other._counter
+                if y is not None and y[0]:
+                    node.versions = (y[0],)
+        if input._output_nr or other._output_nr:
+            node.edge_outputs = (input._output_nr, other._output_nr)
+        result._requires_grad = True
+        result._node = node
+        return result
+
+    def with_number(input: Any, other: Any) -> Any:
+        if special[0] or not takes_numbers:
+            return fall_back(input, other)
+        a = input._array
+        dt = a.dtype
+        wants = input._requires_grad and records and _grad_enabled()
+        if not (dt is F32 or dt is F64) or (wants and not records_short):
+            return fall_back(input, other)
+        try:
+            b = _float32s[other] if dt is F32 else _float64s[other]
+            if scalar is not None and not a.ndim:
+                r = quietly(scalar, a[()], b[()])
+            elif MET[0] and a.size > limit[0]:
+                return large(input, other)
+            else:
+                r = quietly(kernel, a, b)
+        except (OverflowError, RuntimeError):
+            return fall_back(input, other)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        result = new(Tensor)
+        result._array = r
+        result._output_nr = 0
+        result._grad = result._counter = result._base = result._accumulator = None
+        if not wants:
+            result._requires_grad = False
+            result._node = None
+            if inferred[0] and _inferring():
+                result._inference, result._counter = True, INFERENCE
+            if transforms[0]:
+                result._depth = len(transforming.get())
+            return result
+        node = OpNode()
+        node.edge1 = node.extra = node.outputs = node.versions = node.fix = None
+        node.saved0 = node.saved1 = None
+        node.consts = ()
+        node.n_edges = 2
+        edge = input._node
+        if edge is None or input._base is not None:
+            edge = gradient_edge(input)
+            if edge is None:  # its base alone requires grad
+                return fall_back(input, other)
+        node.edge0 = edge
+        node.edge_outputs = (input._output_nr, 0) if input._output_nr else None
+        node.seq = next_number()
+        node.plan = plans[1]
+        node.run = runs[1]
+        if save_left[1]:
+            node.saved0 = input
+            if save_right[1]:
+                node.saved1 = other
+            x = input._counter
+            if x is not None and x[0]:
+                node.versions = (x[0], 0) if save_right[1] else (x[0],)
+        elif save_right[1]:
+            node.saved0 = other
+        result._requires_grad = True
+        result._node = node
+        return result
+
+    def fall_back(input: Any, other: Any) -> Any:
+        if isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
+            return general(input, other)
+        return NotImplemented
+
+    def call(input: Any, other: Any, *, out: Any = None) -> Any:
+        if out is None and isinstance(input, Tensor):
+            result = operate(input, other)
+            if result is not NotImplemented:
+                return result
+        return general(input, other, out=out)
+
+    call.__name__ = call.__qualname__ = operate.__name__ = operate.__qualname__ = op.name
+    return call, operate

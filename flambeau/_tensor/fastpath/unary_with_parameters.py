@@ -1,0 +1,321 @@
+"""The short way of operators of one tensor with parameters: a reduction, a scan, a softmax along `dim`.
+
+As in `fast`: what `apply` does, for float32 and float64 with nothing special about them, and
+everything else handed on. Parameters come by position, all of them, so that nothing is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled import kernels_of
+from ...backends.compiled.thresholds import LEAST, MET, limit_of
+from ...backends.errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
+from ...engine.compiled_rules import by_kernel, quiet_run
+from ...engine.grad_mode import grad_mode, inference
+from ...engine.inlined_rules import plan_of, spread
+from ...engine.node import OpNode, next_number
+from ...modes import inferred, special, transforming, transforms
+from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
+from ..dispatch import apply as _applying
+from ..dispatch.apply import ROW_MAJOR, apply, gradient_edge, kernel_of, row_major
+from ..return_types import named_result
+from ..tensor import INFERENCE, Tensor, wrap
+from .by_arity import F32, F64, asarray, ndarray, new
+
+_grad_enabled = grad_mode.get
+_inferring = inference.get
+_INT64 = np.dtype(np.int64)
+
+
+def _constants(op: Op, consts: tuple[tuple[str, Any], ...]) -> Callable[..., tuple[Any, ...]]:
+    """What makes a node's constants of the input's shape and the parameters."""
+    places = tuple(0 if what == "shape" else 1 + op.params.index(name) for what, name in consts)
+    if not places:
+        return lambda shape, params: ()
+    if places == tuple(range(1 + len(op.params))):
+        return lambda shape, params: (shape, *params)
+    if places == tuple(range(1, 1 + len(op.params))):
+        return lambda shape, params: params
+    return lambda shape, params: tuple([(shape, *params)[i] for i in places])
+
+
+def general(op: Op, input: Any, params: tuple[Any, ...]) -> Any:
+    """The long way, with arguments checked."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return apply(op, [input], dict(zip(op.params, params, strict=False)))
+
+
+def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
+    """The function `(input, *parameters)` of an operator with one input and one output."""
+    kernel = kernel or kernel_of(op)
+    if not op.differentiable:
+        return _undifferentiated(op, kernel)
+    finish = _finishing(op)
+    run = plan_of(op, 1, 1).run
+    elementwise, limit = op.kind == ELEMENTWISE, limit_of(op.name)
+    on_kernel, count = _on_kernel(op), len(op.params)
+
+    def call(input: Any, *params: Any) -> Any:
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return general(op, input, params)
+        if special[0] or (dt is not F32 and dt is not F64):
+            return general(op, input, params)
+        try:
+            if elementwise and MET[0] and a.size > limit[0]:
+                r = quietly(on_kernel, a, params) if len(params) == count else None
+                if r is None or r.dtype is not dt:
+                    return general(op, input, params)
+                return finish(input, a, r, params, by_kernel)
+            r = quietly(kernel, a, *params)
+        except RuntimeError:  # another thread is in there; or the kernel refused, and will again
+            return general(op, input, params)
+        return finish(input, a, r, params, run)
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _on_kernel(op: Op) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
+    """An elementwise operator on large arrays, of all parameters by position; it gives None where no kernel fits."""
+    found: Any = None
+
+    def run(a: np.ndarray, params: tuple[Any, ...]) -> Any:
+        nonlocal found
+        if found is None:
+            kernels = kernels_of(REGISTRY)
+            if kernels is None:
+                return None
+            found = kernels.of_one(op)
+        return found(a, params)
+
+    return run
+
+
+def _finishing(op: Op) -> Callable[..., Any]:
+    """What makes a tensor of what a kernel found for an input, and records it."""
+    plan = plan_of(op, 1, 1)
+    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
+    constants = _constants(op, plan.consts)
+    compact = op.name in ROW_MAJOR
+    usual, least = (None if plan.run is spread else plan.run), LEAST
+
+    def finish(input: Any, a: Any, r: Any, params: tuple[Any, ...], run: Any) -> Any:
+        dt = a.dtype
+        if type(r) is not ndarray:
+            r = asarray(r)
+        elif compact and r.ndim > 1 and (1 in r.shape or not r.flags.c_contiguous):
+            r = row_major(r)
+        result = new(Tensor)
+        result._array = r
+        result._output_nr = 0
+        result._grad = result._counter = result._base = result._accumulator = None
+        if not (input._requires_grad and _grad_enabled()):
+            result._requires_grad = False
+            result._node = None
+            if inferred[0] and _inferring():
+                result._inference, result._counter = True, INFERENCE
+            if transforms[0]:
+                result._depth = len(transforming.get())
+            return result
+        node = OpNode()
+        edge = input._node
+        if edge is None:
+            edge = input._accumulator
+            if edge is not None:
+                edge = edge()
+            if edge is None:
+                edge = gradient_edge(input)
+        elif input._base is not None:
+            edge = gradient_edge(input)
+        node.edge0 = edge
+        node.edge1 = None
+        node.n_edges = 1
+        node.edge_outputs = (input._output_nr,) if input._output_nr else None
+        node.plan = plan
+        node.run = (quiet_run if MET[0] and a.size > least[0] and run is usual else run) if r.dtype is dt else None
+        node.fix = None if r.dtype is dt else (None, (dt,), False, False)
+        node.consts = constants(a.shape, params)
+        node.extra = node.outputs = node.versions = node.saved1 = None
+        node.seq = next_number()
+        if saves_input:
+            counter = input._counter
+            if saves_out:
+                result._counter = mine = [0]
+                node.saved0 = (input, (r, mine))
+                if counter is not None and counter[0]:
+                    node.versions = (counter[0], 0)
+            else:
+                node.saved0 = input
+                if counter is not None and counter[0]:
+                    node.versions = (counter[0],)
+        elif saves_out:
+            result._counter = mine = [0]
+            node.saved0, node.saved1 = r, mine
+        else:
+            node.saved0 = None
+        result._requires_grad = True
+        result._node = node
+        return result
+
+    return finish
+
+
+def by_name(op: Op) -> Callable[..., Any] | None:
+    """The function `(input, {name: parameter})` of an operator with one input and one output; it may give None.
+
+    None: there is none for this operator. What the function declines, by None, takes the long way.
+    """
+    if (op.kind in (VIEW, COMPOSITE) or op.n_outputs != 1 or op.variadic or len(op.inputs) != 1
+            or op.check is not None or op.refuses.keys() & {"float32", "float64"} or not op.differentiable):
+        return None
+    if any(what not in ("shape", "param") for what, _ in plan_of(op, 1, 1).consts):
+        return None
+    kernel, finish, run = kernel_of(op), _finishing(op), plan_of(op, 1, 1).run
+    elementwise, limit, promoting = op.kind == ELEMENTWISE, limit_of(op.name), op.promoting
+    names, defaults = op.params, op.defaults
+    on_kernel = _on_kernel(op)
+
+    def call(input: Any, params: dict[str, Any]) -> Any:
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return None
+        if dt is not F32 and dt is not F64:
+            return None
+        if promoting and any(params.get(name).__class__ is complex for name in promoting):
+            return None
+        large = elementwise and MET[0] and a.size > limit[0]
+        values = tuple([params[name] if name in params else defaults[name] for name in names])
+        try:
+            r = quietly(on_kernel, a, values) if large else quietly(kernel, a, **params)
+        except RuntimeError:  # another thread is in there; or the kernel refused, and will again
+            return None
+        if r is None or r.dtype is not dt:  # no kernel, or not what backward takes short ways for
+            return None
+        return finish(input, a, r, values, by_kernel if large else run)
+
+    return call
+
+
+_applying.short_way_of = by_name
+
+#: what a parameter may be for the short way: nothing that `bind` would change or refuse
+_PLAIN = frozenset((int, float, bool, str, tuple, list, type(None)))
+
+
+def with_parameters(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
+    """The public function of an operator of one input with parameters: arguments are bound in the usual way only
+    where they are unusual.
+    """
+    if (len(op.inputs) != 1 or not op.params or op.spread is not None or op.order is not None or op.for_number
+            or op.dtype_converts or op.named or op.n_outputs != 1):
+        return general
+    names, known, most = op.params, frozenset(op.params), len(op.params)
+    required = tuple(name for name in names if name not in op.defaults)
+    short: Any = None
+
+    def call(*args: Any, out: Any = None, **params: Any) -> Any:
+        nonlocal short
+        if special[0] or out is not None or not args:
+            return general(*args, out=out, **params)
+        given = params
+        if len(args) > 1:
+            if len(args) > most + 1 or params:
+                return general(*args, **params)
+            given = dict(zip(names, args[1:], strict=False))
+        elif not known.issuperset(params):
+            return general(*args, **params)
+        for value in given.values():
+            if value.__class__ not in _PLAIN:
+                return general(*args, **params)
+        for name in required:
+            if name not in given:
+                return general(*args, **params)
+        if short is None:
+            short = op.short_way
+            if short is None:
+                short = op.short_way = by_name(op) or False
+        found = short(args[0], given) if short else None
+        return general(*args, **params) if found is None else found
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:
+    def call(input: Any, *params: Any) -> Any:
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return general(op, input, params)
+        if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
+            return general(op, input, params)
+        if MET[0]:
+            r = run_in_quiet(kernel, (a, *params))
+        else:
+            token = set_state(IGNORE)
+            try:
+                r = kernel(a, *params)
+            finally:
+                reset_state(token)
+        return wrap(r if type(r) is ndarray else asarray(r))
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def pairs_along(op: Op) -> Callable[..., Any]:
+    """The function of an operator whose outputs are values and their indices: max, sort, topk along `dim`."""
+    kernel = kernel_of(op)
+    plan = plan_of(op, 1, 1)
+    constants = _constants(op, plan.consts)
+    result_type = named_result(op)
+
+    def call(input: Any, *params: Any) -> Any:
+        try:
+            a = input._array
+            dt = a.dtype
+        except AttributeError:
+            return general(op, input, params)
+        if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
+            return result_type(general(op, input, params))
+        if MET[0]:
+            r, index = run_in_quiet(kernel, (a, *params))
+        else:
+            token = set_state(IGNORE)
+            try:
+                r, index = kernel(a, *params)
+            finally:
+                reset_state(token)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        if type(index) is not ndarray:
+            index = asarray(index)
+        values, indices = wrap(r), wrap(index)
+        if input._requires_grad and _grad_enabled():
+            node = OpNode()
+            node.edges = (gradient_edge(input),)
+            node.edge_outputs = (input._output_nr,) if input._output_nr else None
+            node.plan = plan
+            node.consts = constants(a.shape, params)
+            node.extra = node.versions = node.fix = node.run = None
+            node.outputs = ((r.shape, dt), (index.shape, _INT64))
+            node.seq = next_number()
+            indices._counter = mine = [0]
+            node.saved0, node.saved1 = index, mine
+            values._requires_grad = True
+            values._node = node
+        return result_type((values, indices))
+
+    call.__name__ = call.__qualname__ = op.name
+    return call

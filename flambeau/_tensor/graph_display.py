@@ -1,0 +1,50 @@
+"""The tensor's own ways to show its graph, lent by the package above that draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .tensor import Tensor
+
+
+def graph(self: Tensor, params: Any = None) -> Any:
+    """The graph behind this tensor: print it, show it in a notebook, ask it for its memory (`viz.Graph`).
+
+    Args:
+        params: names of leaves: `{name: tensor}`, or a module, whose parameters' names are taken.
+
+    Raises:
+        RuntimeError: the tensor has no graph.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> print((x * x).sum().graph(params={"x": x}))
+    a graph of 2 nodes and 1 leaf, which keeps no memory of its own for backward
+    ● SumBackward0  ()
+    ● MulBackward0  (3,)  keeps self, other
+    ○ x  (3,)
+    """
+    from ..viz.graph.graph import Graph
+
+    return Graph.of(self, params)
+
+
+def explore(self: Tensor, model: Any = None, *, path: Any = None, open_browser: bool = True) -> Any:
+    """Write the page of this tensor's graph, open it in a browser, and return the file's path (`viz.explore`).
+
+    Args:
+        model: a module whose parameters' names are shown, or `{name: tensor}`.
+        path: the file to write; None: a new file in the folder for temporary files.
+        open_browser: whether to open the page.
+
+    Raises:
+        RuntimeError: the tensor has no graph.
+    """
+    from ..viz.explorer import explore as page_of
+
+    return page_of(self, model, path=path, open_browser=open_browser)
+
+
+METHODS: dict[str, Any] = {"graph": graph, "explore": explore}
+
+__all__: list[str] = []

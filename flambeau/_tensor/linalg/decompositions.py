@@ -1,0 +1,407 @@
+"""Dense linear algebra as users call it: failures as errors, names of old, what is made of decompositions."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...engine.node import layer
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ...ops.linalg.decomposition import check_floating, check_matrices
+from ...shapes import are_vectors
+from ..dispatch.apply import apply
+from ..dispatch.binding import functions_of, write_out
+from ..return_types import _BY_HAND, result_class
+from ..shape.reshaping import reshaped
+from ..tensor import Tensor, wrap
+
+__all__ = [
+    "cholesky", "det", "inverse", "linalg_cholesky", "linalg_cond", "linalg_diagonal", "linalg_eigvals",
+    "linalg_eigvalsh", "linalg_inv", "linalg_lstsq", "linalg_matrix_rank", "linalg_pinv", "linalg_solve",
+    "linalg_svdvals", "linalg_tensorinv", "linalg_tensorsolve", "linalg_vander", "logdet", "matrix_exp", "pinverse",
+    "qr", "slogdet", "svd",
+]
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that has no such decomposition or inverse."""
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
+
+
+def _written(found: Any, out: Any) -> Any:
+    return found if out is None else write_out(REGISTRY["mm"], found, out)
+
+
+def _failed(info: Tensor) -> tuple[str, int] | None:
+    """The words for the place of the first failure, and what it was."""
+    if special[0]:
+        from ..dispatch.batched_tensor import BatchedTensor
+
+        if type(info) is BatchedTensor:
+            info = info._value
+    a = info._array
+    if not a.any():
+        return None
+    if a.ndim == 0:
+        return "", int(a)
+    flat = a.reshape(-1)
+    at = int(flat.nonzero()[0][0])
+    return f"(Batch element {at}): ", int(flat[at])
+
+
+def linalg_inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse.
+
+    Raises:
+        LinAlgError: there is none.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.inv(torch.tensor([[2., 0.], [0., 4.]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    inverse, info = apply(REGISTRY["linalg_inv_ex"], [A])
+    failure = _failed(info)
+    if failure is not None:
+        raise LinAlgError(f"linalg.inv: {failure[0]}The diagonal element {failure[1]} is zero, the inversion could not "
+                          "be completed because the input matrix is singular.")
+    return _written(inverse, out)
+
+
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.inv`."""
+    return linalg_inv(input, out=out)
+
+
+def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
+    """X with A X = B, or X A = B if not `left`.
+
+    Raises:
+        LinAlgError: A is singular.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.solve(torch.tensor([[2., 0.], [0., 4.]]), torch.tensor([1., 2.]))
+    tensor([0.5000, 0.5000])
+    """
+    result, info = apply(REGISTRY["linalg_solve_ex"], [A, B], {"left": left})
+    failure = _failed(info)
+    if failure is not None:
+        raise LinAlgError(f"torch.linalg.solve: {failure[0]}The solver failed because the input matrix is singular.")
+    return _written(result, out)
+
+
+def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
+    """L, lower triangular, with A = L Lᴴ.
+
+    Raises:
+        LinAlgError: A is not positive definite.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.cholesky(torch.tensor([[4., 0.], [0., 9.]]))
+    tensor([[2., 0.],
+            [0., 3.]])
+    """
+    factor, info = apply(REGISTRY["linalg_cholesky_ex"], [A], {"upper": upper})
+    failure = _failed(info)
+    if failure is not None:
+        raise LinAlgError(f"linalg.cholesky: {failure[0]}The factorization could not be completed because the input is "
+                          f"not positive-definite (the leading minor of order {failure[1]} is not positive-definite).")
+    return _written(factor, out)
+
+
+def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.cholesky`."""
+    return linalg_cholesky(input, upper=upper, out=out)
+
+
+# ----- determinants ----------------------------------------------------------------------
+
+
+det = functions_of(REGISTRY["linalg_det"])
+slogdet = functions_of(REGISTRY["linalg_slogdet"])
+matrix_exp = functions_of(REGISTRY["linalg_matrix_exp"])
+
+
+def logdet(input: Tensor) -> Tensor:
+    """log(det(input)); nan where the determinant is negative.
+
+    >>> import flambeau as torch
+    >>> torch.logdet(torch.tensor([[1., 0.], [0., 1.]]))
+    tensor(0.)
+    """
+    check_matrices("logdet", input, square=True)
+    check_floating("logdet", input)
+    fn = layer.functions
+    sign, logarithm = apply(REGISTRY["linalg_slogdet"], [input])
+    if input.dtype.is_complex:
+        return fn.log(sign) + logarithm
+    return fn.where(sign.detach() == -1, float("nan"), logarithm)
+
+
+# ----- eigenvalues and singular values ---------------------------------------------------
+
+
+def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
+    """The eigenvalues of a Hermitian matrix, ascending.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
+    tensor([1., 2.])
+    """
+    return _written(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out)
+
+
+def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The eigenvalues of a square matrix: complex.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.eigvals(torch.tensor([[2.]]))
+    tensor([2.+0.j])
+    """
+    return _written(apply(REGISTRY["linalg_eig"], [A])[0], out)
+
+
+def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
+    """The singular values, descending.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.svdvals(torch.tensor([[3.], [4.]]))
+    tensor([5.])
+    """
+    return _written(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out)
+
+
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
+    """Singular values and vectors, input = U diag(S) Vᴴ; `linalg.svd` gives Vᴴ.
+
+    >>> import flambeau as torch
+    >>> torch.svd(torch.tensor([[3.], [4.]])).S
+    tensor([5.])
+    """
+    fn = layer.functions
+    check_matrices("linalg.svd", input)
+    check_floating("linalg.svd", input, low=True)
+    u, s, vh = apply(REGISTRY["linalg_svd"], [input], {"full_matrices": not some})
+    v = fn.conj(fn.transpose(vh, -2, -1)).resolve_conj() if input.dtype.is_complex else fn.transpose(vh, -2, -1)
+    if not compute_uv:
+        shape = input._array.shape
+        u = fn.zeros((*shape[:-1], shape[-2]), dtype=input.dtype)
+        v = fn.zeros((*shape[:-2], shape[-1], shape[-1]), dtype=input.dtype)
+    found = (u, s, v)
+    if out is not None:
+        found = write_out(REGISTRY["linalg_svd"], list(found), out)
+    return result_class("svd", _BY_HAND["svd"])(found)
+
+
+def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
+    """`linalg.qr`."""
+    found = apply(REGISTRY["linalg_qr"], [input], {"mode": "reduced" if some else "complete"})
+    if out is not None:
+        found = write_out(REGISTRY["linalg_qr"], list(found), out)
+    return result_class("qr", _BY_HAND["qr"])(found)
+
+
+def _epsilon(A: Tensor) -> float:
+    """The distance from 1 to the next number of the dtype that decompositions of `A` are computed in."""
+    if A._array.dtype.kind not in "fc" or A._array.dtype == dtypes.HALF:
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    return dtypes.finfo(A.dtype.to_real()).eps
+
+
+def _tolerances(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """The absolute and relative limits below which singular values count as 0: numbers, or tensors where given so."""
+    if rtol is None:
+        rtol = _epsilon(A) * max(A._array.shape[-2:])
+        if isinstance(atol, Tensor):
+            rtol = layer.functions.where(atol > 0, 0.0, rtol)
+        elif atol is not None and atol > 0:
+            rtol = 0.0
+    return (0.0 if atol is None else atol), rtol
+
+
+def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None,
+                out: Tensor | None = None) -> Tensor:
+    """The Moore-Penrose inverse.
+
+    Args:
+        hermitian: A is Hermitian.
+        atol, rtol: singular values up to max(atol, rtol · σ₁) count as 0.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.pinv(torch.tensor([[2.], [0.]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    kind = A._array.dtype
+    if A._array.ndim < 2 or kind.kind not in "fc" or kind == dtypes.HALF:
+        raise RuntimeError(f"linalg.pinv({A.dtype.scalar_name}{{{list(A._array.shape)}}}): expected a tensor with 2 or "
+                           "more dimensions of float, double, cfloat or cdouble types")
+    low, relative = _tolerances(A, atol, rcond if rcond is not None else rtol)
+    return _written(_pseudoinverse(A, low, relative, hermitian), out)
+
+
+def _pseudoinverse(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+    op = REGISTRY["linalg_pinv"]
+    if special[0]:
+        from ..dispatch.batched_tensor import aligned, batched, full, is_batched, levels_among
+
+        if is_batched(atol, rtol):
+            levels = levels_among([A, atol, rtol])
+            low, relative = (aligned(x, levels, A._array.ndim - 2)._array if isinstance(x, Tensor) else x
+                             for x in (atol, rtol))
+            how = {"atol": low, "rtol": relative, "hermitian": hermitian}
+            return batched(apply(op, [full(A, levels)], how), levels)
+    low, relative = (x._array if isinstance(x, Tensor) else x for x in (atol, rtol))
+    return apply(op, [A], {"atol": low, "rtol": relative, "hermitian": hermitian})
+
+
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """`linalg.pinv`."""
+    return linalg_pinv(input, rcond)
+
+
+def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None,
+                       out: Tensor | None = None) -> Tensor:
+    """How many singular values exceed max(atol, rtol · σ₁).
+
+    >>> import flambeau as torch
+    >>> torch.linalg.matrix_rank(torch.eye(3))
+    tensor(3)
+    """
+    check_matrices("torch.linalg.matrix_rank", A, "input")
+    fn = layer.functions
+    x = A.detach()
+    if not A._array.size:
+        return _written(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out)
+    low, relative = _tolerances(A, atol, rtol) if tol is None else (None, None)
+    s = fn.abs(linalg_eigvalsh(x)) if hermitian else linalg_svdvals(x)
+    if tol is not None:
+        limit = tol if isinstance(tol, Tensor) else fn.full((), float(tol), dtype=s.dtype)
+    else:
+        least, share = (x.to(s.dtype) if isinstance(x, Tensor) else wrap(np.asarray(x, s._array.dtype))
+                        for x in (low, relative))
+        limit = fn.maximum(least, share * fn.amax(s, -1))
+    return _written(fn.sum(s > fn.unsqueeze(limit, -1), -1), out)
+
+
+def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """The condition number, ‖A‖ₚ ‖A⁻¹‖ₚ.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.cond(torch.eye(2))
+    tensor(1.)
+    """
+    check_matrices("linalg.cond", A)
+    fn = layer.functions
+    if p is None or p in (2, -2):
+        s = linalg_svdvals(A)
+        low, high = fn.select(s, -1, -1), fn.select(s, -1, 0)
+        return _written(low / high if p == -2 else high / low, out)
+    check_matrices("linalg.cond", A, square=True)
+    inverse = apply(REGISTRY["linalg_inv_ex"], [A])[0]
+    return _written(fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p), out)
+
+
+# ----- least squares and shapes ----------------------------------------------------------
+
+
+def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None,
+                 out: Any = None) -> Any:
+    """The X of least norm that brings A X nearest to B, and the squared distances, rank and singular values.
+
+    Args:
+        rcond: singular values up to this share of the largest count as 0.
+        driver: LAPACK's: what is told besides the solution depends on it.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.lstsq(torch.tensor([[2.], [0.]]), torch.tensor([[4.], [1.]])).solution
+    tensor([[2.]])
+    """
+    check_matrices("torch.linalg.lstsq", A, "input")
+    a, b = A._array.shape, B._array.shape
+    if a[-2] != (b[-1] if are_vectors(a, b) else b[-2]):
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
+    share = _epsilon(A) * max(a[-2:]) if rcond is None else rcond
+    found = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": share, "driver": driver or "gelsy"})
+    found[3] = found[3].detach()
+    if out is not None:
+        found = write_out(REGISTRY["_linalg_lstsq"], found, out)
+    return result_class("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))(found)
+
+
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of matrices, as a view.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return layer.functions.diagonal(A, offset, dim1, dim2)
+
+
+def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """x[i]ʲ for j below N (by default as many as x has elements).
+
+    >>> import flambeau as torch
+    >>> torch.linalg.vander(torch.tensor([2, 3]))
+    tensor([[1, 2],
+            [1, 3]])
+    """
+    fn = layer.functions
+    if not x._array.ndim:
+        x = fn.unsqueeze(x, 0)
+    n = x._array.shape[-1] if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    column = fn.unsqueeze(x, -1)
+    powers = fn.cumprod(fn.expand(column, (*x._array.shape, n - 1)), -1)
+    return fn.cat([fn.ones_like(fn.select(powers, -1, 0)).unsqueeze(-1), powers], -1)
+
+
+def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
+    """The inverse for `tensordot` over the first `ind` dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
+    flambeau.Size([4, 2, 2])
+    """
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    shape = A._array.shape
+    rows, columns = shape[:ind], shape[ind:]
+    if prod(rows) != prod(columns):
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
+                           f"but got {prod(columns)} != {prod(rows)}")
+    inverse = linalg_inv(reshaped(A, (prod(rows), prod(columns))))
+    return _written(reshaped(inverse, (*columns, *rows)), out)
+
+
+def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """X with tensordot(A, X, X's dimensions) = B.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4), torch.ones(2, 2))
+    tensor([1., 1., 1., 1.])
+    """
+    fn = layer.functions
+    if dims is not None:
+        d = A._array.ndim
+        moved = [i % d for i in dims]
+        A = fn.permute(A, [*(i for i in range(d) if i not in moved), *moved])
+    shape = A._array.shape
+    columns = shape[B._array.ndim:]
+    rows = prod(shape[:B._array.ndim])
+    if prod(columns) != rows:
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+                           f"prod(self.shape[:other.ndim]), but got {prod(columns)} != {rows}")
+    solution = linalg_solve(reshaped(A, (rows, prod(columns))), reshaped(B, (rows,)))
+    return _written(reshaped(solution, columns), out)
+
+
+METHODS: dict[str, Any] = {"inverse": inverse, "cholesky": cholesky, "det": det, "slogdet": slogdet, "logdet": logdet,
+                           "svd": svd, "qr": qr, "pinverse": pinverse, "matrix_exp": matrix_exp}

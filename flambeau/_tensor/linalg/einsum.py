@@ -1,0 +1,649 @@
+"""Sums over products of indices: `einsum`, `tensordot` and their kin, made of permutations and `bmm` as in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ...dtypes import C_NAMES
+from ...engine.node import layer
+from ...ops.declare import REGISTRY
+from ...shapes import wrap_dim
+from ..dispatch.apply import apply
+from ..dispatch.binding import functions_of, write_out
+from ..shape.reshaping import reshaped
+from ..tensor import Tensor
+from .matmul import matmul, mm
+
+__all__ = ["bilinear", "chain_matmul", "cross", "einsum", "ger", "inner", "kron", "linalg_matmul",
+           "linalg_matrix_power", "linalg_multi_dot", "linalg_vecdot", "matrix_power", "outer", "tensordot"]
+
+_ELLIPSIS = -1
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def _viewed(x: Tensor, size: Sequence[int]) -> Tensor:
+    return apply(REGISTRY["view"], [x], {"size": tuple(size)})
+
+
+def _permuted(x: Tensor, dims: Sequence[int]) -> Tensor:
+    return apply(REGISTRY["permute"], [x], {"dims": tuple(dims)})
+
+
+def _summed(x: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+    return apply(REGISTRY["sum"], [x], {"dim": tuple(dims), "keepdim": keepdim})
+
+
+def _shape(x: Tensor) -> tuple[int, ...]:
+    return x._array.shape
+
+
+# ----- outer and inner products ----------------------------------------------------------
+
+
+def _check_vector(function: str, name: str, x: Tensor) -> None:
+    if x._array.ndim != 1:
+        raise RuntimeError(f"{function}: Expected 1-D argument {name}, but got {x._array.ndim}-D")
+
+
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The outer product of two vectors, out[i, j] = input[i] · vec2[j].
+
+    >>> import flambeau as torch
+    >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
+    _check_vector("outer", "self", input)
+    _check_vector("outer", "vec2", vec2)
+    column = _viewed(input, (input._array.shape[0], 1))
+    return layer.functions.mul(column, vec2, out=out)
+
+
+ger = outer
+
+
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of products over the last dimension of both.
+
+    >>> import flambeau as torch
+    >>> torch.inner(torch.tensor([1, 2, 3]), torch.tensor([0, 2, 1]))
+    tensor(7)
+    """
+    a, b = _shape(input), _shape(other)
+    if not a or not b:
+        return layer.functions.mul(input, other, out=out)
+    if a[-1] != b[-1]:
+        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
+                           f"{list(a)} and {list(b)}")
+    return tensordot(input, other, ([-1], [-1]), out=out)
+
+
+def _contracted(dims: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a._array.ndim, b._array.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        return list(range(-dims, 0)), list(range(dims))
+    left, right = dims
+    return ([left] if isinstance(left, int) else list(left)), ([right] if isinstance(right, int) else list(right))
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """The sum of products over some dimensions of `a` and as many of `b`.
+
+    Args:
+        dims: how many, the last of `a` and the first of `b`; or two lists.
+
+    >>> import flambeau as torch
+    >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1).shape
+    flambeau.Size([2, 4])
+    """
+    left, right = _contracted(dims, a, b)
+    if len(left) != len(right):
+        raise RuntimeError("both dimension lists should have same length")
+    if a._array.dtype != b._array.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    d, e = a._array.ndim, b._array.ndim
+    left_axes, right_axes = [], []
+    for i, j in zip(left, right, strict=True):
+        m, n = a._array.shape[wrap_dim(i, d)], b._array.shape[wrap_dim(j, e)]
+        if n == 1 and m != 1:
+            a = layer.functions.sum(a, (i,), True, dtype=a.dtype)
+        elif m == 1 and n != 1:
+            b = layer.functions.sum(b, (j,), True, dtype=b.dtype)
+        elif m != n:
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {m} in dim {i} and second has "
+                               f"size {n} in dim {j}")
+        left_axes.append(wrap_dim(i, d))
+        right_axes.append(wrap_dim(j, e))
+    left_rest = [i for i in range(d) if i not in left_axes]
+    right_rest = [i for i in range(e) if i not in right_axes]
+    depth = prod(a._array.shape[i] for i in left_axes)
+    rows = [a._array.shape[i] for i in left_rest]
+    columns = [b._array.shape[i] for i in right_rest]
+    x = _permuted(a, left_rest + left_axes)
+    y = _permuted(b, right_axes + right_rest)
+    if not rows and not columns and d == 1:
+        product = layer.functions.dot(x, y)
+    else:
+        product = mm(reshaped(x, (prod(rows), depth)), reshaped(y, (depth, prod(columns))))
+    found = reshaped(product, (*rows, *columns))
+    return found if out is None else write_out(REGISTRY["mm"], found, out)
+
+
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: each element of `input` times all of `other`.
+
+    >>> import flambeau as torch
+    >>> torch.kron(torch.tensor([1, 2]), torch.tensor([1, 1]))
+    tensor([1, 1, 2, 2])
+    """
+    a, b = _shape(input), _shape(other)
+    n = max(len(a), len(b))
+    a, b = (1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b
+    view = REGISTRY["_unsafe_view"]
+    x = apply(view, [input.contiguous()], {"size": tuple(s for m in a for s in (m, 1))})
+    y = apply(view, [other.contiguous()], {"size": tuple(s for m in b for s in (1, m))})
+    product = layer.functions.mul(x, y)
+    found = apply(view, [product], {"size": tuple(m * k for m, k in zip(a, b, strict=True))})
+    return found if out is None else write_out(REGISTRY["mul"], found, out)
+
+
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """The inner products of vectors along `dim`, the first conjugated.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.vecdot(torch.tensor([[1., 2.]]), torch.tensor([[3., 4.]]))
+    tensor([11.])
+    """
+    fn = layer.functions
+    for v in (x, y):
+        if v._array.dtype.kind not in "fcV":
+            raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+                               f"{v.dtype.scalar_name}")
+    if x._array.ndim == 1 and y._array.ndim == 1:
+        found = fn.vdot(x, y)
+    else:
+        found = fn.sum(fn.mul(fn.conj(x), y), dim)
+    return found if out is None else write_out(REGISTRY["mul"], found, out)
+
+
+# ----- chains and powers -----------------------------------------------------------------
+
+
+def _best_order(shapes: list[tuple[int, ...]]) -> list[list[int]]:
+    """Where to split the product of matrices i .. j, so that the fewest multiplications are needed."""
+    n = len(shapes)
+    sizes = [shapes[0][0], *(s[1] for s in shapes)]
+    cost = [[0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            best = None
+            for k in range(i, j):
+                found = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
+                if best is None or found < best:
+                    best, split[i][j] = found, k
+            assert best is not None
+            cost[i][j] = best
+    return split
+
+
+def _chained(matrices: list[Tensor]) -> Tensor:
+    if len(matrices) == 3:
+        a, b, c = matrices
+        (n, m), (_, k), (_, p) = (_shape(x) for x in matrices)
+        if n * k * (m + p) < m * p * (n + k):
+            return mm(mm(a, b), c)
+        return mm(a, mm(b, c))
+    split = _best_order([_shape(x) for x in matrices])
+
+    def product(i: int, j: int) -> Tensor:
+        if i == j:
+            return matrices[i]
+        k = split[i][j]
+        return mm(product(i, k), product(k + 1, j))
+
+    return product(0, len(matrices) - 1)
+
+
+def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The product of matrices in the order that takes the fewest multiplications; the ends may be vectors.
+
+    Raises:
+        RuntimeError: fewer than two tensors, or they do not fit.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
+    tensor([[12.],
+            [12.]])
+    """
+    n = len(tensors)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    matrices = list(tensors)
+    fn = layer.functions
+    size: list[int] = []
+    for i, at in ((0, 0), (n - 1, 1)):
+        x = matrices[i]
+        if x._array.ndim == 1:
+            matrices[i] = fn.unsqueeze(x, at)
+        elif x._array.ndim == 2:
+            size.append(x._array.shape[at])
+        else:
+            which = "first" if i == 0 else "last"
+            raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got {x._array.ndim}D")
+    for i, x in enumerate(matrices):
+        if x._array.ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x._array.ndim}D")
+    for i, x in enumerate(matrices):
+        if x.dtype is not matrices[0].dtype:
+            raise RuntimeError("multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                               f"{C_NAMES[matrices[0].dtype.name]} and tensor {i} {C_NAMES[x.dtype.name]}")
+        if i and matrices[i - 1]._array.shape[1] != x._array.shape[0]:
+            raise RuntimeError(f"multi_dot(): tensors {i - 1} and {i} with shapes {list(_shape(tensors[i - 1]))} and "
+                               f"{list(_shape(tensors[i]))} cannot be multiplied")
+    product = mm(*matrices) if n == 2 else _chained(matrices)
+    found = _viewed(product, size)
+    return found if out is None else write_out(REGISTRY["mm"], found, out)
+
+
+def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
+    """`linalg.multi_dot` of matrices given one by one.
+
+    >>> import flambeau as torch
+    >>> torch.chain_matmul(torch.ones(2, 3), torch.ones(3, 1))
+    tensor([[3.],
+            [3.]])
+    """
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for x in matrices:
+        if x._array.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {x._array.ndim}, expected 2 instead.")
+    if len(matrices) == 1:
+        found = matrices[0].clone()
+        return found if out is None else write_out(REGISTRY["mm"], found, out)
+    return linalg_multi_dot(matrices, out=out)
+
+
+def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """A square matrix times itself, n times in all; its inverse's power for a negative n.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.matrix_power(torch.tensor([[1., 1.], [0., 1.]]), 3)
+    tensor([[1., 3.],
+            [0., 1.]])
+    """
+    if not isinstance(n, int):
+        raise TypeError(f"matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
+    shape = _shape(A)
+    if len(shape) < 2:
+        raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
+    if shape[-1] != shape[-2]:
+        raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
+                           f"{shape[-2]} by {shape[-1]} matrices")
+    found = _power(A, n)
+    return found if out is None else write_out(REGISTRY["mm"], found, out)
+
+
+def _power(a: Tensor, n: int) -> Tensor:
+    fn = layer.functions
+    if n == 0:
+        return a.clone().copy_(fn.eye(a._array.shape[-1], dtype=a.dtype))
+    if n == 1:
+        return a.clone()
+    if n < 0:
+        inverse = fn.linalg_inv(a)
+        return inverse if n == -1 else _power(inverse, -n)
+    if n == 2:
+        return matmul(a, a)
+    if n == 3:
+        return matmul(matmul(a, a), a)
+    square, product = None, None
+    while n:
+        square = a if square is None else matmul(square, square)
+        if n & 1:
+            product = square if product is None else matmul(product, square)
+        n >>= 1
+    assert product is not None
+    return product
+
+
+def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_power`.
+
+    >>> import flambeau as torch
+    >>> torch.matrix_power(torch.tensor([[1., 1.], [0., 1.]]), 2)
+    tensor([[1., 2.],
+            [0., 1.]])
+    """
+    return linalg_matrix_power(input, n, out=out)
+
+
+linalg_matmul = matmul
+
+
+def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The cross product of vectors of length 3; along the first dimension of that length if `dim` is None.
+
+    >>> import flambeau as torch
+    >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]), dim=0)
+    tensor([0., 0., 1.])
+    """
+    if dim is None:
+        import warnings
+
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
+            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross "
+            "in a future release.", stacklevel=2)
+        for i, size in enumerate(_shape(input)):
+            if size == 3:
+                dim = i
+                break
+        else:
+            raise RuntimeError("no dimension of size 3 in input")
+    return functions_of(REGISTRY["linalg_cross"])(input, other, dim=dim, out=out)
+
+
+# ----- einsum ----------------------------------------------------------------------------
+
+
+def _label(letter: str, position: int) -> int:
+    if not (letter.isascii() and letter.isalpha()):
+        raise RuntimeError(f"einsum(): invalid subscript given at index {position} in the equation string, subscripts "
+                           "must be in [a-zA-Z]")
+    return _LETTERS.index(letter)
+
+
+def _labels(text: str, start: int, who: str) -> list[int]:
+    """The labels of one operand, or of the output, in an equation."""
+    found: list[int] = []
+    i, seen = 0, False
+    while i < len(text):
+        letter = text[i]
+        if letter == " ":
+            i += 1
+            continue
+        if letter == ".":
+            if seen:
+                what = (f"for operand {who} for which" if who else "for output but")
+                which = "an ellipsis was already found" if who else "an ellipsis (...) was already found"
+                raise RuntimeError(f"einsum(): found '.' {what} {which}")
+            if text[i:i + 3] != "...":
+                whose = f"operand {who}" if who else "output"
+                extra = "any ellipsis" if who else "any ellipsis (...)"
+                raise RuntimeError(f"einsum(): found '.' for {whose} that is not part of {extra}")
+            found.append(_ELLIPSIS)
+            seen = True
+            i += 3
+            continue
+        found.append(_label(letter, start + i))
+        i += 1
+    return found
+
+
+def _parsed(equation: str, count: int) -> tuple[list[list[int]], list[int] | None]:
+    """The operands' labels and the output's, or None where it is implied."""
+    arrow = equation.find("->")
+    left = equation if arrow < 0 else equation[:arrow]
+    terms, start = [], 0
+    pieces = left.split(",")
+    for k, piece in enumerate(pieces):
+        terms.append(_labels(piece, start, str(k)))
+        start += len(piece) + 1
+        if k >= count - 1 and len(pieces) > count:
+            raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    if len(pieces) < count:
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    return terms, None if arrow < 0 else _labels(equation[arrow + 2:], arrow + 2, "")
+
+
+def _from_sublists(args: tuple[Any, ...]) -> tuple[list[Tensor], list[list[int]], list[int] | None]:
+    def labels(sublist: Any) -> list[int]:
+        found = []
+        for s in sublist:
+            if s is Ellipsis:
+                found.append(_ELLIPSIS)
+            elif s >= 0 and s < 52:
+                found.append(int(s))
+            else:
+                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+        return found
+
+    operands = list(args[:-1:2]) if len(args) % 2 else list(args[::2])
+    terms = [labels(s) for s in args[1::2]]
+    return operands, terms, labels(args[-1]) if len(args) % 2 else None
+
+
+def einsum(*args: Any) -> Tensor:
+    """The sum over the indices that the output lacks of the product of the operands, in Einstein's notation.
+
+    Args:
+        args: an equation such as "ij,jk->ik" and the operands; or operands, each followed by a list of
+            numbers for its indices, and at last, if wanted, such a list for the output.
+
+    Raises:
+        RuntimeError: the equation is wrong, or does not fit the operands.
+
+    >>> import flambeau as torch
+    >>> torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 1))
+    tensor([[3.],
+            [3.]])
+    """
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
+                         "and its subscripts list")
+    if isinstance(args[0], Tensor):
+        operands, terms, output = _from_sublists(args)
+    else:
+        operands = list(args[1:])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = list(operands[0])
+        terms, output = _parsed(args[0], len(operands))
+    for i, x in enumerate(operands):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"einsum(): argument 'tensors' (position 2) must be tuple of Tensors, but found element of "
+                            f"type {type(x).__name__} at pos {i}")
+    return _contract(operands, terms, output)
+
+
+def _contract(operands: list[Tensor], terms: list[list[int]], output: list[int] | None) -> Tensor:
+    counts: dict[int, int] = {}
+    ellipsis = 0
+    for k, (x, term) in enumerate(zip(operands, terms, strict=True)):
+        n = x._array.ndim
+        rest = n - sum(label != _ELLIPSIS for label in term)
+        if _ELLIPSIS in term:
+            if rest < 0:
+                raise RuntimeError(f"einsum(): the number of subscripts in the equation ({n - rest}) is more than the "
+                                   f"number of dimensions ({n}) for operand {k}")
+            ellipsis = max(ellipsis, rest)
+        elif rest:
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(term)}) does not match the "
+                               f"number of dimensions ({n}) for operand {k} and no ellipsis was given")
+        for label in term:
+            counts[label] = counts.get(label, 0) + 1
+    if output is None:
+        output = [_ELLIPSIS] if _ELLIPSIS in counts else []
+        output += sorted(label for label, count in counts.items() if count == 1 and label != _ELLIPSIS)
+    place: dict[int, int] = {}  # label -> its dimension in the common order: the output's first
+    size = 0
+    for label in output:
+        if label == _ELLIPSIS:
+            place[label] = size
+            size += ellipsis
+            continue
+        if label in place:
+            raise RuntimeError(f"einsum(): output subscript {_LETTERS[label]} appears more than once in the output")
+        if label not in counts:
+            raise RuntimeError(f"einsum(): output subscript {_LETTERS[label]} does not appear in the equation for any "
+                               "input operand")
+        place[label] = size
+        size += 1
+    kept = size
+    if _ELLIPSIS not in place:
+        place[_ELLIPSIS] = size
+        size += ellipsis
+    for label in sorted(counts):
+        if label not in place:
+            place[label] = size
+            size += 1
+    aligned = [_aligned(x, term, place, ellipsis, size, k) for k, (x, term) in enumerate(zip(operands, terms,
+                                                                                            strict=True))]
+    _check_sizes(operands, terms, place, ellipsis)
+    if len(aligned) == 1:
+        return aligned[0] if kept == size else _summed(aligned[0], range(kept, size), False)
+    users = [sum(x._array.shape[i] != 1 for x in aligned) for i in range(size)]
+    product = aligned[0]
+    for y in aligned[1:]:
+        product = _paired(product, y, users, kept, size)
+    return product if kept == size else _viewed(product, _shape(product)[:kept])
+
+
+def _aligned(x: Tensor, term: list[int], place: dict[int, int], ellipsis: int, size: int, number: int) -> Tensor:
+    """An operand with all labels' dimensions in the common order; those it lacks have size 1."""
+    fn = layer.functions
+    order: list[int | None] = [None] * size
+    at = 0
+    for label in term:
+        if label == _ELLIPSIS:
+            own = x._array.ndim - at - sum(1 for _ in term[term.index(_ELLIPSIS) + 1:])
+            for i in range(ellipsis - own, ellipsis):
+                order[place[label] + i] = at
+                at += 1
+            continue
+        first = order[place[label]]
+        if first is None:
+            order[place[label]] = at
+            at += 1
+            continue
+        m, n = x._array.shape[first], x._array.shape[at]
+        if m != n:
+            raise RuntimeError(f"einsum(): subscript {_LETTERS[label]} is repeated for operand {number} but the sizes "
+                               f"don't match, {n} != {m}")
+        x = apply(REGISTRY["diagonal"], [x], {"offset": 0, "dim1": first, "dim2": at})
+        last = x._array.ndim - 1
+        x = _permuted(x, [*range(first), last, *range(first, last)])
+    for i, axis in enumerate(order):
+        if axis is None:
+            x = fn.unsqueeze(x, at)
+            order[i] = at
+            at += 1
+    return _permuted(x, [axis for axis in order if axis is not None])
+
+
+def _check_sizes(operands: list[Tensor], terms: list[list[int]], place: dict[int, int], ellipsis: int) -> None:
+    seen: dict[int, int] = {}
+    for k, (x, term) in enumerate(zip(operands, terms, strict=True)):
+        at = 0
+        for label in term:
+            if label == _ELLIPSIS:
+                at += x._array.ndim - len(term) + 1
+                continue
+            n = x._array.shape[at]
+            at += 1
+            before = seen.get(label, 1)
+            if n != 1 and before not in (1, n):
+                raise RuntimeError(f"einsum(): subscript {_LETTERS[label]} has size {n} for operand {k} which does not "
+                                   f"broadcast with previously seen size {before}")
+            seen[label] = before if n == 1 else n
+
+
+def _paired(a: Tensor, b: Tensor, users: list[int], kept: int, size: int) -> Tensor:
+    """The product of two operands, summed over the dimensions that no later one has."""
+    together, only_a, only_b = [], [], []
+    for i in range(kept, size):
+        m, n = a._array.shape[i], b._array.shape[i]
+        if m != 1 and n != 1:
+            users[i] -= 1
+            if users[i] == 1:
+                together.append(i)
+                users[i] = 0
+        elif users[i] == 1:
+            if m != 1:
+                only_a.append(i)
+                users[i] = 0
+            elif n != 1:
+                only_b.append(i)
+                users[i] = 0
+    if only_a:
+        a = _summed(a, only_a, True)
+    if only_b:
+        b = _summed(b, only_b, True)
+    if not together:
+        return layer.functions.mul(a, b)
+    return _sum_of_products(a, b, together)
+
+
+def _sum_of_products(a: Tensor, b: Tensor, over: list[int]) -> Tensor:
+    """One `bmm`: common dimensions as its batch, `over` as its depth; `over` keeps size 1."""
+    s, t = _shape(a), _shape(b)
+    batch: list[int] = []
+    rows: list[int] = []
+    columns: list[int] = []
+    for i in range(len(s)):
+        if i in over:
+            continue
+        (batch if s[i] != 1 and t[i] != 1 else rows if s[i] != 1 else columns).append(i)
+    count, n, p = prod(s[i] for i in batch), prod(s[i] for i in rows), prod(t[i] for i in columns)
+    depth = prod(s[i] for i in over)
+    left = reshaped(_permuted(a, [*batch, *rows, *over, *columns]), (count, n, depth))
+    right = reshaped(_permuted(b, [*batch, *over, *columns, *rows]), (count, depth, p))
+    product = layer.functions.bmm(left, right)
+    order = [*batch, *rows, *over, *columns]
+    out = _viewed(product, [*(s[i] for i in batch), *(s[i] for i in rows), *(1 for _ in over),
+                            *(t[i] for i in columns)])
+    back = [0] * len(order)
+    for i, axis in enumerate(order):
+        back[axis] = i
+    return _permuted(out, back)
+
+
+# ----- bilinear maps ---------------------------------------------------------------------
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1ᵀ weight[k] input2 + bias[k], for every k.
+
+    Args:
+        input1: (..., in1).
+        input2: (..., in2).
+        weight: (out, in1, in2).
+        bias: (out).
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 2, 3))
+    tensor([[6.]])
+    """
+    s, t, w = _shape(input1), _shape(input2), _shape(weight)
+    if len(s) != len(t):
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {len(s)} and {len(t)}")
+    for i in range(len(s) - 1):
+        if s[i] != t[i]:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {s[i]} and {t[i]}")
+    for k, have, expected in ((1, s[-1], w[1]), (2, t[-1], w[2])):
+        if have != expected:
+            raise RuntimeError(f"bilinear(): input{k} size does not match weight size: got {have} but expected "
+                               f"{expected}")
+    if bias is not None and _shape(bias)[0] != w[0]:
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {_shape(bias)[0]} but expected "
+                           f"{w[0]}")
+    rows = prod(s[:-1])
+    form = apply(REGISTRY["_trilinear"], [reshaped(input1, (rows, s[-1])), weight, reshaped(input2, (rows, t[-1]))])
+    out = reshaped(form, (*s[:-1], w[0]))
+    return out if bias is None else layer.functions.add(out, bias)
+
+
+METHODS: dict[str, Any] = {"outer": outer, "ger": ger, "inner": inner, "kron": kron, "matrix_power": matrix_power,
+                           "cross": cross}

@@ -1,0 +1,240 @@
+"""Norms as users call them: `norm`, and `linalg`'s norms of vectors and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...engine.grad_mode import no_grad
+from ...engine.node import layer
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ...shapes import broadcast_shapes, wrap_dim
+from ..dispatch.apply import result_type
+from ..dispatch.binding import write_out
+from ..fastpath.by_arity import F32, F64
+from ..fastpath.unary_with_parameters import along
+from ..reduction.dims import dims
+from ..tensor import Tensor
+
+__all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm",
+           "pairwise_distance"]
+
+_vector_norm = along(REGISTRY["linalg_vector_norm"])
+_INF = float("inf")
+
+
+def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
+                out: Any = None) -> Any:
+    """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
+
+    Args:
+        x: any shape, floating point or complex.
+        ord: p; ±inf are the greatest and least magnitude, 0 counts what is not zero.
+        dtype: converts `x` first; it must not narrow.
+
+    Raises:
+        RuntimeError: `x` is not of floating point or complex numbers.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    if isinstance(ord, Tensor):
+        ord = ord.item()
+    if not isinstance(ord, (int, float)):
+        raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
+    dim = dims("linalg_vector_norm", dim)
+    if dtype is not None and isinstance(x, Tensor):
+        x, dtype = _converted("linalg.vector_norm", x, dtype)
+    found = _vector_norm(x, ord, dim, keepdim, dtype)
+    return found if out is None else write_out(REGISTRY["linalg_vector_norm"], found, out)
+
+
+def _converted(name: str, x: Tensor, dtype: Any) -> tuple[Tensor, Any]:
+    have = x.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {dtype.scalar_name}")
+    if dtype.is_complex != have.is_complex:
+        kinds = ("complex", "real") if have.is_complex else ("real", "complex")
+        raise RuntimeError(f"{name}: dtype should be {kinds[0]} for {kinds[0]} inputs, but got {dtype.scalar_name}")
+    if dtype.rank < have.rank:
+        raise RuntimeError(f"{name}: the dtype of the input ({have.scalar_name}) should be convertible without "
+                           f"narrowing to the specified dtype ({dtype.scalar_name})")
+    if dtype is have:
+        return x, None
+    if have.name == "float32" and dtype.name == "float64":
+        return x, dtype
+    return x.to(dtype), None
+
+
+def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None,
+                out: Any = None) -> Any:
+    """The norm of matrices in the last two dimensions (or `dim`).
+
+    Args:
+        ord: "fro", "nuc", ±1, ±2 or ±inf.
+
+    Raises:
+        RuntimeError: another order, fewer than two dimensions, or the same one twice.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.matrix_norm(torch.tensor([[3., 0.], [0., 4.]]))
+    tensor(5.)
+    """
+    found = _matrix_norm(A, ord, dim, keepdim, dtype)
+    return found if out is None else write_out(REGISTRY["linalg_vector_norm"], found, out)
+
+
+def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    xp = layer.functions
+    name = "linalg.matrix_norm"
+    kind = A._array.dtype.kind
+    if kind not in "fcV":
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}")
+    if A._array.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    dim = (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dim) != 2:
+        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+    ndim = A._array.ndim
+    rows, columns = wrap_dim(int(dim[0]), ndim), wrap_dim(int(dim[1]), ndim)
+    if rows == columns:
+        raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
+    if dtype is not None:
+        A, to = _converted(name, A, dtype)
+        A = A if to is None else A.to(to)
+    if ord == "fro":
+        return _vector_norm(A, 2, (rows, columns), keepdim, None)
+    if isinstance(ord, str) and ord != "nuc":
+        raise RuntimeError(f"{name}: Order {ord} not supported.")
+    if ord == "nuc" or abs(ord) == 2:
+        rest = [i for i in range(ndim) if i not in (rows, columns)]
+        values = xp.linalg_svdvals(A.permute(*rest, rows, columns))
+        if ord == "nuc":
+            found = values.sum(-1)
+        else:
+            found = _greatest(values, -1, False) if ord > 0 else values.amin(-1)
+        if keepdim:
+            for axis in sorted((rows, columns)):
+                found = found.unsqueeze(axis)
+        return found
+    if abs(ord) not in (1, _INF):
+        raise RuntimeError(f"{name}: Order {ord:g} not supported.")
+    inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    if not keepdim and inner < outer:
+        outer -= 1
+    sums = _vector_norm(A, 1.0, inner, keepdim, None)
+    return _greatest(sums, outer, keepdim) if ord > 0 else sums.amin(outer, keepdim)
+
+
+def _greatest(norms: Any, dim: int, keepdim: bool) -> Any:
+    """The greatest of norms along a dimension; 0 where there are none."""
+    if norms._array.shape[dim]:
+        return norms.amax(dim, keepdim)
+    return layer.functions.zeros_like(norms.detach().sum(dim, keepdim))
+
+
+def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None,
+                dtype: Any = None) -> Any:
+    """A vector's or a matrix's norm, as the number of dimensions (or `dim`) says.
+
+    Raises:
+        RuntimeError: `ord` is given for more dimensions than two.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.norm(torch.tensor([[3., 0.], [0., 4.]]), 1)
+    tensor(4.)
+    """
+    dim = (dim,) if isinstance(dim, int) else dim if dim is None else tuple(dim)
+    if dim is not None and len(dim) not in (1, 2):
+        raise RuntimeError("linalg.norm: If dim is specified, it must be of length 1 or 2. Got "
+                           f"[{', '.join(map(str, dim))}]")
+    if ord is not None:
+        ndim = A._array.ndim
+        if dim is None and ndim not in (1, 2):
+            raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+                               f"{ndim}D.")
+        if isinstance(ord, str) or len(dim if dim is not None else range(ndim)) == 2:
+            return linalg_matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+    return linalg_vector_norm(A, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
+
+
+
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
+    """The norm of all elements as one vector, or over `dim`; `p` may be a number, "fro" or "nuc".
+
+    Kept for old programs, as PyTorch keeps it: `linalg.vector_norm` and `linalg.matrix_norm` say what they mean.
+
+    >>> import flambeau as torch
+    >>> torch.norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    if dim.__class__ is not int:
+        dim = dims("norm", dim)
+    if isinstance(p, str):
+        if p == "fro" and (dim is None or dim.__class__ is int or len(dim) <= 2):
+            p = 2
+        else:
+            if dim is None:
+                dim = tuple(range(input._array.ndim)) if p == "nuc" or p == "fro" else (-2, -1)
+            return linalg_matrix_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    if p is None:
+        p = 2.0
+    if dtype is not None or out is not None:
+        return linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    return _vector_norm(input, p, dim, keepdim, None)
+
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """‖x1 - x2 + eps‖ₚ along the last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.pairwise_distance(torch.tensor([[3., 4.]]), torch.zeros(1, 2), eps=0)
+    tensor([5.])
+    """
+    return norm(x1 - x2 + eps, p, max(x1._array.ndim, x2._array.ndim) - 1, keepdim)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """x1 · x2 / (max(‖x1‖, eps) · max(‖x2‖, eps)) along `dim`.
+
+    Args:
+        x1, x2: tensors that broadcast with each other, floating point together.
+
+    Raises:
+        RuntimeError: their common dtype is not of floating point numbers.
+
+    >>> import flambeau as torch
+    >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
+    tensor(0.7071)
+    """
+    xp = layer.functions
+    dtype = result_type([x1, x2])
+    if not dtype.is_floating_point:
+        raise RuntimeError("expected common dtype to be floating point, yet common dtype is "
+                           f"{dtype.scalar_name}")
+    shape = broadcast_shapes(x1._array.shape, x2._array.shape)
+    x1, x2 = (x if x.dtype.is_floating_point else x.to(dtype) for x in (x1, x2))
+    x1, x2 = (x if x._array.shape == shape else x.expand(shape) for x in (x1, x2))
+    return xp.sum((x1 / _clamped_norm(x1, dim, eps)) * (x2 / _clamped_norm(x2, dim, eps)), dim)
+
+
+def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
+    """max(‖x‖, eps), whose gradient is the norm's even where it is clamped."""
+    found = _vector_norm(x, 2, dim, True, None).clone()
+    a = found._array
+    if not special[0] and a.dtype in (F32, F64):  # nobody has seen it yet, so that nobody need be told
+        np.maximum(a, a.dtype.type(eps), out=a)
+        return found
+    with no_grad():
+        found.clamp_min_(eps)
+    return found
+
+
+def _norm_method(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    return norm(self, p, dim, keepdim, None, dtype)
+
+
+METHODS: dict[str, Any] = {"norm": _norm_method}

@@ -1,0 +1,322 @@
+"""Convolutions as users call them: sizes spread over the dimensions, batches of one, paddings by name."""
+
+from __future__ import annotations
+
+import warnings
+from math import prod
+from typing import Any
+
+from ...dtypes import C_NAMES
+from ...engine.node import layer
+from ...ops.declare import REGISTRY
+from ...ops.neural.convolution import geometry_of
+from ..dispatch.apply import apply
+from ..tensor import Tensor
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "folded",
+    "unfolded",
+]
+
+_convolution = REGISTRY["convolution"]
+
+
+def _spread(value: Any, rank: int, name: str) -> tuple[int, ...]:
+    """`value` once for each dimension, unless it says all."""
+    if value.__class__ is int:
+        return (value,) * rank
+    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(found) == 1 and rank > 1:
+        found *= rank
+    if len(found) != rank:
+        raise RuntimeError(f"expected {name} to be a single integer value or a list of {rank} values to match the "
+                           f"convolution dimensions, but got {name}={list(found)}")
+    return found
+
+
+def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    if bias is not None and bias._array.dtype != input._array.dtype:
+        raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) "
+                           "should be the same")
+    if weight._array.dtype != input._array.dtype:
+        raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}")
+
+
+def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | None, how: dict[str, Any]) -> None:
+    """Refuse what does not fit, in PyTorch's words. Shapes are those of a batch."""
+    rank = len(x) - 2
+    groups, transposed = how["groups"], how["transposed"]
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if len(w) != len(x):
+        _refuse_rank(len(w) - 2, how["stride"])
+    for sizes, what, least in ((how["padding"], "negative padding", 0),
+                               (how["output_padding"], "negative output_padding", 0),
+                               (how["stride"], "non-positive stride", 1)):
+        if min(sizes) < least:
+            raise RuntimeError(f"{what} is not supported")
+    _check_dilation(how["dilation"])
+    if w[0] < groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
+                           f"weight of size {list(w)} instead")
+    if w[0] % groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+                           f"got weight of size [{list(w)}] instead")
+    channels = w[0] if transposed else w[1] * groups
+    if x[1] != channels:
+        first = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
+        raise RuntimeError(f"Given {first}, weight of size {list(w)}, expected input{list(x)} to have {channels} "
+                           f"channels, but got {x[1]} channels instead")
+    outputs = w[1] * groups if transposed else w[0]
+    if bias is not None and bias._array.shape != (outputs,):
+        first = f"transposed={int(transposed)}, " if transposed else ""
+        raise RuntimeError(f"Given {first}weight of size {list(w)}, expected bias to be 1-dimensional with {outputs} "
+                           f"elements, but got bias of size {list(bias._array.shape)} instead")
+    if transposed:
+        for e, s, d in zip(how["output_padding"], how["stride"], how["dilation"], strict=True):
+            if e >= s and e >= d:
+                raise RuntimeError(_output_padding_text(how, rank))
+        _check_transposed_sizes(x, w, how)
+        return
+    padded = [n + 2 * p for n, p in zip(x[2:], how["padding"], strict=True)]
+    reach = [d * (k - 1) + 1 for d, k in zip(how["dilation"], w[2:], strict=True)]
+    if any(n < k for n, k in zip(padded, reach, strict=True)):
+        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
+                           f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
+
+
+def _check_transposed_sizes(x: tuple[int, ...], w: tuple[int, ...], how: dict[str, Any]) -> None:
+    """Refuse a transposed convolution that gives nothing; of one dimension PyTorch tells as of a plane one high."""
+    if 0 in x[:2]:
+        return
+    if 0 in x:
+        raise RuntimeError("Only zero batch or zero channel inputs are supported, but got input shape: "
+                           f"{[*x[:2], *_plane(x[2:])]}")
+    out = geometry_of(x, w, **how).spatial
+    if min(out) < 1:
+        raise RuntimeError(f"Given input size per channel: ({' x '.join(map(str, _plane(x[2:])))}). Calculated output "
+                           f"size per channel: ({' x '.join(map(str, _plane(out)))}). Output size is too small")
+
+
+def _plane(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return (1, *sizes) if len(sizes) == 1 else sizes
+
+
+def _check_dilation(dilation: tuple[int, ...]) -> None:
+    if min(dilation) < 1:
+        got = f", but got {list(dilation)}" if min(dilation) == 0 else ""
+        raise RuntimeError(f"dilation should be greater than zero{got}")
+
+
+def _refuse_rank(rank: int, stride: tuple[int, ...]) -> None:
+    """The errors for a weight of another number of dimensions than the input's."""
+    if rank < 1:
+        raise RuntimeError("weight should have at least three dimensions")
+    raise RuntimeError(f"expected stride to be a single integer value or a list of {rank} values to match the "
+                       f"convolution dimensions, but got stride={list(stride)}")
+
+
+def _output_padding_text(how: dict[str, Any], rank: int) -> str:
+    names = ("depth", "height", "width")[3 - rank:]
+    told = " ".join(f"{what}_{name}: {how[what][i]}" for what in ("output_padding", "stride", "dilation")
+                    for i, name in enumerate(names))
+    return f"output padding must be smaller than either stride or dilation, but got {told}"
+
+
+def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, how: dict[str, Any]) -> Tensor:
+    try:
+        x, w = input._array.shape, weight._array.shape
+    except AttributeError:
+        bad = next(v for v in (input, weight) if not isinstance(v, Tensor))
+        raise TypeError(f"{name}() received an invalid combination of arguments - got a {type(bad).__name__} where a "
+                        "Tensor is expected") from None
+    unbatched = len(x) == rank + 1
+    if not unbatched and len(x) != rank + 2:
+        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
+                           f"of size: {list(x)}")
+    _check(name, (1, *x) if unbatched else x, w, bias, how)
+    _check_types(input, weight, bias)
+    if unbatched:
+        input = apply(REGISTRY["unsqueeze"], [input], {"dim": 0})
+    out = apply(_convolution, [input, weight, bias], how)
+    return apply(REGISTRY["_squeeze_dim"], [out], {"dim": 0}) if unbatched else out
+
+
+def _padded(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: tuple[int, ...],
+            rank: int) -> tuple[Tensor, tuple[int, ...]]:
+    """The input, padded where both sides differ, and the padding of both sides that remains."""
+    if padding == "valid":
+        return input, (0,) * rank
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    x, w = input._array.shape, weight._array.shape
+    if len(w) != rank + 2:
+        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
+                           f"{len(x)}-dimensional input of size {list(x)} instead")
+    _check_dilation(dilation)
+    totals = [d * (k - 1) for d, k in zip(dilation, w[2:], strict=True)]
+    if any(total % 2 for total in totals):
+        warnings.warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
+                      "of the input be created", UserWarning, stacklevel=3)
+        border: list[int] = []
+        for total in reversed(totals):
+            border += [0, total % 2]
+        input = layer.functions.constant_pad_nd(input, border, 0)
+    return input, tuple(total // 2 for total in totals)
+
+
+def _convolver(rank: int) -> Any:
+    name = f"conv{rank}d"
+    none = (0,) * rank
+
+    def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+             dilation: Any = 1, groups: int = 1) -> Tensor:
+        stride, dilation = _spread(stride, rank, "stride"), _spread(dilation, rank, "dilation")
+        if padding.__class__ is str:
+            input, padding = _padded(input, weight, padding, stride, dilation, rank)
+        return _convolve(name, rank, input, weight, bias, {
+            "stride": stride, "padding": _spread(padding, rank, "padding"), "dilation": dilation, "transposed": False,
+            "output_padding": none, "groups": groups})
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"""The cross-correlation of images with {rank} spatial dimension{'s' * (rank > 1)} and kernels.
+
+    Args:
+        input: (N, C, *spatial) or (C, *spatial).
+        weight: (O, C / groups, *kernel).
+        bias: (O).
+        padding: a number or numbers of zeros on both sides, "valid" for none, or "same" for the input's size.
+
+    >>> import flambeau as torch
+    >>> x, w = torch.ones(1, 1{', 3' * rank}), torch.ones(1, 1{', 3' * rank})
+    >>> torch.nn.functional.conv{rank}d(x, w).item()
+    {float(3 ** rank)}
+    """
+    return call
+
+
+def _transposer(rank: int) -> Any:
+    name = f"conv_transpose{rank}d"
+
+    def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+             output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
+        return _convolve(name, rank, input, weight, bias, {
+            "stride": _spread(stride, rank, "stride"), "padding": _spread(padding, rank, "padding"),
+            "dilation": _spread(dilation, rank, "dilation"), "transposed": True,
+            "output_padding": _spread(output_padding, rank, "output_padding"), "groups": groups})
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"""The transpose of `conv{rank}d` as a linear map.
+
+    Args:
+        input: (N, C, *spatial) or (C, *spatial).
+        weight: (C, O / groups, *kernel).
+        bias: (O).
+        output_padding: added to one side of the output.
+
+    >>> import flambeau as torch
+    >>> x, w = torch.ones(1, 1{', 2' * rank}), torch.ones(1, 1{', 2' * rank})
+    >>> torch.nn.functional.conv_transpose{rank}d(x, w, stride=2).sum().item()
+    {float(4 ** rank)}
+    """
+    return call
+
+
+conv1d, conv2d, conv3d = _convolver(1), _convolver(2), _convolver(3)
+conv_transpose1d, conv_transpose2d, conv_transpose3d = _transposer(1), _transposer(2), _transposer(3)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """`conv1d` of (time, batch, channels) with kernels (time, in, out).
+
+    >>> import flambeau as torch
+    >>> torch.conv_tbc(torch.ones(3, 1, 2), torch.ones(2, 2, 1), torch.zeros(1)).flatten()
+    tensor([4., 4.])
+    """
+    fn = layer.functions
+    out = conv1d(fn.permute(input, (1, 2, 0)), fn.permute(weight, (2, 1, 0)), bias, padding=pad)
+    return fn.permute(out, (2, 0, 1))
+
+
+# ----- windows as columns ----------------------------------------------------------------
+
+
+def _pair(value: Any, name: str) -> tuple[int, ...]:
+    found = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(found) == 1:
+        found *= 2
+    if len(found) != 2:
+        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(found)}")
+    return found
+
+
+def _windows(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> dict[str, tuple[int, ...]]:
+    how = {"kernel_size": _pair(kernel_size, "kernel_size"), "dilation": _pair(dilation, "dilation"),
+           "padding": _pair(padding, "padding"), "stride": _pair(stride, "stride")}
+    for name, word in (("kernel_size", "kernel"), ("dilation", "dilation"), ("stride", "stride")):
+        h, w = how[name]
+        if h <= 0 or w <= 0:
+            label = "kernel size" if word == "kernel" else word
+            raise RuntimeError(f"{label} should be greater than zero, but got {word}_height: {h} {word}_width: {w}")
+    if min(how["padding"]) < 0:
+        h, w = how["padding"]
+        raise RuntimeError(f"padding should be non-negative, but got pad_height: {h} pad_width: {w}")
+    return how
+
+
+def _positions(size: Any, how: dict[str, Any]) -> list[int]:
+    return [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in zip(
+        size, how["padding"], how["dilation"], how["kernel_size"], how["stride"], strict=True)]
+
+
+def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """`nn.functional.unfold`: each window of (N, C, H, W) or (C, H, W) images as a column, (N, C · kernel, windows)."""
+    how = _windows(kernel_size, dilation, padding, stride)
+    shape = input._array.shape
+    n = len(shape)
+    if n < 3:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {n})")
+    if n > 4 or 0 in shape[n - 3:]:
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                           f"dimensions for input, but got: {list(shape)}")
+    blocks = _positions(shape[-2:], how)
+    if min(blocks) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size {tuple(shape[-2:])}, kernel_size={how['kernel_size']}, "
+            f"dilation={how['dilation']}, padding={how['padding']}, calculated shape of the array of sliding blocks as "
+            f"{tuple(blocks)}, but its components must be at least one.")
+    return apply(REGISTRY["im2col"], [input], how)
+
+
+def folded(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
+           stride: Any = 1) -> Tensor:
+    """`nn.functional.fold`: columns (N, C · kernel, windows) added up where `unfold` takes them from."""
+    how = _windows(kernel_size, dilation, padding, stride)
+    size = _pair(output_size, "output_size")
+    shape = input._array.shape
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+                           f"dimensions for input, but got: {list(shape)}")
+    area = prod(how["kernel_size"])
+    if shape[-2] % area:
+        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+                           f"got input.size(1)={shape[-2]} and kernel_size={how['kernel_size']}.")
+    blocks = _positions(size, how)
+    told = (f"Given output_size={size}, kernel_size={how['kernel_size']}, dilation={how['dilation']}, "
+            f"padding={how['padding']}, stride={how['stride']}, ")
+    if min(blocks) < 1:
+        raise RuntimeError(told + f"calculated shape of the array of sliding blocks as {tuple(blocks)}, which is too "
+                           "small (non-positive)")
+    if prod(blocks) != shape[-1]:
+        raise RuntimeError(told + "expected size of input's dimension 2 to match the calculated number of sliding "
+                           f"blocks {blocks[0]} * {blocks[1]} = {prod(blocks)}, but got input.size(2)={shape[-1]}.")
+    return apply(REGISTRY["col2im"], [input], {"output_size": size, **how})

@@ -1,0 +1,290 @@
+"""Embeddings, dropout and attention as users call them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ... import dtypes
+from ...backends.numpy.memory import refuse_number
+from ...dtypes import C_NAMES
+from ...engine.node import layer
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ..creation.from_data import tell_created
+from ..dispatch.apply import apply
+from ..linalg.matmul import matmul
+from ..tensor import Tensor, wrap
+
+__all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dropout_", "embedding",
+           "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
+           "scaled_dot_product_attention"]
+
+
+# ----- embeddings ------------------------------------------------------------------------
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, scale_grad_by_freq: bool = False,
+              sparse: bool = False) -> Tensor:
+    """The rows of `weight` that `input` names.
+
+    Args:
+        input: numbers of rows, any shape.
+        weight: (rows, width).
+        padding_idx: a row that gets no gradient.
+        scale_grad_by_freq: divide the gradient of a row by how often the input names it.
+
+    Raises:
+        IndexError: there is no such row.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0], [2.0]]))
+    tensor([[2.],
+            [1.]])
+    """
+    if weight._array.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if input._array.dtype not in (np.int64, np.int32):
+        _refuse_type("embedding", "indices", input, "Long, Int")
+    return apply(REGISTRY["_embedding"], [weight, input], {
+        "padding_idx": -1 if padding_idx is None else padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),
+        "sparse": bool(sparse)})
+
+
+#: dtypes that PyTorch's older checks call by their tensors' legacy names
+_WITH_LEGACY_NAME = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))
+
+
+def _refuse_type(function: str, name: str, x: Tensor, types: str) -> NoReturn:
+    d = x.dtype
+    got = f"torch.{d.legacy}" if d.scalar_name in _WITH_LEGACY_NAME else f"CPU{d.scalar_name}Type"
+    raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: {types}; "
+                       f"but got {got} instead (while checking arguments for {function})")
+
+
+def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: str,
+                     per_sample_weights: Tensor | None, include_last_offset: bool, padding_idx: int | None) -> Tensor:
+    """The sum, mean or maximum of the rows of `weight` in each bag; `nn.functional.embedding_bag` after its checks.
+
+    Args:
+        input: (L) numbers of rows.
+        offsets: where each bag begins; and where the last one ends, with `include_last_offset`.
+        padding_idx: a row that is left out.
+    """
+    if special[0]:
+        from ..dispatch.batched_tensor import is_batched, levels_among, loop, tell_of_loop
+
+        given = [input, weight, offsets, per_sample_weights]
+        if is_batched(*given):
+            tell_of_loop("_embedding_bag")
+            return loop(lambda i, w, o, p: bagged_embedding(i, w, o, scale_grad_by_freq, mode, p, include_last_offset,
+                                                            padding_idx), given, levels_among(given))
+    if input._array.dtype not in (np.int64, np.int32):
+        _refuse_type("embedding_bag", "indices", input, "Long, Int")
+    if not weight.dtype.is_floating_point:
+        _refuse_type("embedding_bag", "weight", weight, "Half, BFloat16, Float, Double")
+    index, starts = input._array.astype(np.int64), offsets._array.astype(np.int64)
+    if starts.size and starts[0] != 0:
+        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                           f"position 0. However, got {starts[0]}")
+    if starts.size and starts[-1] > index.size:
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length {index.size} but got offsets[-1] of "
+                           f"{starts[-1]}")
+    if index.size and (index.min() < 0 or index.max() >= weight._array.shape[0]):
+        raise RuntimeError("Expected i < index_size to be true, but got false.  (Could this error message be improved? "
+                           " If so, please report an enhancement request to PyTorch.)")
+    if include_last_offset:
+        index = index[:starts[-1]]
+        starts = starts[:-1]
+    count = starts.size
+    bags = np.repeat(np.arange(count), np.diff(np.append(starts, index.size)))
+    counted = np.ones(index.size, bool)
+    if padding_idx is not None:
+        counted = index != padding_idx % weight._array.shape[0]
+    if mode == "max":
+        places = _largest(dtypes.widen(weight._array), index[counted], bags[counted], count)
+        return apply(REGISTRY["_embedding_bag_max"], [weight], {"places": places})
+    factors = counted.astype(np.float64)
+    if mode == "mean":
+        factors /= np.maximum(np.bincount(bags[counted], minlength=count), 1)[bags]
+    kind = weight._array.dtype if weight._array.dtype not in dtypes.NARROW else np.float32
+    return apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], {
+        "indices": index, "bags": bags, "count": count, "factors": factors.astype(kind)})
+
+
+def _largest(rows: np.ndarray, index: np.ndarray, bags: np.ndarray, count: int) -> np.ndarray:
+    """Flat places of the largest elements of each bag, the first of equals; -1 where a bag is empty."""
+    width = rows.shape[1]
+    places = np.full((count, width), -1, np.int64)
+    if index.size:
+        taken = rows[index]
+        starts = np.flatnonzero(np.concatenate(([True], bags[1:] != bags[:-1])))
+        top = np.repeat(np.maximum.reduceat(taken, starts, 0), np.diff(np.append(starts, len(bags))), 0)
+        order = np.where(taken == top, np.arange(len(bags))[:, None], len(bags))
+        first = np.minimum(np.minimum.reduceat(order, starts, 0), len(bags) - 1)
+        places[bags[starts]] = index[first] * width + np.arange(width)
+    return places
+
+
+# ----- dropout ---------------------------------------------------------------------------
+
+#: alpha · scale of the self-normalizing unit, what dropped elements tend to
+_SELU_FLOOR = 1.7580993408473766
+
+
+def _dropped(input: Tensor, p: float, train: bool, inplace: bool, feature: bool, alpha: bool) -> Tensor:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    a = input._array
+    if p == 0 or not train or not a.size:
+        return input
+    fn = layer.functions
+    if p == 1:
+        zeros = fn.zeros((), dtype=input.dtype)
+        return input.mul_(zeros) if inplace else input * zeros
+    if feature:
+        if a.ndim < 2:
+            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+        noise: Any = wrap(np.empty((*a.shape[:2], *(1 for _ in a.shape[2:])), a.dtype))
+    elif a.__class__ is np.ndarray:
+        noise = wrap(np.empty_like(a))
+    else:
+        noise = wrap(np.empty(a.shape, a.dtype))
+    if special[0]:
+        tell_created(noise._array, True)
+        noise = fn.bernoulli(noise, 1 - p)
+    else:
+        noise.bernoulli_(1 - p)
+    if not alpha:
+        noise.div_(1 - p)
+        return input.mul_(noise) if inplace else input * noise
+    scale = 1 / math.sqrt((_SELU_FLOOR * _SELU_FLOOR * p + 1) * (1 - p))
+    shift = noise.add(-1).mul_(_SELU_FLOOR * scale).add_(_SELU_FLOOR * scale * p)
+    noise.mul_(scale)
+    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
+
+
+def _dropper(name: str, feature: bool, alpha: bool, what: str) -> tuple[Any, Any]:
+    def drop(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
+        return _dropped(input, p, train, False, feature, alpha)
+
+    def drop_in_place(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
+        return _dropped(input, p, train, True, feature, alpha)
+
+    drop.__name__ = drop.__qualname__ = name
+    drop_in_place.__name__ = drop_in_place.__qualname__ = name + "_"
+    drop.__doc__ = what
+    drop_in_place.__doc__ = f"`{name}`, in place."
+    return drop, drop_in_place
+
+
+dropout, dropout_ = _dropper("dropout", False, False, "Each element zero with probability `p`, the others over 1 - p.")
+feature_dropout, feature_dropout_ = _dropper(
+    "feature_dropout", True, False, "Each channel (dimension 1) zero with probability `p`, the others over 1 - p.")
+alpha_dropout, alpha_dropout_ = _dropper(
+    "alpha_dropout", False, True, "Dropout that keeps the mean and variance of selu's outputs.")
+feature_alpha_dropout, feature_alpha_dropout_ = _dropper(
+    "feature_alpha_dropout", True, True, "`alpha_dropout` of whole channels (dimension 1).")
+
+
+# ----- attention -------------------------------------------------------------------------
+
+
+def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    q, k, v = query._array, key._array, value._array
+    if not q.dtype == k.dtype == v.dtype:
+        names = [C_NAMES[x.dtype.name] for x in (query, key, value)]
+        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
+                           f"{names[0]} key.dtype: {names[1]} and value.dtype: {names[2]} instead.")
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+                           f"{q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead.")
+    if mask is not None and mask._array.dtype.kind != "b" and mask._array.dtype not in (np.float32, q.dtype):
+        raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+                           f"attn_mask.dtype: {C_NAMES[mask.dtype.name]} and  query.dtype: "
+                           f"{C_NAMES[query.dtype.name]} instead.")
+
+
+def _fits_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float,
+                   enable_gqa: bool) -> bool:
+    q, k, v = (x._array for x in (query, key, value))
+    if not q.ndim == k.ndim == v.ndim == 4 or dropout_p > 0 or q.dtype.kind not in "fV":
+        return False
+    if not q.shape[-1] == k.shape[-1] == v.shape[-1] or 0 in q.shape or 0 in k.shape or k.shape[2] != v.shape[2]:
+        return False
+    if mask is not None and (mask._requires_grad or mask._array.ndim not in (2, 4)):
+        return False
+    heads = q.shape[1] % k.shape[1] == 0 and k.shape[1] == v.shape[1] if enable_gqa else (
+        q.shape[1] == k.shape[1] == v.shape[1])
+    return q.shape[0] == k.shape[0] == v.shape[0] and heads and all(
+        x.strides[-1] == x.itemsize or x.shape[-1] == 1 for x in (q, k, v))
+
+
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Tensor:
+    """softmax(query keyᵀ · scale + attn_mask) value.
+
+    Args:
+        query: (..., L, E).
+        key: (..., S, E).
+        value: (..., S, Ev).
+        attn_mask: numbers to add, or True where attention is allowed; broadcasts to (..., L, S).
+        dropout_p: the probability of dropping a weight.
+        is_causal: let no query see a later key.
+        scale: 1 / √E by default.
+        enable_gqa: let several heads of queries share a head of keys and values.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(1, 1, 2, 4)
+    >>> torch.nn.functional.scaled_dot_product_attention(x, x, x).shape
+    flambeau.Size([1, 1, 2, 4])
+    """
+    _check_attention(query, key, value, attn_mask)
+    fn = layer.functions
+    mask = attn_mask
+    if mask is not None and mask._array.dtype.kind == "b" and special[0]:
+        mask = fn.where(mask, fn.zeros((), dtype=query.dtype), fn.full((), float("-inf"), dtype=query.dtype))
+    elif mask is not None and mask._array.dtype.kind == "b":
+        refuse_number(-math.inf, query.dtype)
+        added = np.where(mask._array, np.float32(0), np.float32(-np.inf))
+        mask = wrap(dtypes.cast(added, query._array.dtype))
+    width = query._array.shape[-1]
+    if _fits_one_node(query, key, value, attn_mask, dropout_p, enable_gqa):
+        k, v = key, value
+        if enable_gqa and query._array.shape[1] != key._array.shape[1]:
+            times = query._array.shape[1] // key._array.shape[1]
+            k, v = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
+        return apply(REGISTRY["_flash_attention"], [query, k, v, mask], {
+            "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale, "kept": []})
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                               "is_causal=True")
+        n, m = query._array.shape[-2], key._array.shape[-2]
+        mask = wrap(dtypes.cast(np.where(np.tri(n, m, dtype=bool), np.float32(0), np.float32(-np.inf)),
+                                query._array.dtype))
+    if enable_gqa:
+        times = query._array.shape[-3] // key._array.shape[-3]
+        key, value = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
+    narrow = query.dtype if query._array.dtype in dtypes.NARROW else None
+    if narrow is not None:
+        query, key, value = (x.to(dtypes.float32) for x in (query, key, value))
+        mask = None if mask is None else mask.to(dtypes.float32)
+    # the root of the scale on either side: products stay in range
+    factor = {"other": math.sqrt(1 / math.sqrt(width) if scale is None else scale) if width else 1.0}
+    scaled = apply(REGISTRY["_mul_number"], [query], factor)
+    turned = apply(REGISTRY["_mul_number"], [fn.transpose(key, -2, -1)], factor)
+    scores = matmul(scaled, turned)
+    if mask is not None:
+        scores = scores + mask
+    weights = apply(REGISTRY["_safe_softmax"], [scores], {"dim": -1})
+    if dropout_p > 0:
+        weights = dropout(weights, dropout_p, True)
+    found = matmul(weights, value)
+    return found if narrow is None else found.to(narrow)
+
+
+METHODS: dict[str, Any] = {}

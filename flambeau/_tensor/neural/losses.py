@@ -1,0 +1,302 @@
+"""Losses over classes as users call them: any number of dimensions, probabilities for classes, smoothed labels."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled.thresholds import MOVES
+from ...engine.grad_mode import grad_mode, inference
+from ...engine.inlined_rules import plan_of
+from ...engine.node import OpNode, layer, next_number
+from ...engine.one_hot_gradients import Named, still_takes, takes_named, written
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ..dispatch.apply import apply, gradient_edge
+from ..shape.reshaping import reshaped
+from ..tensor import INFERENCE, Tensor, wrap
+
+__all__ = ["cross_entropy", "ctc_loss", "nll_loss"]
+
+_INTEGERS = (np.dtype(np.int64), np.dtype(np.uint8))
+
+
+def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None, dtype: Any) -> None:
+    n, t = len(shape), target._array.shape
+    if n == 0:
+        raise ValueError(f"Expected 1 or more dimensions (got {n})")
+    if n != 1 and (not t or shape[0] != t[0]):
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({t[0] if t else 0}).")
+    classes = shape[0] if n == 1 else shape[1]
+    if n <= 2 and len(t) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if n == 1 and t not in ((), (1,)):
+        raise RuntimeError(f"size mismatch (got input: {list(shape)}, target: {list(t)})")
+    if target._array.dtype not in _INTEGERS:
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
+    if weight is not None:
+        if weight._array.shape != (classes,):
+            raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but "
+                               f"got weight tensor of shape: {list(weight._array.shape)}")
+        if weight._array.dtype != dtype.numpy:
+            raise RuntimeError(f"expected scalar type {dtype.scalar_name} but found {weight.dtype.scalar_name}")
+    if n > 2 and t[1:] != shape[2:]:
+        if n == 4 and len(t) == 3:
+            raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(t)}")
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(t)}")
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+             ignore_index: int = -100) -> Tensor:
+    """Minus the log-probability of each target: -weight[t] · input[t].
+
+    Args:
+        input: log-probabilities, (C), (N, C) or (N, C, ...).
+        target: classes, (), (N) or (N, ...); those equal to `ignore_index` do not count.
+        weight: the weight of each class; the mean divides by the sum of the weights met.
+
+    Raises:
+        IndexError: a target is no class.
+        RuntimeError, ValueError: the shapes or dtypes do not fit.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.]]), torch.tensor([1]))
+    tensor(2.)
+    """
+    shape = input._array.shape
+    if len(shape) == 2 and weight is None and not special[0]:
+        found = _quick_nll(input, target, reduction, ignore_index)
+        if found is not None:
+            return found
+    _check_classes(shape, target, weight, input.dtype)
+    how = {"reduction": "mean" if reduction == "elementwise_mean" else reduction, "ignore_index": ignore_index}
+    n = len(shape)
+    if n <= 2:
+        return apply(REGISTRY["_nll_loss"], [input, target, weight], how)
+    op = REGISTRY["_nll_loss2d"]
+    if n == 4:
+        return apply(op, [input, target, weight], how)
+    rest = prod(shape[2:])
+    flat = reshaped(input, (shape[0], shape[1], 1, rest))
+    loss = apply(op, [flat, reshaped(target, (shape[0], 1, rest)), weight], how)
+    if reduction == "none":
+        return reshaped(loss, (shape[0], *shape[2:]))
+    return loss
+
+
+_nll = REGISTRY["_nll_loss"]
+_nll_plan = plan_of(_nll, 1, 3)
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_LONG, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
+
+
+def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int) -> Any:
+    """The mean or the sum over plain rows, all of whose targets are classes; None where it is not so."""
+    a, t = input._array, target._array
+    n, classes = a.shape
+    if (t.ndim != 1 or t.shape[0] != n or not n or t.dtype is not _LONG or a.dtype not in _FLOATS
+            or reduction not in ("mean", "sum") or ignore_index >= 0):
+        return None
+    if np.maximum.reduce(t.view(_UNSIGNED)) >= classes:  # what is negative is large then
+        return None
+    places = np.arange(0, n * classes, classes)
+    places += t
+    divisor = -n if reduction == "mean" else -1
+    result: Any = wrap(np.asarray(np.add.reduce(a.reshape(-1).take(places)) / a.dtype.type(divisor)))
+    if input._requires_grad and grad_mode.get():
+        node = OpNode()
+        node.seq = next_number()
+        node.plan = _nll_plan
+        node.extra = node.outputs = node.fix = node.versions = None
+        node.edges = (gradient_edge(input), None, None)
+        node.edge_outputs = (input._output_nr, 0, 0) if input._output_nr else None
+        node.saved = (input, target, None)
+        counters = [x._counter[0] if x._counter is not None else 0 for x in (input, target)]
+        if any(counters):
+            node.versions = (*counters, 0)
+        node.consts = (reduction, ignore_index)
+        named = a.size > MOVES[0] and a.flags.c_contiguous and not input._output_nr and takes_named(node.edge0)
+
+        def run(node: Any, g: Any) -> Any:
+            a = node.unpack(False)[0]
+            made = Named if named and still_takes(node.edge0) else written
+            return made(places, g / a.dtype.type(divisor), a.shape), None, None
+
+        node.run = run
+        result._requires_grad = True
+        result._node = node
+    elif inference.get():
+        result._inference, result._counter = True, INFERENCE
+    return result
+
+
+def _over(x: Tensor, number: float) -> Tensor:
+    return apply(REGISTRY["_div_number"], [x], {"other": number})
+
+
+def _times(x: Tensor, number: float) -> Tensor:
+    return apply(REGISTRY["_mul_number"], [x], {"other": number})
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+                  ignore_index: int = -100, label_smoothing: float = 0.0) -> Tensor:
+    """nll_loss(log_softmax(input), target), or the cross entropy with the probabilities `target`.
+
+    Args:
+        input: logits, (C), (N, C) or (N, C, ...).
+        target: classes, as in `nll_loss`, or probabilities in the shape of `input`.
+        label_smoothing: the share of each target that is spread evenly over all classes.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
+    tensor(1.3863)
+    """
+    reduction = "mean" if reduction == "elementwise_mean" else reduction
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if input._array.ndim == 0:
+        raise RuntimeError("Expected input to have 1 or more dimensions (got 0)")
+    shape = input._array.shape
+    dim = 0 if len(shape) == 1 else 1
+    probabilities = target._array.shape == shape
+    if probabilities:
+        if target._array.dtype.kind not in "fV":
+            raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                               + target.dtype.scalar_name)
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        if weight is not None and weight._array.shape != (shape[dim],):
+            raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {shape[dim]} classes or "
+                               f"no classes but got weight tensor of shape: {list(weight._array.shape)}")
+    logs = layer.functions.log_softmax(input, dim)
+    if probabilities:
+        return _with_probabilities(logs, target, weight, reduction, dim, label_smoothing)
+    loss = nll_loss(logs, target, weight, reduction, ignore_index)
+    if label_smoothing == 0:
+        return loss
+    return _smoothed(logs, loss, target, weight, reduction, ignore_index, dim, label_smoothing)
+
+
+def _with_probabilities(logs: Tensor, target: Tensor, weight: Tensor | None, reduction: str, dim: int,
+                        label_smoothing: float) -> Tensor:
+    fn = layer.functions
+    shape = logs._array.shape
+    if label_smoothing > 0:
+        shared = label_smoothing / shape[dim]
+        target = apply(REGISTRY["_add_number"], [_times(target, 1 - label_smoothing)], {"other": shared})
+    product = logs * target
+    if weight is not None:
+        product = product * reshaped(weight, [-1 if i == dim else 1 for i in range(len(shape))])
+    if reduction == "none":
+        return -fn.sum(product, dim)
+    total = -fn.sum(product)
+    if reduction == "sum":
+        return total
+    count = prod(shape) // max(shape[dim], 1)
+    return _over(total, count) if count else total * float("nan")
+
+
+def _smoothed(logs: Tensor, loss: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int,
+              dim: int, label_smoothing: float) -> Tensor:
+    fn = layer.functions
+    shape = logs._array.shape
+    if weight is not None:
+        weighted = logs * reshaped(weight, [-1 if i == dim else 1 for i in range(len(shape))])
+        smooth = -fn.sum(weighted, dim)
+    else:
+        smooth = -fn.sum(logs, dim)
+    ignored = fn.eq(target, ignore_index)
+    smooth = fn.masked_fill(smooth, ignored, 0.0)
+    if reduction == "mean":
+        total = fn.sum(smooth)
+        if weight is not None:
+            kept = fn.masked_fill(target, ignored, 0)
+            named = reshaped(fn.index_select(weight, 0, fn.flatten(kept)), kept._array.shape)
+            smooth = total / fn.sum(fn.masked_fill(named, ignored, 0.0))
+        else:
+            counted = fn.sum(fn.logical_not(ignored))
+            smooth = total / counted
+    elif reduction == "sum":
+        smooth = fn.sum(smooth)
+    shared = label_smoothing / shape[dim]
+    return _times(loss, 1 - label_smoothing) + _times(smooth, shared)
+
+
+# ----- alignments ------------------------------------------------------------------------
+
+
+def _lengths(value: Any) -> np.ndarray:
+    if isinstance(value, Tensor):
+        if value._array.dtype.kind not in "iu":
+            raise RuntimeError("input_lengths must be integral")
+        return value._array.astype(np.int64)
+    return np.asarray(value, np.int64)
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
+    """Minus the log-probability that the outputs, blanks and repetitions taken out, spell the targets.
+
+    Args:
+        log_probs: (T, N, C) or (T, C), from a log_softmax.
+        targets: (N, S), or one after the other.
+        input_lengths, target_lengths: (N) each, or () for one sample.
+        blank: the class that stands for nothing.
+        reduction: "mean" divides by the targets' lengths first.
+        zero_infinity: take infinite losses and their gradients for 0.
+
+    Raises:
+        RuntimeError: lengths or classes do not fit.
+
+    >>> import flambeau as torch
+    >>> logs = torch.zeros(2, 1, 2).log_softmax(2)
+    >>> torch.nn.functional.ctc_loss(logs, torch.tensor([[1]]), (2,), (1,)).item() < 0.3
+    True
+    """
+    if special[0]:
+        from ..dispatch.batched_tensor import is_batched, levels_among, loop, tell_of_loop
+
+        given = [log_probs, targets, input_lengths, target_lengths]
+        if is_batched(*given):
+            tell_of_loop("ctc_loss")
+            return loop(lambda x, t, i, n: ctc_loss(x, t, i, n, blank, reduction, zero_infinity), given,
+                        levels_among(given))
+    fn = layer.functions
+    x, single = log_probs, log_probs._array.ndim == 2
+    inputs, sizes = np.atleast_1d(_lengths(input_lengths)), np.atleast_1d(_lengths(target_lengths))
+    t = targets._array.astype(np.int64)
+    if single:
+        x = fn.unsqueeze(x, 1)
+        t = t if t.ndim == 2 else t[None]
+    steps, n, classes = x._array.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError("blank must be in label range")
+    for name, lengths in (("input_lengths", inputs), ("target_lengths", sizes)):
+        if len(lengths) != n:
+            raise RuntimeError(f"{name} must be of size batch_size")
+        if lengths.size and lengths.min() < 0:
+            at = int(lengths.argmin())
+            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {lengths[at]} (while checking "
+                               "arguments for ctc_loss_allocate_outputs)")
+    if inputs.size and inputs.max() > steps:
+        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value "
+                           f"{inputs[inputs > steps][0]} (while checking arguments for ctc_loss_allocate_outputs)")
+    if t.ndim == 1 and t.size != sizes.sum():
+        raise RuntimeError(f"Expected tensor to have size {sizes.sum()} at dimension 0, but got size {t.size} for "
+                           "argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
+    if t.ndim == 2 and t.shape[1] < sizes.max(initial=0):
+        raise RuntimeError(f"Expected tensor to have size at least {sizes.max()} at dimension 1, but got size "
+                           f"{t.shape[1]} for argument #2 'targets' (while checking arguments for "
+                           "ctc_loss_allocate_outputs)")
+    loss = apply(REGISTRY["_ctc_loss"], [x], {
+        "targets": t, "input_lengths": inputs, "target_lengths": sizes, "blank": blank,
+        "zero_infinity": bool(zero_infinity), "kept": []})
+    if zero_infinity:
+        loss = fn.where(fn.eq(loss, float("inf")), 0.0, loss)
+    if reduction == "mean":
+        return fn.mean(loss / wrap(np.maximum(sizes, 1).astype(loss._array.dtype)))
+    if reduction == "sum":
+        return fn.sum(loss)
+    return fn.squeeze(loss, 0) if single else loss

@@ -1,0 +1,320 @@
+"""Normalizations as users call them: shapes checked, running averages moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...engine.grad_mode import grad_mode
+from ...engine.node import layer
+from ...modes import capturing, special
+from ...ops.declare import REGISTRY
+from ..dispatch.apply import apply
+from ..tensor import Tensor, wrap
+
+__all__ = ["batch_norm", "group_norm", "layer_norm", "native_batch_norm", "native_group_norm", "native_layer_norm",
+           "rms_norm"]
+
+
+# ----- by channel ------------------------------------------------------------------------
+
+
+def _check_channels(input: Tensor, named: dict[str, Tensor | None], training: bool) -> None:
+    shape = input._array.shape
+    channels = shape[1] if len(shape) > 1 else 0
+    for name, x in named.items():
+        if x is not None:
+            if x._array.size != channels:
+                raise RuntimeError(f"{name} should contain {channels} elements not {x._array.size}")
+        elif name.startswith("running") and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+    kind = input._array.dtype
+    for x in named.values():
+        if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
+            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of "
+                               f"{'Float' if kind in dtypes.NARROW else input.dtype.scalar_name}")
+
+
+def _moved(average: Tensor | None, value: np.ndarray, momentum: float, factor: float = 1.0) -> None:
+    """average ← (1 - momentum) · average + momentum · factor · value."""
+    if average is None:
+        return
+    if special[0]:
+        capture = capturing.get()
+        if capture is not None:
+            capture.moves(average, value, momentum, factor)
+    if factor != 1.0:
+        value = value * factor
+    a = average._array
+    if a.dtype in dtypes.NARROW:
+        a[...] = dtypes.cast((1 - momentum) * dtypes.widen(a) + momentum * value, a.dtype)
+    else:
+        kind = a.dtype.type
+        a[...] = kind(1 - momentum) * a + kind(momentum) * value
+
+
+def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, list[Any]]:
+    _check_channels(input, {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias},
+                    training)
+    if special[0]:
+        from ..dispatch.batched_tensor import is_batched
+
+        if is_batched(input, weight, bias, running_mean, running_var):
+            return _batch_norm_of_batches(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    kept: list[Any] = []
+    out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
+        "running_mean": None if running_mean is None or training else dtypes.widen(running_mean._array),
+        "running_var": None if running_var is None or training else dtypes.widen(running_var._array),
+        "training": training, "eps": eps, "kept": kept})
+    if training and input._array.size:
+        _moved(running_mean, kept[0], momentum)
+        if running_var is not None:
+            shape = input._array.shape
+            count = prod(shape) // max(shape[1], 1)
+            _moved(running_var, kept[2], momentum, count / max(count - 1, 1) if count != 1 else np.nan)
+    return out, kept
+
+
+_UNBATCHED_AVERAGES = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
+    "were not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be "
+    "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for "
+    "resources on how to patch your module to work with vmap")
+
+
+def _batch_norm_of_batches(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                           running_var: Tensor | None, training: bool, momentum: float,
+                           eps: float) -> tuple[Tensor, list[Any]]:
+    """`_batch_norm` inside `vmap`: hidden dimensions are more channels, (N, h · C, ...).
+
+    Raises:
+        RuntimeError: running averages that would have to differ from element to element do not.
+    """
+    from ..dispatch.batched_tensor import batched, full, levels_among
+
+    if input._array.ndim < 2:  # no channels: nothing to be normalized
+        return input.clone(), [wrap(np.empty(0, input._array.dtype)) for _ in range(2)]
+    averages = [x for x in (running_mean, running_var) if x is not None]
+    levels = levels_among([input, *averages])
+    if training and not all(set(levels_among([input])) <= set(levels_among([x])) for x in averages):
+        raise RuntimeError(_UNBATCHED_AVERAGES)
+    fn = layer.functions
+    sizes = tuple(level.size for level in levels)
+    count = prod(sizes)
+    shape = input._array.shape
+    channels = shape[1]
+    x = full(input, levels)
+    x = fn.movedim(fn.reshape(x, (count, *shape)), 0, 1)  # (N, h, C, ...)
+    x = fn.reshape(x, (shape[0], count * channels, *shape[2:]))
+    flat = [None if x is None else wrap(np.array(full(x, levels)._array).reshape(-1))
+            for x in (running_mean, running_var)]
+    out, kept = _batch_norm(x, None, None, flat[0], flat[1], training, momentum, eps)
+    if training:
+        for average, moved in zip((running_mean, running_var), flat, strict=True):
+            if average is not None and moved is not None and levels_among([average]) == levels:
+                target = getattr(average, "_value", average)
+                target._array[...] = moved._array.reshape(target._array.shape)
+    out = fn.movedim(fn.reshape(out, (shape[0], count, *shape[1:])), 1, 0)
+    out = batched(fn.reshape(out, (*sizes, *shape)), levels)
+    kept = [batched(wrap(a.reshape(*sizes, channels)), levels) for a in kept]
+    across = (channels, *(1 for _ in shape[2:]))
+    if weight is not None:
+        out = out * fn.reshape(weight, across)
+    if bias is not None:
+        out = out + fn.reshape(bias, across)
+    return out, kept
+
+
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+               cudnn_enabled: bool = False) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, by channel (dimension 1).
+
+    Args:
+        running_mean, running_var: used in evaluation; in training the batch's own statistics are used, and
+            move these by `momentum`.
+
+    Raises:
+        RuntimeError: a number of elements is not that of the channels.
+    """
+    return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
+
+
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                      running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:
+    """`batch_norm`, and in training the mean and 1 / √(var + eps) that it used."""
+    out, kept = _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)
+    given = next((x._array.dtype for x in (weight, bias, running_mean, running_var) if x is not None),
+                 input._array.dtype)
+    if training:
+        mean, rstd = (a.to(dtypes.of(given)) if isinstance(a, Tensor) else wrap(dtypes.cast(a, given))
+                      for a in kept[:2])
+        return out, mean, rstd
+    empty = np.empty(0, given)
+    return out, wrap(empty), wrap(empty.copy())
+
+
+# ----- over the last dimensions ----------------------------------------------------------
+
+
+def _normalized(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, (tuple, list)):
+        raise TypeError(f"layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
+                        f"{type(shape).__name__}")
+    return tuple(map(int, shape))
+
+
+def _check_last(input: Tensor, normalized: tuple[int, ...], named: dict[str, Tensor | None], comma: str) -> None:
+    if not normalized:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got normalized_shape = []")
+    for name, x in named.items():
+        if x is not None and x._array.shape != normalized:
+            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                               f"{list(x._array.shape)} and normalized_shape = {list(normalized)}")
+    shape = input._array.shape
+    if len(shape) < len(normalized) or shape[len(shape) - len(normalized):] != normalized:
+        raise RuntimeError(f"Given normalized_shape={list(normalized)}, expected input with shape "
+                           f"[*{comma}{', '.join(map(str, normalized))}], but got input of size{list(shape)}")
+
+
+def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
+                eps: float) -> tuple[Tensor, list[Any]]:
+    normalized = _normalized(normalized_shape)
+    _check_last(input, normalized, {"weight": weight, "bias": bias}, ", ")
+    kind = input._array.dtype
+    for x in (weight, bias):
+        if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
+            wanted = ("expect parameter to have scalar type of Float" if kind in dtypes.NARROW
+                      else "all inputs must share same datatype.")
+            raise RuntimeError("mixed dtype (CPU): " + wanted)
+    kept: list[Any] = []
+    return apply(REGISTRY["_layer_norm"], [input, weight, bias], {
+        "normalized_shape": normalized, "eps": eps, "kept": kept}), kept
+
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, over the last dimensions.
+
+    Args:
+        normalized_shape: the sizes of the dimensions to normalize over, also of weight and bias.
+
+    Raises:
+        RuntimeError: the sizes do not fit.
+
+    >>> import flambeau as torch
+    >>> torch.layer_norm(torch.tensor([[0., 2.]]), (2,), eps=0.)
+    tensor([[-1.,  1.]])
+    """
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """`layer_norm`, and the mean and 1 / √(var + eps) that it used."""
+    out, kept = _layer_norm(input, normalized_shape, weight, bias, eps)
+    shape = input._array.shape
+    n = len(tuple(normalized_shape))
+    size = (*shape[:len(shape) - n], *(1 for _ in range(n)))
+    kind = input._array.dtype
+    mean, rstd = (_told(out, dtypes.cast(np.ascontiguousarray(a), kind), size) for a in kept)
+    return out, mean, rstd
+
+
+def _told(out: Any, a: np.ndarray, size: tuple[int, ...]) -> Tensor:
+    """What an operator left besides its result, in the shape `size`; hidden dimensions are those of the result."""
+    if out._array.__class__ is np.ndarray or a.size == prod(size):
+        return wrap(a.reshape(size))
+    from ..dispatch.batched_tensor import batched
+
+    levels = out._levels
+    return batched(wrap(a.reshape(*(level.size for level in levels), *size)), levels)
+
+
+#: of the dtypes that are computed as they are
+_EPSILON = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
+
+
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+             eps: float | None = None) -> Tensor:
+    """x / √(mean(x²) + eps) · weight, over the last dimensions.
+
+    Args:
+        eps: the dtype's own by default.
+
+    >>> import flambeau as torch
+    >>> torch.rms_norm(torch.tensor([[3., 4.]]), (2,))
+    tensor([[0.8485, 1.1314]])
+    """
+    normalized = _normalized(normalized_shape)
+    _check_last(input, normalized, {"weight": weight}, "")
+    fn = layer.functions
+    x = input
+    narrow = x._array.dtype in dtypes.NARROW
+    if narrow:
+        x = x.to(dtypes.float32)
+    plain = x._array.dtype in _EPSILON
+    if not plain and x._array.dtype.kind != "c":
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{x.dtype.scalar_name}'")
+    if eps is None:
+        eps = _EPSILON.get(x._array.dtype) or dtypes.finfo(x.dtype.to_real()).eps
+    if not special[0] and plain and (weight is None or weight._array.dtype is x._array.dtype) and (
+            not grad_mode.get() or not (x._requires_grad or (weight is not None and weight._requires_grad))):
+        out = apply(REGISTRY["_rms_norm"], [x, weight], {"normalized_shape": normalized, "eps": eps})
+        return out.to(input.dtype) if narrow else out
+    dims = tuple(range(-len(normalized), 0))
+    mean = fn.mean(x ** 2, dims, True)
+    out = x * fn.rsqrt(apply(REGISTRY["_add_number"], [mean], {"other": eps}))
+    if weight is not None:
+        out = out * weight
+    return out.to(input.dtype) if narrow else out
+
+
+# ----- by group of channels --------------------------------------------------------------
+
+
+def _group_norm(input: Tensor, group: int, weight: Tensor | None, bias: Tensor | None,
+                eps: float) -> tuple[Tensor, list[Any]]:
+    kept: list[Any] = []
+    return apply(REGISTRY["_group_norm"], [input, weight, bias], {"group": group, "eps": eps, "kept": kept}), kept
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5, cudnn_enabled: bool = True) -> Tensor:
+    """(x - mean) / √(var + eps) · weight + bias, by sample and group of channels.
+
+    Raises:
+        RuntimeError: the channels do not fall into so many groups.
+
+    >>> import flambeau as torch
+    >>> torch.group_norm(torch.tensor([[0., 2., 3., 5.]]), 2, eps=0.)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    shape = input._array.shape
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if shape[1] % num_groups:
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                           f"{list(shape)} and num_groups={num_groups}")
+    for name, x in (("weight", weight), ("bias", bias)):
+        if x is not None and x._array.shape != (shape[1],):
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
+                               f"got {name} of shape {list(x._array.shape)} and input of shape {list(shape)}")
+    return _group_norm(input, num_groups, weight, bias, eps)[0]
+
+
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,
+                      eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm`, and the mean and 1 / √(var + eps) that it used, (N, group) each."""
+    out, kept = _group_norm(input, group, weight, bias, eps)
+    given = next((x._array.dtype for x in (weight, bias) if x is not None), input._array.dtype)
+    mean, rstd = (_told(out, dtypes.cast(a, given), (N, group)) for a in kept)
+    return out, mean, rstd

@@ -1,0 +1,428 @@
+"""Pooling as users call it: sizes spread over the dimensions, one dimension as a flat plane, indices of the maxima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ..dispatch.apply import apply
+from ..dispatch.binding import write_out
+from ..tensor import Tensor, wrap
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool1d_with_indices",
+    "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d",
+    "max_unpool3d",
+]
+
+_PLANES = {2: "3D or 4D", 3: "4D or 5D"}
+
+
+def _spread(value: Any, rank: int, function: str, name: str) -> tuple[int, ...]:
+    if value.__class__ is int:
+        return (value,) * rank
+    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(found) == 1:
+        return found * rank
+    if len(found) != rank:
+        words = "int" if rank == 1 else "ints"
+        number = ("one", "two", "three")[rank - 1]
+        raise RuntimeError(f"{function}: {name} must either be a single int, or a tuple of {number} {words}")
+    return found
+
+
+def _strides(value: Any, kernel: tuple[int, ...], function: str, name: str = "stride") -> tuple[int, ...]:
+    if value is None or (isinstance(value, (tuple, list)) and not value):
+        return kernel
+    if isinstance(value, (tuple, list)) and len(value) not in (1, len(kernel)):
+        number = ("one", "two", "three")[len(kernel) - 1]
+        raise RuntimeError(f"{function}: {name} must either be omitted, a single int, or a tuple of {number} ints")
+    return _spread(value, len(kernel), function, name)
+
+
+def _unsqueezed(x: Tensor) -> Tensor:
+    return apply(REGISTRY["unsqueeze"], [x], {"dim": -2})
+
+
+def _squeezed(x: Tensor) -> Tensor:
+    return apply(REGISTRY["_squeeze_dim"], [x], {"dim": -2})
+
+
+def _check_vectors(x: Tensor, function: str) -> None:
+    n = x._array.ndim
+    if n not in (2, 3):
+        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {n}-dimensional tensor for argument #1 'self' (while "
+                           f"checking arguments for {function})")
+
+
+def _check_windows(shape: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
+                   dilation: tuple[int, ...], ceil_mode: bool) -> tuple[int, ...]:
+    """The output's size.
+
+    Raises:
+        RuntimeError: the window is wrong, or does not fit (PyTorch's texts).
+    """
+    rank = len(kernel)
+    for k, s, p, d in zip(kernel, stride, padding, dilation, strict=True):
+        if s == 0:
+            raise RuntimeError("stride should not be zero")
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} "
+                               f"and dilation={d}")
+    if min(kernel) <= 0:
+        names = "TWH"[3 - rank:]
+        raise RuntimeError("kernel size should be greater than zero, but got "
+                           + " ".join(f"k{c}: {k}" for c, k in zip(names, kernel, strict=True)))
+    if min(dilation) <= 0:
+        names = "THW"[3 - rank:]
+        raise RuntimeError("dilation should be greater than zero, but got "
+                           + " ".join(f"dilation{c}: {d}" for c, d in zip(names, dilation, strict=True)))
+    from ...kernels.pooling import pool_output_size
+
+    spatial = shape[len(shape) - rank:]
+    out = pool_output_size(spatial, kernel, stride, padding, dilation, ceil_mode)
+    if min(out) < 1:
+        channels = shape[len(shape) - rank - 1]
+        raise RuntimeError(f"Given input size: ({'x'.join(map(str, (channels, *spatial)))}). Calculated output size: "
+                           f"({'x'.join(map(str, (channels, *out)))}). Output size is too small")
+    return out
+
+
+def _check_planes(x: Tensor, rank: int) -> None:
+    shape = x._array.shape
+    n = len(shape)
+    if n not in (rank + 1, rank + 2):
+        raise RuntimeError(f"non-empty {_PLANES[rank]} (batch mode) tensor expected for input")
+    if 0 in shape[n - rank - 1:]:
+        if rank == 2:
+            raise RuntimeError("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+                               f"got:{list(shape)}")
+        raise RuntimeError("Expected input's non-batch dimensions to have positive length, but input has a shape of "
+                           f"{tuple(shape)} and non-batch dimension {shape[n - rank - 1:].index(0) + n - rank - 1} has "
+                           "length zero!")
+
+
+# ----- maxima ----------------------------------------------------------------------------
+
+
+def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+              ceil_mode: bool) -> tuple[Tensor, list[Any]]:
+    kernel = _spread(kernel_size, rank, function, "kernel_size")
+    how: dict[str, Any] = {"kernel_size": kernel, "stride": _strides(stride, kernel, function),
+                           "padding": _spread(padding, rank, function, "padding"),
+                           "dilation": _spread(dilation, rank, function, "dilation"), "ceil_mode": bool(ceil_mode)}
+    n = x._array.ndim
+    if n in (rank + 1, rank + 2):
+        _check_windows(x._array.shape, *how.values())
+    _check_planes(x, rank)
+    kept: list[Any] = []
+    return apply(REGISTRY[f"_max_pool{rank}d"], [x], {**how, "kept": kept}), kept
+
+
+def _places(values: Any, kept: list[Any]) -> Tensor:
+    """Where the maxima lie, with the hidden dimensions that the values have."""
+    if values._array.__class__ is np.ndarray:
+        return wrap(kept[0])
+    from ..dispatch.batched_tensor import batched
+
+    return batched(wrap(kept[0]), values._levels)
+
+
+def _over_planes(rank: int) -> tuple[Any, Any]:
+    name = f"max_pool{rank}d"
+
+    def with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                     ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
+        values, kept = _max_pool(rank, name, input, kernel_size, stride, padding, dilation, ceil_mode)
+        return values, _places(values, kept)
+
+    def pool(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+             ceil_mode: bool = False) -> Tensor:
+        return _max_pool(rank, name, input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+    return pool, with_indices
+
+
+max_pool2d, max_pool2d_with_indices = _over_planes(2)
+max_pool3d, max_pool3d_with_indices = _over_planes(3)
+
+
+def _one(value: Any, name: str, function: str = "max_pool1d") -> int:
+    if isinstance(value, (tuple, list)):
+        if len(value) != 1:
+            raise RuntimeError(f"{function}() argument '{name}' should contain one int (got {len(value)})")
+        return int(value[0])
+    return int(value)
+
+
+def _check_max_pool1d(x: Tensor, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
+    shape = x._array.shape
+    if len(shape) not in (2, 3) or 0 in shape[len(shape) - 2:]:
+        raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+                           f"input, but got:{list(shape)}")
+    if kernel <= 0:
+        raise RuntimeError(f"max_pool1d() kernel_size must be greater than zero, but got {kernel}")
+    if stride <= 0:
+        raise RuntimeError(f"max_pool1d() stride must be greater than zero, but got {stride}")
+    if padding < 0:
+        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {padding}")
+    if padding > kernel // 2:
+        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={padding} and "
+                           f"kernel_size={kernel}")
+    if dilation <= 0:
+        raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {dilation}")
+    from ...kernels.pooling import pool_output_size
+
+    out = pool_output_size((shape[-1],), (kernel,), (stride,), (padding,), (dilation,), ceil_mode)[0]
+    if out <= 0:
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
+    if not x.dtype.is_floating_point:
+        raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{x.dtype.scalar_name}'")
+
+
+def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                            ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
+    """`max_pool1d`, and where in its row each maximum lies."""
+    _check_vectors(input, "max_pool1d")
+    kernel = _one(kernel_size, "kernel_size")
+    step = kernel if stride is None or stride == [] or stride == () else _one(stride, "stride")
+    values, kept = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step),
+                             (0, _one(padding, "padding")), (1, _one(dilation, "dilation")), ceil_mode)
+    if values._array.__class__ is not np.ndarray:
+        return _squeezed(values), _squeezed(_places(values, kept))
+    return _squeezed(values), wrap(kept[0].reshape(values._array.shape[:-2] + values._array.shape[-1:]))
+
+
+def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+               ceil_mode: bool = False) -> Tensor:
+    """The maximum of each window of the last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.max_pool1d(torch.tensor([[1., 3., 2., 0.]]), 2)
+    tensor([[3., 2.]])
+    """
+    kernel = _one(kernel_size, "kernel_size")
+    step = kernel if stride is None or stride == [] or stride == () else _one(stride, "stride")
+    pad, dil = _one(padding, "padding"), _one(dilation, "dilation")
+    _check_max_pool1d(input, kernel, step, pad, dil, ceil_mode)
+    values, _ = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step), (0, pad), (1, dil), ceil_mode)
+    return _squeezed(values)
+
+
+def _check_adaptive(x: Tensor, output: tuple[int, ...], rank: int, function: str, colon: str) -> None:
+    shape = x._array.shape
+    n = len(shape)
+    if n not in (rank + 1, rank + 2):
+        raise RuntimeError(f"{function}(): Expected {_PLANES[rank]} tensor, but got{colon} {list(shape)}")
+    for i in range(n - rank, n):
+        if shape[i] == 0:
+            raise RuntimeError(f"{function}(): Expected input to have non-zero size for non-batch dimensions, but "
+                               f"input has sizes {list(shape)} with dimension {i} being empty")
+    if min(output) < 0:
+        raise RuntimeError(f"{function}: elements of output_size must be greater than or equal to 0 but received "
+                           "{" + ", ".join(map(str, output)) + "}")
+
+
+def _output(value: Any, rank: int, function: str, x: Tensor) -> tuple[int, ...]:
+    if isinstance(value, (tuple, list)):
+        found = tuple(value)
+        if len(found) == 1:
+            found *= rank
+        if len(found) != rank:
+            raise RuntimeError(f"{function}: internal error: output_size.size() must be {rank}")
+        return tuple(x._array.shape[i - rank] if v is None else int(v) for i, v in enumerate(found))
+    return (int(value),) * rank
+
+
+def _adaptive_max(rank: int) -> Any:
+    function = f"adaptive_max_pool{rank}d"
+
+    def pool(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+        output = _output(output_size, rank, function, input)
+        _check_adaptive(input, output, rank, function, ":")
+        kept: list[Any] = []
+        values = apply(REGISTRY["_" + function], [input], {"output_size": output, "kept": kept})
+        return values, _places(values, kept)
+
+    pool.__name__ = pool.__qualname__ = function
+    pool.__doc__ = f"The maximum of each of `output_size` windows over the last {rank} dimensions, and its index."
+    return pool
+
+
+adaptive_max_pool2d, adaptive_max_pool3d = _adaptive_max(2), _adaptive_max(3)
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """The maximum of each of `output_size` windows over the last dimension, and its index.
+
+    >>> import flambeau as torch
+    >>> torch.adaptive_max_pool1d(torch.tensor([[1., 3., 2., 0.]]), 2)[0]
+    tensor([[3., 2.]])
+    """
+    _check_vectors(input, "adaptive_max_pool1d")
+    length = _one(output_size, "output_size", "adaptive_max_pool1d")
+    values, index = adaptive_max_pool2d(_unsqueezed(input), (1, length))
+    return _squeezed(values), _squeezed(index)
+
+
+# ----- means -----------------------------------------------------------------------------
+
+
+def _avg_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+              count_include_pad: bool, divisor_override: int | None) -> Tensor:
+    kernel = _spread(kernel_size, rank, function, "kernel_size")
+    steps = _strides(stride, kernel, function)
+    pad = _spread(padding, rank, function, "padding")
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    n = x._array.ndim
+    if rank == 2 and n < 3:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got -3)")
+    if n in (rank + 1, rank + 2):
+        _check_windows(x._array.shape, kernel, steps, pad, (1,) * rank, bool(ceil_mode))
+    _check_planes(x, rank)
+    return apply(REGISTRY[f"_avg_pool{rank}d"], [x], {
+        "kernel_size": kernel, "stride": steps, "padding": pad, "ceil_mode": bool(ceil_mode),
+        "count_include_pad": bool(count_include_pad), "divisor_override": divisor_override})
+
+
+def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True) -> Tensor:
+    """The mean of each window of the last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.avg_pool1d(torch.tensor([[1., 3., 2., 0.]]), 2)
+    tensor([[2., 1.]])
+    """
+    _check_vectors(input, "avg_pool1d")
+    kernel = _one(kernel_size, "kernel_size", "avg_pool1d")
+    step = kernel if stride is None or stride == [] or stride == () else _one(stride, "stride", "avg_pool1d")
+    return _squeezed(_avg_pool(2, "avg_pool1d", _unsqueezed(input), (1, kernel), (1, step),
+                               (0, _one(padding, "padding", "avg_pool1d")), ceil_mode, count_include_pad, None))
+
+
+def _mean_of_windows(rank: int) -> Any:
+    function = f"avg_pool{rank}d"
+
+    def pool(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+             count_include_pad: bool = True, divisor_override: int | None = None, *,
+             out: Tensor | None = None) -> Tensor:
+        found = _avg_pool(rank, function, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                          divisor_override)
+        return found if out is None else write_out(REGISTRY[f"_{function}"], found, out)
+
+    pool.__name__ = pool.__qualname__ = function
+    pool.__doc__ = f"""The mean of each window over the last {rank} dimensions.
+
+    Args:
+        count_include_pad: whether the padding's zeros count.
+        divisor_override: divide by this instead of the number of elements.
+    """
+    return pool
+
+
+avg_pool2d, avg_pool3d = _mean_of_windows(2), _mean_of_windows(3)
+
+
+def _adaptive_mean(rank: int) -> Any:
+    function = f"adaptive_avg_pool{rank}d"
+
+    def pool(input: Tensor, output_size: Any) -> Tensor:
+        output = _output(output_size, rank, function, input)
+        _check_adaptive(input, output, rank, function, "")
+        if output == (1,) * rank:
+            dims = tuple(range(-rank, 0)) if rank == 3 else (-1, -2)
+            return apply(REGISTRY["mean"], [input], {"dim": dims, "keepdim": True})
+        return apply(REGISTRY["_" + function], [input], {"output_size": output})
+
+    pool.__name__ = pool.__qualname__ = function
+    pool.__doc__ = f"The mean of each of `output_size` windows that cover the last {rank} dimensions evenly."
+    return pool
+
+
+adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive_mean(2), _adaptive_mean(3)
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """The mean of each of `output_size` windows that cover the last dimension evenly.
+
+    >>> import flambeau as torch
+    >>> torch.adaptive_avg_pool1d(torch.tensor([[1., 3., 2., 0.]]), 2)
+    tensor([[2., 1.]])
+    """
+    _check_vectors(input, "adaptive_avg_pool1d")
+    size = _one(output_size, "output_size", "adaptive_avg_pool1d")
+    return _squeezed(adaptive_avg_pool2d(_unsqueezed(input), (1, size)))
+
+
+# ----- back from maxima ------------------------------------------------------------------
+
+
+def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
+                   output_size: Any) -> tuple[int, ...]:
+    rank = len(kernel)
+    shape = x._array.shape[-rank:]
+    default = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(shape, stride, kernel, padding, strict=True))
+    if output_size is None:
+        return default
+    found = tuple(output_size)
+    if len(found) == rank + 2:
+        found = found[2:]
+    if len(found) != rank:
+        raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
+                         f"length of '{len(found)}'")
+    for d, (size, n, s) in enumerate(zip(found, default, stride, strict=True)):
+        if not n - s < size < n + s:
+            raise ValueError(f'invalid output_size "{found}" (dim {d} must be between {n - s} and {n + s})')
+    return found
+
+
+def _unpool(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
+    if indices._array.dtype.kind != "i" or indices._array.dtype.itemsize != 8:
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.scalar_name}")
+    if x._array.shape != indices._array.shape:
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x._array.shape)}) "
+                           f"but got indices tensor with shape: {list(indices._array.shape)}")
+    op = REGISTRY[f"_max_unpool{rank}d"]
+    if special[0]:
+        from ..dispatch.batched_tensor import batched, full, levels_among
+
+        levels = levels_among([x, indices])
+        if levels:
+            places = full(indices, levels)._array
+            return batched(apply(op, [full(x, levels)], {"indices": places, "output_size": size}), levels)
+    return apply(op, [x], {"indices": indices._array, "output_size": size})
+
+
+def _unpooling(rank: int) -> Any:
+    function = f"max_unpool{rank}d"
+
+    def unpool(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+               output_size: Any = None) -> Tensor:
+        kernel = _spread(kernel_size, rank, function, "kernel_size")
+        steps = _strides(stride, kernel, function)
+        pad = _spread(padding, rank, function, "padding")
+        size = _unpooled_size(input, kernel, steps, pad, output_size)
+        if rank == 1:
+            return _squeezed(_unpool(2, _unsqueezed(input), _unsqueezed(indices), (1, *size)))
+        return _unpool(rank, input, indices, size)
+
+    unpool.__name__ = unpool.__qualname__ = function
+    unpool.__doc__ = f"Zeros with each value where `max_pool{rank}d` found it."
+    return unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _unpooling(1), _unpooling(2), _unpooling(3)
+
+for _rank, _pool, _with in ((2, max_pool2d, max_pool2d_with_indices), (3, max_pool3d, max_pool3d_with_indices)):
+    _pool.__name__ = _pool.__qualname__ = f"max_pool{_rank}d"
+    _pool.__doc__ = f"The maximum of each window over the last {_rank} dimensions."
+    _with.__name__ = _with.__qualname__ = f"max_pool{_rank}d_with_indices"
+    _with.__doc__ = f"`max_pool{_rank}d`, and where in its plane each maximum lies."
+

@@ -1,0 +1,97 @@
+"""The parameter: a tensor that modules register and optimizers train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..modes import special
+from .tensor import Tensor, wrap
+
+
+def drop_gradients(params: Iterable[Any], set_to_none: bool) -> None:
+    """Take the gradients of parameters away or, unless `set_to_none`, fill them with zeros."""
+    for param in params:
+        grad = param._grad
+        if grad is None and not special[0]:
+            continue
+        if set_to_none:  # a capture is told of those that have none, too: its next call will find them
+            param.grad = None
+        elif grad is not None:
+            if grad.grad_fn is not None:
+                grad.detach_()
+            else:
+                grad.requires_grad_(False)
+            grad.zero_()
+
+
+class _ParameterType(type):
+    # A tensor of another subclass may be marked as a parameter too
+    def __instancecheck__(cls, instance: object) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
+    """A tensor that is registered as a parameter of the module it is assigned to.
+
+    Args:
+        data: the values; their memory is shared.
+        requires_grad: whether gradients are computed for it.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html
+
+    >>> import flambeau as torch
+    >>> torch.nn.Parameter(torch.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = wrap(np.zeros(0, np.float32))
+        if not isinstance(data, Tensor):
+            raise TypeError(f"a Parameter is made from a Tensor, not from {type(data).__name__}")
+        self: Any
+        if type(data) is Tensor or type(data) is cls or isinstance(data, Parameter):
+            self = wrap(data._array, cls)
+            if data._counter is None:
+                data._counter = [0]
+            self._counter = data._counter
+        else:
+            detached = data.detach()
+            if type(detached) is not type(data):
+                raise RuntimeError(f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
+                                   "detach() returns an instance of the same type, but return type "
+                                   f"{type(detached).__name__} was found instead. To use the type as a Parameter, "
+                                   "please correct the detach() semantics defined by its __torch_dispatch__() "
+                                   "implementation.")
+            self = detached
+            self._is_param = True
+        if requires_grad:
+            if data._array.dtype.kind not in "fcV":
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            self.requires_grad = True
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        copied = type(self)(wrap(np.array(self._array, copy=True)), self._requires_grad)
+        memo[id(self)] = copied
+        return copied
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        from .printing import parameter_str
+
+        return parameter_str(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from .pickling import parameter_reduce_ex
+
+        return parameter_reduce_ex(self, protocol)

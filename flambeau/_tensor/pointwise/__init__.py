@@ -1,0 +1,1 @@
+"""Pointwise functions of tensors."""

@@ -1,0 +1,397 @@
+"""Arithmetic whose arguments no declaration can take: an `alpha`, a rounding mode, numbers on either side."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...ops.declare import REGISTRY
+from ..dispatch.apply import apply, arrays, result_type
+from ..dispatch.binding import functions_of, in_place
+from ..fastpath.unary_with_parameters import along
+from ..tensor import Tensor
+
+__all__ = ["add", "addcdiv", "addcmul", "div", "divide", "float_power", "mvlgamma", "polygamma", "pow", "remainder",
+           "round", "rsub", "special_polygamma", "square", "sub", "subtract", "true_divide"]
+
+_add, _sub, _pow, _div = (functions_of(REGISTRY[name]) for name in ("add", "sub", "pow", "div"))
+
+
+def _call(key: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
+    return functions_of(REGISTRY[key])(*inputs, out=out, **params)
+
+
+def _write(key: str, *inputs: Any, **params: Any) -> Any:
+    return in_place(REGISTRY[key])(*inputs, **params)
+
+
+def _checked_alpha(input: Any, other: Any, alpha: Any) -> Any:
+    """The factor `alpha`, once it is known to suit the result's dtype."""
+    if isinstance(alpha, Tensor):
+        alpha = alpha.item()
+    d = result_type([input, other])
+    if isinstance(alpha, bool) and d is not dtypes.bool_:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if d.category < dtypes.FLOATING and isinstance(alpha, (float, complex)):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if d.category < dtypes.COMPLEX and isinstance(alpha, complex):
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if d.category == dtypes.INTEGER:  # wraps around as the elements do
+        return np.asarray(alpha, np.int64).astype(d.numpy).item()
+    return bool(alpha) if d is dtypes.bool_ else alpha
+
+
+class _OldOrder:
+    """Calls with the factor in the middle, as before PyTorch 1.5; the first such call warns."""
+
+    warned = False
+
+    @classmethod
+    def warn(cls, name: str, factor: str, operands: str) -> None:
+        if cls.warned:
+            return
+        cls.warned = True
+        warnings.warn(f"This overload of {name} is deprecated:\n\t{name}(Tensor input, Number {factor}, {operands}, *, "
+                      f"Tensor out = None)\nConsider using one of the following signatures instead:\n\t{name}(Tensor "
+                      f"input, {operands}, *, Number {factor} = 1, Tensor out = None)", UserWarning, stacklevel=3)
+
+
+# ----- sums -----
+
+def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Any = None) -> Any:
+    """input + alpha · other.
+
+    >>> import flambeau as torch
+    >>> torch.add(torch.ones(2), torch.ones(2), alpha=3)
+    tensor([4., 4.])
+    """
+    if older:
+        alpha, (other,) = other, older
+        _OldOrder.warn("add", "alpha", "Tensor other")
+    if alpha == 1 and alpha is not True:
+        return _add(input, other, out=out)
+    return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
+
+
+def _add_in_place(self: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+    """`add`, written over this tensor."""
+    if older:
+        alpha, (other,) = other, older
+        _OldOrder.warn("add", "alpha", "Tensor other")
+    if alpha == 1:
+        return _write("add", self, other)
+    return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
+
+
+def sub(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Any = None) -> Any:
+    """input - alpha · other.
+
+    >>> import flambeau as torch
+    >>> torch.sub(torch.ones(2), torch.ones(2), alpha=3)
+    tensor([-2., -2.])
+    """
+    if older:
+        alpha, (other,) = other, older
+        _OldOrder.warn("sub", "alpha", "Tensor other")
+    if alpha == 1:
+        return _sub(input, other, out=out)
+    return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
+
+
+subtract = sub
+
+
+def _sub_in_place(self: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+    """`sub`, written over this tensor."""
+    if older:
+        alpha, (other,) = other, older
+        _OldOrder.warn("sub", "alpha", "Tensor other")
+    if alpha == 1:
+        return _write("sub", self, other)
+    return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
+
+
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """other - alpha · input.
+
+    >>> import flambeau as torch
+    >>> torch.rsub(torch.ones(2), 3)
+    tensor([2., 2.])
+    """
+    if not isinstance(input, Tensor):
+        return _call("_rsub", input, other)  # says what is wrong
+    if isinstance(other, np.generic):
+        other = other.item()
+    if alpha != 1:
+        alpha = _checked_alpha(input, other, alpha)
+    if isinstance(other, Tensor):
+        return _call("_rsub", input, other, alpha=alpha)
+    if isinstance(other, bool) != (input.dtype is dtypes.bool_):
+        return _sub(other, input)  # refused, in its words
+    return _call("_rsub_number", input, other=other, alpha=alpha)
+
+
+def _scaled_operands(name: str) -> tuple[Any, Any]:
+    """`addcmul` or `addcdiv`, and its in-place form, which take their factor in the old place too."""
+    op = REGISTRY[name]
+
+    def call(input: Tensor, tensor1: Any, tensor2: Any, *older: Any, value: Any = 1, out: Any = None) -> Any:
+        if older:
+            value, tensor1, (tensor2,) = tensor1, tensor2, older
+            _OldOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
+        return functions_of(op)(input, tensor1, tensor2, value=value, out=out)
+
+    def write(self: Tensor, tensor1: Any, tensor2: Any, *older: Any, value: Any = 1) -> Any:
+        if older:
+            value, tensor1, (tensor2,) = tensor1, tensor2, older
+            _OldOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
+        return in_place(op)(self, tensor1, tensor2, value=value)
+
+    call.__name__ = call.__qualname__ = name
+    write.__name__ = write.__qualname__ = name + "_"
+    call.__doc__, write.__doc__ = op.doc, f"`{name}`, written over this tensor."
+    return call, write
+
+
+addcmul, _addcmul_in_place = _scaled_operands("addcmul")
+addcdiv, _addcdiv_in_place = _scaled_operands("addcdiv")
+
+
+# ----- quotients -----
+
+_ROUNDED = {"trunc": "_div_rounded", "floor": "_div_floored"}
+
+
+def _rounded(rounding_mode: Any, input: Any, other: Any) -> str:
+    key = _ROUNDED.get(rounding_mode)
+    if key is None:
+        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+                           f"'{rounding_mode}'")
+    if (rounding_mode == "trunc" and isinstance(other, Tensor) and other._array.size != 1
+            and result_type([input, other]).numpy in dtypes.NARROW):
+        return "_div_rounded_twice"
+    return key
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+    """input / other, rounded down ("floor") or towards zero ("trunc") if asked.
+
+    >>> import flambeau as torch
+    >>> torch.div(torch.tensor([-7, 7]), 2, rounding_mode="trunc")
+    tensor([-3,  3])
+    """
+    if rounding_mode is None:
+        return _div(input, other, out=out)
+    return _call(_rounded(rounding_mode, input, other), input, other, rounding_mode=rounding_mode, out=out)
+
+
+divide = div
+
+
+def true_divide(input: Any, other: Any, *, out: Any = None) -> Any:
+    """input / other.
+
+    >>> import flambeau as torch
+    >>> torch.true_divide(torch.tensor([1, 2]), 2)
+    tensor([0.5000, 1.0000])
+    """
+    return _div(input, other, out=out)
+
+
+def _div_in_place(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """`div`, written over this tensor."""
+    if rounding_mode is None:
+        return _write("div", self, other)
+    return _write(_rounded(rounding_mode, self, other), self, other, rounding_mode=rounding_mode)
+
+
+def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
+    """What is left of a division rounded down; it has the sign of the divisor.
+
+    >>> import flambeau as torch
+    >>> torch.remainder(torch.tensor([-3., 3.]), 2)
+    tensor([1., 1.])
+    """
+    if isinstance(input, Tensor):
+        return _call("remainder", input, other, out=out)
+    return _call("_number_remainder", input, other, out=out)
+
+
+# ----- powers -----
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def _check_integer_power(input: Tensor, exponent: Any) -> None:
+    kind = input._array.dtype.kind
+    if kind in "iub" and not isinstance(exponent, (float, complex)) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+float_to_number = along(REGISTRY["_pow_number"], arrays.pow_number)
+
+
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
+    """input ** exponent, for tensors or a number on either side.
+
+    >>> import flambeau as torch
+    >>> torch.pow(2, torch.tensor([1., 2.]))
+    tensor([2., 4.])
+    """
+    kind = type(exponent)
+    if out is None and (kind is int or kind is float):
+        try:
+            if input._array.dtype.kind == "f":
+                return float_to_number(input, exponent)
+        except AttributeError:
+            pass
+    if isinstance(input, Tensor):
+        if isinstance(exponent, Tensor) or not _is_number(exponent):
+            return _pow(input, exponent, out=out)
+        if isinstance(exponent, np.generic):
+            exponent = exponent.item()
+        _check_integer_power(input, exponent)
+        if out is None:
+            return apply(REGISTRY["_pow_number"], [input], {"exponent": exponent})
+        return _call("_pow_number", input, exponent=exponent, out=out)
+    if isinstance(input, np.generic):
+        input = input.item()
+    if not _is_number(input) or not isinstance(exponent, Tensor):
+        return _pow(input, exponent, out=out)
+    if out is None:
+        return apply(REGISTRY["_number_pow"], [exponent], {"base": input})
+    return _call("_number_pow", exponent, base=input, out=out)
+
+
+def _pow_in_place(self: Tensor, exponent: Any) -> Tensor:
+    """`pow`, written over this tensor."""
+    if isinstance(exponent, Tensor):
+        return _write("pow", self, exponent)
+    _check_integer_power(self, exponent)
+    return _write("_pow_number", self, exponent=exponent)
+
+
+def square(input: Tensor, *, out: Any = None) -> Tensor:
+    """input².
+
+    >>> import flambeau as torch
+    >>> torch.square(torch.tensor([-2., 3.]))
+    tensor([4., 9.])
+    """
+    return pow(input, 2, out=out)
+
+
+def _square_in_place(self: Tensor) -> Tensor:
+    """`square`, written over this tensor."""
+    return _pow_in_place(self, 2)
+
+
+def _doubled(x: Any, like: dtypes.dtype) -> Any:
+    return x.to(like) if isinstance(x, Tensor) and x.dtype is not like else x
+
+
+def _widest(*operands: Any) -> dtypes.dtype:
+    for x in operands:
+        d = x.dtype if isinstance(x, Tensor) else dtypes.of_scalar(x)
+        if d.is_complex:
+            return dtypes.complex128
+    return dtypes.float64
+
+
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
+    """input ** exponent, computed in float64 (or complex128) whatever the dtypes.
+
+    >>> import flambeau as torch
+    >>> torch.float_power(torch.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=flambeau.float64)
+    """
+    d = _widest(input, exponent)
+    if out is not None and out.dtype is not d:
+        raise RuntimeError(f"the output given to float_power has dtype {out.dtype.scalar_name} but the operation's "
+                           f"result requires dtype {d.scalar_name}")
+    return pow(_as_float(_doubled(input, d)), _as_float(_doubled(exponent, d)), out=out)
+
+
+def _as_float(x: Any) -> Any:
+    return float(x) if isinstance(x, (bool, int)) else x
+
+
+def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
+    """`float_power`, written over this tensor."""
+    d = _widest(self, exponent)
+    if self.dtype is not d:
+        raise RuntimeError(f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's "
+                           f"result requires dtype {d.scalar_name}")
+    return _pow_in_place(self, _as_float(_doubled(exponent, d)))
+
+
+# ----- parameters that choose the operator -----
+
+def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
+    """Rounded to a number of decimals, halves to even.
+
+    >>> import flambeau as torch
+    >>> torch.round(torch.tensor([1.25, -2.7]), decimals=1)
+    tensor([ 1.2000, -2.7000])
+    """
+    if decimals == 0:
+        return _call("round", input, out=out)
+    return _call("_round_decimals", input, decimals=decimals, out=out)
+
+
+def _round_in_place(self: Tensor, *, decimals: int = 0) -> Tensor:
+    """`round`, written over this tensor."""
+    if decimals == 0:
+        return _write("round", self)
+    return _write("_round_decimals", self, decimals=decimals)
+
+
+def polygamma(n: int, input: Tensor, *, out: Any = None) -> Tensor:
+    """The n-th derivative of digamma(x).
+
+    >>> import flambeau as torch
+    >>> torch.polygamma(1, torch.tensor([1., 0.5]))
+    tensor([1.6449, 4.9348])
+    """
+    if isinstance(n, Tensor):  # the method: x.polygamma(n)
+        n, input = input, n  # type: ignore[assignment]
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return _call("_polygamma", input, n=n, out=out)
+
+
+special_polygamma = polygamma
+
+
+def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
+    """`polygamma`, written over this tensor."""
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return _write("_polygamma", self, n=n)
+
+
+def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor:
+    """The logarithm of the p-dimensional gamma function.
+
+    >>> import flambeau as torch
+    >>> torch.mvlgamma(torch.tensor([2., 3.]), 2)
+    tensor([0.4516, 1.5502])
+    """
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    return _call("mvlgamma", input, p=p, out=out)
+
+
+METHODS: dict[str, Any] = {
+    "addcmul": addcmul, "addcmul_": _addcmul_in_place, "addcdiv": addcdiv, "addcdiv_": _addcdiv_in_place,
+    "add": add, "add_": _add_in_place, "sub": sub, "sub_": _sub_in_place, "subtract": sub, "subtract_": _sub_in_place,
+    "div": div, "div_": _div_in_place, "divide": div, "divide_": _div_in_place, "true_divide": true_divide,
+    "true_divide_": lambda self, other: _write("div", self, other), "remainder": remainder, "pow": pow,
+    "pow_": _pow_in_place, "square": square, "square_": _square_in_place, "float_power": float_power,
+    "float_power_": _float_power_in_place, "round": round, "round_": _round_in_place, "polygamma": polygamma,
+    "polygamma_": _polygamma_in_place, "mvlgamma": mvlgamma,
+}

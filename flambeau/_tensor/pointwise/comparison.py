@@ -1,0 +1,121 @@
+"""Whole tensors compared: equal, nearly equal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...engine.node import layer
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ..dispatch.binding import _type_name, functions_of
+from ..memory import tell_reading
+from ..tensor import Tensor
+
+__all__ = ["allclose", "equal", "isclose", "isneginf", "isposinf", "signbit"]
+
+
+def _with_boolean_out(name: str) -> Any:
+    """A classification, which writes to bool tensors only."""
+    op = REGISTRY[name]
+    call = functions_of(op)
+
+    def classify(input: Tensor, *, out: Any = None) -> Tensor:
+        if out is None:
+            return call(input)
+        if out.dtype is not dtypes.bool_:
+            raise RuntimeError(f"{name} does not support non-boolean outputs.")
+        return call(input, out=out)
+
+    classify.__name__ = classify.__qualname__ = name
+    classify.__doc__ = op.doc
+    return classify
+
+
+isposinf, isneginf, signbit = (_with_boolean_out(name) for name in ("isposinf", "isneginf", "signbit"))
+
+
+def _check_tensors(name: str, input: Any, other: Any) -> None:
+    for position, (argument, x) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
+                            f"{_type_name(x)}")
+
+
+def _refuse_batches(text: str, *inputs: Tensor) -> None:
+    if any(x._array.__class__ is not np.ndarray for x in inputs):
+        raise RuntimeError(text)
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether shapes and all elements are equal.
+
+    >>> import flambeau as torch
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True
+    """
+    _check_tensors("equal", input, other)
+    if special[0]:
+        _refuse_batches("Batching rule not implemented for aten::equal. We could not generate a fallback.", input,
+                        other)
+        tell_reading(input, "equal()")
+    a, b = dtypes.widen(input._array), dtypes.widen(other._array)
+    return a.shape == b.shape and bool(np.all(a == b))
+
+
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Whether |input - other| ≤ atol + rtol · |other|, element by element.
+
+    Raises:
+        RuntimeError: the dtypes differ, or a tolerance is negative.
+
+    >>> import flambeau as torch
+    >>> torch.isclose(torch.tensor([1., 2.]), torch.tensor([1., 2.1]))
+    tensor([ True, False])
+    """
+    fn = layer.functions
+
+    _check_tensors("isclose", input, other)
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0 or math.isnan(value):
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    from ...engine.grad_mode import no_grad
+
+    with no_grad():
+        close: Any = input == other
+        if equal_nan and input.dtype.category >= dtypes.FLOATING:
+            close = close | (fn.isnan(input) & fn.isnan(other))
+        if rtol == 0 and atol == 0:
+            return close
+        if input.dtype.category < dtypes.FLOATING:
+            d = dtypes.get_default_dtype()
+            input, other = input.to(d), other.to(d)
+        allowed = atol + (rtol * other).abs()
+        error = (input - other).abs()
+        return close | (fn.isfinite(error) & (error <= allowed))
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are `isclose`.
+
+    >>> import flambeau as torch
+    >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2.000001]))
+    True
+    """
+    if special[0] and not (input._array.__class__ is other._array.__class__ is np.ndarray):
+        raise RuntimeError("vmap over torch.allclose isn't supported yet. Please file an issue at "
+                           "https://github.com/pytorch/pytorch/issues if you need this feature.")
+    if special[0]:
+        _refuse_batches("vmap over torch.allclose isn't supported yet. Please file an issue at "
+                        "https://github.com/pytorch/pytorch/issues if you need this feature.", input, other)
+        tell_reading(input, "allclose()")
+    return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
+
+
+METHODS: dict[str, Any] = {"equal": equal, "isclose": isclose, "allclose": allclose, "isposinf": isposinf,
+                           "isneginf": isneginf, "signbit": signbit}

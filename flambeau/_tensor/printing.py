@@ -1,0 +1,356 @@
+"""A tensor as text, character for character PyTorch's.
+
+One numeric style (integral, fixed or scientific, and one width) is chosen for all the
+elements that will be shown; a big tensor is first reduced to its corners, so that its
+cost does not depend on its size. Everything reads the NumPy array alone: printing never
+runs an operation, hence never records one.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import config, dtypes
+from ..modes import special
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_HOME = __name__.partition(".")[0]
+
+
+class _PrintOptions:
+    """What `set_printoptions` sets."""
+
+    __slots__ = ("edgeitems", "linewidth", "precision", "sci_mode", "threshold")
+
+    def __init__(self) -> None:
+        self.precision: int = 4
+        self.threshold: float = 1000
+        self.edgeitems: int = 3
+        self.linewidth: int = 80
+        self.sci_mode: bool | None = None
+
+
+PRINT_OPTS = _PrintOptions()
+
+_PROFILES: dict[str, dict[str, float]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": inf, "edgeitems": 3, "linewidth": 80},
+}
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Choose how tensors print.
+
+    Args:
+        precision: digits after the point (4).
+        threshold: a tensor of more elements than this is summarised (1000).
+        edgeitems: elements shown at either end of a summarised dimension (3).
+        linewidth: characters in a line (80).
+        profile: "default", "short" or "full": sets the four above, which may override it.
+        sci_mode: scientific notation always (True), never (False), or as the values ask
+            (None). Unlike the others it is set by every call, to None if left out.
+
+    >>> import flambeau as torch
+    >>> torch.set_printoptions(precision=2)
+    >>> torch.tensor([1.12345])
+    tensor([1.12])
+    >>> torch.set_printoptions(profile="default")
+    """
+    chosen: dict[str, Any] = dict(_PROFILES.get(profile or "", {}))
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    chosen.update((name, value) for name, value in given.items() if value is not None)
+    for name, value in chosen.items():
+        setattr(PRINT_OPTS, name, value)
+    PRINT_OPTS.sci_mode = sci_mode
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The present print options, as keyword arguments of `set_printoptions`."""
+    return {name: getattr(PRINT_OPTS, name)
+            for name in ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")}
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """`set_printoptions` for the length of a `with` block."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
+
+
+# ----- one number ------------------------------------------------------------------------
+
+
+def _real_style(values: np.ndarray) -> tuple[Callable[[float], str], int]:
+    """How to write every element of a float array alike, and the width to pad to.
+
+    Zeros, infinities and nans take no part in the choice: they are written in the style
+    of the others and may overflow its width.
+    """
+    counted = values[np.isfinite(values) & (values != 0)]
+    if not counted.size:
+        return _integral, 1
+    magnitudes = np.abs(counted)
+    low, high = float(magnitudes.min()), float(magnitudes.max())
+    wide = high / low > 1000.0 or high > 1.0e8
+    integral = bool((counted == np.ceil(counted)).all())
+    forced = PRINT_OPTS.sci_mode
+    write: Callable[[float], str]
+    if forced if forced is not None else wide or (low < 1.0e-4 and not integral):
+        write = f"{{:.{PRINT_OPTS.precision}e}}".format
+    elif integral:
+        write = _integral
+    else:
+        write = f"{{:.{PRINT_OPTS.precision}f}}".format
+    # per sign the text is longest at one end of the range, in either notation
+    width = 1
+    for part in (counted[counted < 0], counted[counted > 0]):
+        if part.size:
+            width = max(width, len(write(float(part.min()))), len(write(float(part.max()))))
+    return write, width
+
+
+def _integral(value: float) -> str:
+    return f"{value:.0f}." if isfinite(value) else str(value)
+
+
+def _texts(array: np.ndarray) -> tuple[list[str], int]:
+    """Every element of a non-empty array written out, flat, and the width that counts for line breaks."""
+    kind = array.dtype.kind
+    if kind == "c":
+        real, real_width = _texts(array.real)
+        imag, imag_width = _texts(array.imag)
+        joined = []
+        for a, b in zip(real, imag, strict=True):
+            b = b.lstrip()
+            joined.append(f"{a}{b}j" if b[0] == "-" else f"{a}+{b}j")
+        return joined, real_width + imag_width + 1
+    array = dtypes.widen(array)
+    values = array.ravel().tolist()
+    write: Callable[[Any], str]
+    if array.dtype.kind == "f":
+        write, width = _real_style(array)
+    else:
+        write, width = str, max(len(str(array.min())), len(str(array.max())))
+    return [write(v).rjust(width) for v in values], width
+
+
+# ----- the nest of brackets --------------------------------------------------------------
+
+
+def _corners(array: np.ndarray) -> tuple[np.ndarray, tuple[bool, ...]]:
+    """The elements that will be shown, and which dimensions have lost their middle."""
+    if array.size <= PRINT_OPTS.threshold:
+        return array, (False,) * array.ndim
+    edge = PRINT_OPTS.edgeitems
+    cut = tuple(n > 2 * edge for n in array.shape)
+    if not any(cut):
+        return array, cut
+    kept = [np.r_[:edge, n - edge : n] if c else np.arange(n) for n, c in zip(array.shape, cut, strict=True)]
+    return array[np.ix_(*kept)], cut
+
+
+def _contents(array: np.ndarray, indent: int) -> str:
+    """The elements in their brackets; lines after the first start `indent` characters in."""
+    if array.size == 0:
+        return "[]"
+    if array.size > PRINT_OPTS.threshold and array.ndim and PRINT_OPTS.edgeitems <= 0:
+        return "[...]"
+    shown, cut = _corners(array)
+    if not isinstance(shown, np.ndarray):  # on another device
+        shown = shown.get()
+    texts, width = _texts(shown)
+    if not shown.ndim:
+        return texts[0]
+    per_line = (PRINT_OPTS.linewidth - indent - (shown.ndim - 1)) // (width + 2)
+    return _bracketed(texts, shown.shape, cut, indent, max(1, per_line))
+
+
+def _bracketed(texts: list[str], shape: tuple[int, ...], cut: tuple[bool, ...], indent: int,
+               per_line: int) -> str:
+    margin = " " * (indent + 1)
+    if len(shape) == 1:
+        row = texts
+        if cut[0]:
+            row = [*texts[: len(texts) // 2], " ...", *texts[len(texts) // 2 :]]
+        if len(row) <= per_line:
+            return f"[{', '.join(row)}]"
+        lines = [", ".join(row[i : i + per_line]) for i in range(0, len(row), per_line)]
+        return "[" + f",\n{margin}".join(lines) + "]"
+    step = len(texts) // shape[0]
+    blocks = [_bracketed(texts[i : i + step], shape[1:], cut[1:], indent + 1, per_line)
+              for i in range(0, len(texts), step)]
+    if cut[0]:
+        blocks.insert(len(blocks) // 2, "...")
+    return "[" + ("," + "\n" * (len(shape) - 1) + margin).join(blocks) + "]"
+
+
+# ----- the whole -------------------------------------------------------------------------
+
+
+def _is_ours(cls: type, name: str) -> bool:
+    """Whether `cls` is the library's own class of that name, which lies above this file."""
+    return cls.__name__ == name and cls.__module__.partition(".")[0] in (_HOME, config.module_name)
+
+
+def _is_plain(tensor: Any) -> bool:
+    return _is_ours(type(tensor), "Tensor")
+
+
+def _is_parameter(tensor: Any) -> bool:
+    return getattr(tensor, "_is_param", False) or any(_is_ours(c, "Parameter") for c in type(tensor).__mro__)
+
+
+def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
+    """`repr` of a tensor: its elements, then what is not usual about it.
+
+    Args:
+        tensor: any shape, dtype and device.
+        tensor_contents: a text to stand in place of the elements.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(2, 3, dtype=torch.float64)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]], dtype=flambeau.float64)
+    """
+    plain = _is_plain(tensor) or _is_ours(type(tensor), "Parameter")
+    prefix = "tensor(" if plain else f"{type(tensor).__name__}("
+    dtype, device = tensor.dtype, tensor.device
+    meta = device.type == "meta"
+    shape = tuple(tensor.shape if meta else tensor._array.shape)
+    empty = 0 in shape
+
+    suffixes = []
+    if device.type != "cpu":
+        suffixes.append(f"device='{device}'")
+    if meta or (PRINT_OPTS.edgeitems == 0 and not empty) or (empty and len(shape) != 1):
+        suffixes.append(f"size={shape}")
+    default = dtypes.get_default_dtype()
+    usual = (default,) if meta or empty else (default, dtypes.default_complex(), dtypes.int64, dtypes.bool_)
+    if dtype not in usual:
+        suffixes.append(f"dtype={dtype!r}")
+    try:
+        grad_fn = tensor.grad_fn
+        recorded = None if grad_fn is None else grad_fn.name().rpartition("::")[2]
+    except RuntimeError:  # a view whose base was written to in a way that forbids gradients
+        recorded = "Invalid"
+    if recorded is not None:
+        suffixes.append(f"grad_fn=<{recorded}>")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
+    tangent = _tangent_of(tensor)
+    if tangent is not None:
+        suffixes.append(f"tangent={tensor_format(tangent, '')}")
+
+    if tensor_contents is None:
+        if special[0] and not meta:
+            from .memory import tell_reading
+
+            tell_reading(tensor, "printing")
+        tensor_contents = "..." if meta else _contents(tensor._array, len(prefix))
+    text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix)) + ")"
+    return f"Parameter({text})" if not plain and _is_parameter(tensor) else text
+
+
+def transformed_str(tensor: Any, frames: Sequence[Any]) -> str:
+    """`repr` of a tensor made under transforms: the value, within what each transform made of it, innermost outside.
+
+    Args:
+        frames: the transforms that are running, outermost first.
+    """
+    levels = getattr(tensor, "_levels", ())
+    value = tensor._value if levels else tensor
+    places = dict.fromkeys((level.depth for level in levels), 0)
+    shown = getattr(tensor, "_shown_at", ())
+    if levels and len(shown) == len(levels):  # an input: as it was given
+        places = {level.depth: place for level, place in zip(levels, shown, strict=True)}
+        for k in reversed(range(len(levels))):
+            value = value.movedim(k, k + shown[k])
+    from .tensor import depth_of
+
+    made_at = depth_of(tensor)
+    around: list[str] = []
+    for depth, frame in enumerate(frames, 1):
+        if frame.kind == "vmap":
+            if depth in places:
+                around.append(f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=")
+        elif depth <= made_at and frame.kind in ("grad", "jvp"):
+            around.append(f"GradTrackingTensor(lvl={depth}, value=")
+    around += [f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=" for depth in places if depth > len(frames)]
+    differentiated = any(frame.kind in ("grad", "jvp") for frame in frames[:made_at])
+    text = tensor_str(value.detach() if differentiated else value)
+    for opening in around:
+        inner = "\n".join("    " + line for line in text.split("\n"))
+        text = f"{opening}\n{inner}\n)"
+    return text
+
+
+def _tangent_of(tensor: Any) -> Any:
+    """The tangent in the innermost level that is open; None where there is none."""
+    if not getattr(tensor, "_tangents", None):
+        return None
+    from .dispatch.forward_mode import open_levels
+
+    levels = open_levels & tensor._tangents.keys()
+    return tensor._tangents[max(levels)] if levels else None
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """Append what fits to the last line, the rest on lines of their own."""
+    column = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            text += f",\n{' ' * indent}{suffix}"
+            column = indent + len(suffix)
+        else:
+            text += f", {suffix}"
+            column += len(suffix) + 2
+    return text
+
+
+def parameter_str(tensor: Any) -> str:
+    """`repr` of a parameter.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Parameter(torch.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+    return "Parameter containing:\n" + tensor_str(tensor)
+
+
+def tensor_format(tensor: Any, spec: str) -> str:
+    """`format` of a tensor: of its number, if it is a plain 0-d tensor; else of its `repr`.
+
+    Raises:
+        TypeError: a spec, for anything but a plain 0-d tensor.
+        ValueError: a spec that Python has not for such a number.
+
+    >>> import flambeau as torch
+    >>> f"{torch.tensor(3.14159):.2f}"
+    '3.14'
+    """
+    if _is_plain(tensor) and tensor.device.type != "meta" and not tensor._array.ndim:
+        if special[0]:
+            from .memory import tell_reading
+
+            tell_reading(tensor, "format()")
+        return format(dtypes.widen(tensor._array).item(), spec)
+    return object.__format__(tensor, spec)

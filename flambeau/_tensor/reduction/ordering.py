@@ -1,0 +1,265 @@
+"""Orderings as users call them: overloads told apart, arguments checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ..dispatch.apply import apply, arrays
+from ..dispatch.binding import functions_of, write_out
+from ..fastpath.by_arity import unary
+from ..fastpath.unary_with_parameters import pairs_along
+from ..return_types import named_result
+from ..tensor import Tensor, wrap
+from .dims import one_dim, refuse_graph
+
+__all__ = ["bucketize", "histogram", "isin", "kthvalue", "median", "nanmedian", "searchsorted", "sort", "unique",
+           "unique_consecutive"]
+
+for _key in ("_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_along", "_nanmedian_along",
+             "_unique_all", "_unique_dim", "_unique_consecutive", "_searchsorted", "_isin", "_histogram"):
+    REGISTRY[_key].kernel = getattr(arrays, _key)  # type: ignore[attr-defined]
+
+_sort, _sort_stable = pairs_along(REGISTRY["_sort"]), pairs_along(REGISTRY["_sort_stable"])
+
+
+def _delivered(op: Any, found: Any, out: Any, *inputs: Any) -> Any:
+    """A pair of results, in `out` where that is given."""
+    if out is None:
+        return found
+    refuse_graph(op.name, *inputs, out)
+    return named_result(op)(write_out(op, found, out))
+
+
+def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = None, out: Any = None) -> Any:
+    """The elements in order along `dim`, and where they came from.
+
+    Args:
+        stable: equal elements keep their order.
+
+    >>> import flambeau as torch
+    >>> torch.sort(torch.tensor([3., 1., 2.])).indices
+    tensor([1, 2, 0])
+    """
+    if dim.__class__ is bool:
+        dim, descending = -1, dim
+    dim = one_dim("sort", dim)
+    if stable is None:
+        return _delivered(REGISTRY["_sort"], _sort(input, dim, descending), out, input)
+    return _delivered(REGISTRY["_sort_stable"], _sort_stable(input, stable, dim, descending), out, input)
+
+
+_kthvalue = pairs_along(REGISTRY["kthvalue"])
+
+
+def kthvalue(input: Any, k: Any, dim: Any = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The k-th least element along `dim`."""  # the declaration's words below
+    if out is not None:
+        for x in out:
+            if np.may_share_memory(x._array, input._array):
+                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
+                                   "refer to a single memory location. Please clone() the tensor before performing the "
+                                   "operation.")
+    return _delivered(REGISTRY["kthvalue"], _kthvalue(input, k, one_dim("kthvalue", dim, 2), keepdim), out, input)
+
+
+kthvalue.__doc__ = REGISTRY["kthvalue"].doc
+
+
+def _median(name: str) -> Any:
+    op_all, op_along = REGISTRY[f"_{name}_all"], REGISTRY[f"_{name}_along"]
+    whole = unary(op_all, functions_of(op_all))
+    pairs = pairs_along(op_along)
+
+    def call(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None,
+             keepdims: bool = False) -> Any:
+        dim = axis if dim is None else dim
+        if dim is None:
+            return whole(input, out=out) if out is not None else whole(input)
+        return _delivered(op_along, pairs(input, one_dim(name, dim), keepdim or keepdims), out, input)
+
+    call.__name__ = call.__qualname__ = name
+    what = "" if name == "median" else " of what is not NaN"
+    call.__doc__ = (f"The lower median{what}: of all elements, or along `dim`, with where it is.\n\n"
+                    f"    >>> import flambeau as torch\n    >>> torch.{name}(torch.tensor([3., 1., 2.]))\n"
+                    "    tensor(2.)\n    ")
+    return call
+
+
+median = _median("median")
+nanmedian = _median("nanmedian")
+
+
+def _chosen(found: Any, inverse: bool, counts: bool) -> Any:
+    output, places, numbers = found
+    if inverse and counts:
+        return output, places, numbers
+    if inverse:
+        return output, places
+    return (output, numbers) if counts else output
+
+
+def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:
+    """The distinct elements (or slices along `dim`), sorted; with them, if asked for, places and counts.
+
+    Args:
+        return_inverse: also return the place of each element among the distinct ones.
+        return_counts: also return how often each occurs.
+
+    >>> import flambeau as torch
+    >>> torch.unique(torch.tensor([3, 1, 3]))
+    tensor([1, 3])
+    """
+    if dim is None:
+        found = apply(REGISTRY["_unique_all"], [input])
+    else:
+        found = apply(REGISTRY["_unique_dim"], [input], {"dim": one_dim("unique_dim", dim)})
+    return _chosen(found, return_inverse, return_counts)
+
+
+def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Any:
+    """One of each run of equal neighbours; with them, if asked for, each element's run and their lengths.
+
+    >>> import flambeau as torch
+    >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    found = apply(REGISTRY["_unique_consecutive"], [input], {"dim": None if dim is None else int(dim)})
+    return _chosen(found, return_inverse, return_counts)
+
+
+def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: Any = None, out: Any = None, self: Any = None) -> Any:
+    """Where each value would be inserted to keep the sequence, sorted along its last dimension, in order.
+
+    Args:
+        right, side: after equal elements ("right") or before them ("left").
+        sorter: indices that sort `sorted_sequence`.
+
+    Raises:
+        RuntimeError: shapes that do not match, or `side` and `right` that contradict each other.
+
+    >>> import flambeau as torch
+    >>> torch.searchsorted(torch.tensor([1., 2., 3.]), torch.tensor([2., 5.]))
+    tensor([1, 3])
+    """
+    name = "torch.searchsorted()"
+    if input is None:
+        input = self
+    if side is not None:
+        if side not in ("left", "right"):
+            raise RuntimeError(f"{name}: side can only be 'left' or 'right' but got {side}")
+        if right and side == "left":
+            raise RuntimeError(f"{name}: side and right can't be set to opposites, got side of left while right was "
+                               "True")
+        right = side == "right"
+    edges = sorted_sequence._array
+    if isinstance(input, Tensor):
+        values = input
+    else:
+        values = wrap(np.asarray(input, edges.dtype if edges.dtype.kind in "fi" else None))
+    shape = values._array.shape
+    if edges.ndim == 0:
+        raise RuntimeError(f"{name}: boundaries tensor should have positive dimension, but got 0 dimension")
+    if values._array.ndim == 0 and edges.ndim != 1:
+        raise RuntimeError(f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we "
+                           f"got boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)")
+    if edges.ndim > 1 and edges.shape[:-1] != shape[:-1]:
+        raise RuntimeError(f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+                           f"tensor and input value tensor must match, but we got boundaries tensor "
+                           f"{list(edges.shape)} and input value tensor {list(shape)}")
+    if sorter is not None:
+        _check_sorter(name, sorter, edges)
+    params = {"right": right, "out_int32": out_int32}
+    found = apply(REGISTRY["_searchsorted"], [sorted_sequence, values, sorter], params)
+    if out is not None and out.dtype is not found.dtype:
+        raise RuntimeError(f"{name}: output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+                           "depending on whether out_int32 flag is True, but we got output tensor's dtype "
+                           f"{out.dtype.scalar_name} and out_int32 flag is {'True' if out_int32 else 'False'}")
+    return found if out is None else write_out(REGISTRY["_searchsorted"], found, out)
+
+
+def _check_sorter(name: str, sorter: Any, edges: np.ndarray) -> None:
+    if sorter._array.shape != edges.shape:
+        raise RuntimeError(f"{name}: boundary and sorter must have the same size, but got boundary tensor "
+                           f"{list(edges.shape)}and got sorter tensor {list(sorter._array.shape)}")
+    if sorter._array.dtype != np.int64:
+        raise RuntimeError(f"{name}: sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}")
+    places = sorter._array
+    if special[0] and places.__class__ is not np.ndarray:
+        places = sorter._value._array
+    if places.size and not (places.min() >= 0 and places.max() < edges.shape[-1]):
+        raise RuntimeError(f"{name}: sorter index out of range")
+
+
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:
+    """The index of the bucket of each value: `boundaries` are sorted; a bucket ends with its boundary.
+
+    >>> import flambeau as torch
+    >>> torch.bucketize(torch.tensor([0.5, 1., 3.]), torch.tensor([1., 2.]))
+    tensor([0, 0, 2])
+    """
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+_ISIN = (("Tensor elements", "Tensor test_elements"), ("Number element", "Tensor test_elements"),
+         ("Tensor elements", "Number test_element"))
+
+
+def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False,
+         out: Any = None, element: Any = None, test_element: Any = None) -> Any:
+    """Whether each element is one of the test elements (one of the two may be a number).
+
+    >>> import flambeau as torch
+    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
+    tensor([False,  True, False])
+    """
+    if test_elements is None:
+        test_elements = test_element
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError(f"isin() received an invalid combination of arguments - got ({type(elements).__name__}, "
+                        f"{type(test_elements).__name__}), but expected one of:\n"
+                        + "".join(f" * ({first}, {second}, *, bool assume_unique = False, bool invert = False)\n"
+                                  for first, second in _ISIN))
+    if out is not None and out.dtype.name != "bool":
+        raise RuntimeError(f"Expected out tensor to have dtype bool, but got {_c_name(out)} instead")
+    found = apply(REGISTRY["_isin"], [elements, test_elements], {"assume_unique": assume_unique, "invert": invert})
+    return found if out is None else write_out(REGISTRY["_isin"], found, out)
+
+
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False,
+              out: Any = None) -> Any:
+    """Counts, or sums of weights, in bins (a number of equal ones, or their edges), and the edges.
+
+    >>> import flambeau as torch
+    >>> torch.histogram(torch.tensor([1., 2., 1.]), bins=4, range=(0., 3.)).hist
+    tensor([0., 2., 1., 0.])
+    """
+    op = REGISTRY["_histogram"]
+    count, edges = (None, bins) if isinstance(bins, Tensor) else (bins, None)
+    if count is not None and count <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension 0")
+    for what, other in (("bins", edges), ("weight", weight)):
+        if other is not None and other.dtype is not input.dtype:
+            which = "bins tensors" if what == "bins" else "weight tensor"
+            raise RuntimeError(f"torch.histogramdd: input tensor and {which} should have the same dtype, but got input "
+                               f"with dtype {_c_name(input)} and {what} with dtype {_c_name(other)}")
+    found = apply(op, [input, edges, weight], {"count": count, "range": range, "density": density})
+    found = named_result(op)(found)
+    return _delivered(op, found, out, input)
+
+
+def _c_name(x: Tensor) -> str:
+    return {"float32": "float", "float64": "double", "int64": "long int"}.get(x.dtype.name, x.dtype.name)
+
+
+METHODS: dict[str, Any] = {name: globals()[name] for name in __all__ if name not in (
+    "bucketize", "histogram", "isin", "searchsorted")}
+METHODS["histogram"] = histogram

@@ -1,0 +1,52 @@
+"""Scans and the softmax as users call them: `dim`, and a `dtype` to convert to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops.declare import REGISTRY
+from ..dispatch.binding import write_out
+from ..fastpath.unary_with_parameters import along
+from .dims import converted, one_dim, refuse_graph
+
+__all__ = ["cumprod", "cumsum", "log_softmax", "softmax"]
+
+_MISSING = object()
+
+
+def _scan(name: str, converts_before: bool) -> Any:
+    op = REGISTRY[name]
+    short = along(op)
+
+    def call(input: Any, dim: Any = _MISSING, dtype: Any = None, *, out: Any = None, axis: Any = _MISSING) -> Any:
+        if dim.__class__ is not int:
+            if dim is _MISSING:
+                dim = axis
+            if dim is _MISSING:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
+            dim = one_dim(name, dim)
+        if dtype is None and out is not None and not converts_before:
+            dtype = out.dtype
+        if dtype is not None:
+            if converts_before:
+                if input.dtype is not dtype:
+                    input = input.to(dtype)
+                dtype = None
+            else:
+                input, dtype = converted(input, dtype)
+        if out is None:
+            return short(input, dim, dtype)
+        refuse_graph(name, input, out)
+        return write_out(op, short(input, dim, dtype), out)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = op.doc
+    return call
+
+
+cumsum = _scan("cumsum", False)
+cumprod = _scan("cumprod", False)
+softmax = _scan("softmax", True)
+log_softmax = _scan("log_softmax", True)
+
+METHODS: dict[str, Any] = {name: globals()[name] for name in __all__}

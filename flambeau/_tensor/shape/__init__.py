@@ -1,0 +1,1 @@
+"""Functions that index, join, copy and reshape tensors."""

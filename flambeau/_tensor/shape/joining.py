@@ -1,0 +1,454 @@
+"""Joining, splitting and repeating, where a declaration cannot take the arguments."""
+
+from __future__ import annotations
+
+from itertools import combinations as _combinations
+from itertools import combinations_with_replacement as _with_replacement
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...backends.compiled.thresholds import JOINS
+from ...backends.numpy.joining import joined, stacked
+from ...devices import contiguous_format
+from ...engine.grad_mode import grad_mode, inference
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ...shapes import wrap_dim
+from ..dispatch.apply import apply, row_major
+from ..dispatch.binding import functions_of
+from ..tensor import Tensor, wrap
+from .reshaping import as_ints, expand, reshape, unsqueeze, view
+
+__all__ = ["block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "combinations", "concat",
+           "concatenate", "diag", "diagflat", "dsplit", "dstack", "hsplit", "hstack", "meshgrid",
+           "repeat_interleave", "row_stack", "slice_copy", "split", "split_copy", "split_with_sizes_copy",
+           "stack", "tensor_split", "tile", "tril_indices", "triu_indices", "unbind_copy", "unsafe_chunk",
+           "vsplit", "vstack"]
+
+
+# ----- apart -------------------------------------------------------------------------------
+
+
+def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> Any:
+    """Pieces along a dimension: of one size, or of the sizes listed.
+
+    >>> import flambeau as torch
+    >>> torch.split(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    sizes = split_size if split_size_or_sections is None else split_size_or_sections
+    if isinstance(sizes, (tuple, list)):
+        return functions_of(REGISTRY["split_with_sizes"])(tensor, as_ints(sizes, "split", "split_size"), dim=dim)
+    return functions_of(REGISTRY["_split"])(tensor, split_size=sizes.__index__(), dim=dim)
+
+
+def _copies(key: str, doc: str) -> Any:
+    listed = functions_of(REGISTRY[key])
+
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        found = listed(*args, out=out, **kwargs)
+        return found if out is None else None  # PyTorch's gives nothing back
+
+    call.__name__ = call.__qualname__ = key
+    call.__doc__ = doc
+    return call
+
+
+split_copy = _copies("split_copy", "Copies of what `split` shows.")
+split_with_sizes_copy = _copies("split_with_sizes_copy", "Copies of what `split_with_sizes` shows.")
+unbind_copy = _copies("unbind_copy", "Copies of what `unbind` shows.")
+
+
+def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """A copy of a slice."""
+    return functions_of(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)
+
+
+def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    length = shape[wrap_dim(dim, len(shape))]
+    size = -(-length // chunks)
+    if not size and not length:
+        return functions_of(REGISTRY[sizes])(input, split_sizes=(0,) * chunks, dim=dim)
+    if dim.__class__ is not int:
+        return functions_of(REGISTRY[one])(input, split_size=size, dim=dim)
+    return tuple(apply(REGISTRY[one], [input], {"split_size": size, "dim": dim}))
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """At most `chunks` pieces of one size along a dimension, the last perhaps smaller.
+
+    >>> import flambeau as torch
+    >>> torch.chunk(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    return _chunks(input, chunks, dim, "_split", "split_with_sizes")
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """`chunk`, without telling autograd that the pieces share memory."""
+    return _chunks(input, chunks, dim, "unsafe_split", "unsafe_split_with_sizes")
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,
+                 sections: Any = None) -> Any:
+    """Pieces along a dimension: a number of them as equal as can be, or cut at the indices listed.
+
+    >>> import flambeau as torch
+    >>> torch.tensor_split(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    where = next(x for x in (indices_or_sections, indices, sections) if x is not None)
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    axis = wrap_dim(dim, len(shape))
+    length = shape[axis]
+    if isinstance(where, Tensor):
+        if where._array.dtype != np.int64 or where._array.ndim > 1:
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                               f"one-dimensional tensor, but got a tensor with {where._array.ndim} dims"
+                               if where._array.ndim > 1 else "tensor_split expected tensor_indices_or_sections to have "
+                               f"dtype of long, but got {where.dtype.scalar_name}")
+        where = where.tolist()
+    if isinstance(where, int):
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        small, larger = divmod(length, where)
+        bounds, start = [], 0
+        for i in range(where):
+            end = start + small + (1 if i < larger else 0)
+            bounds.append((start, end))
+            start = end
+    else:
+        cuts = [int(i) for i in where]
+        bounds = list(zip([0, *cuts], [*cuts, length], strict=True))
+    return tuple(apply(REGISTRY["slice"], [input], {"dim": axis, "start": a, "end": b, "step": 1}) for a, b in bounds)
+
+
+def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
+    def call(input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> Any:
+        where = next(x for x in (indices_or_sections, indices, sections) if x is not None)
+        if not isinstance(where, (int, tuple, list)):
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, "
+                            f"{type(where).__name__}), but expected one of:\n * (Tensor input, int sections)\n * "
+                            "(Tensor input, tuple of ints indices)\n")
+        n = input._array.ndim
+        if n < at_least:
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {at_least} dimension"
+                               f"{'s' if at_least > 1 else ''}, but got a tensor with {n} dimensions!")
+        dim = dim_of(n)
+        if isinstance(where, int):
+            length = input._array.shape[dim]
+            if where == 0 or length % where:
+                raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the "
+                                   f"dimension {length} is not divisible by the split_size {where}!")
+        return tensor_split(input, where, dim)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "`tensor_split` along a fixed dimension."
+    return call
+
+
+hsplit = _split_along("hsplit", 1, lambda n: 0 if n == 1 else 1)
+vsplit = _split_along("vsplit", 2, lambda n: 0)
+dsplit = _split_along("dsplit", 3, lambda n: 2)
+
+
+# ----- end to end ----------------------------------------------------------------------------
+
+
+def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """The quick way for arrays of one dtype where nothing is recorded; None where it is not for it."""
+    tensors = args[0]
+    dim = args[1] if len(args) == 2 else kwargs.get("dim", 0) if len(kwargs) < 2 else None
+    if tensors.__class__ not in (list, tuple) or not tensors or dim.__class__ is not int or len(args) > 2 or (
+            kwargs and "dim" not in kwargs):
+        return None
+    recording = grad_mode.get()
+    if inference.get():
+        return None
+    arrays, size = [], 0
+    try:
+        first = tensors[0]._array
+        for x in tensors:
+            a = x._array
+            if a.dtype is not first.dtype or a.ndim != first.ndim or (recording and x._requires_grad):
+                return None
+            arrays.append(a)
+            size += a.size
+        small, large = quick
+        return wrap(row_major((large if size > JOINS[0] else small)(arrays, dim)))
+    except (AttributeError, ValueError):
+        return None  # said in PyTorch's words by the general way
+
+
+def _cat_like(name: str) -> Any:
+    plain = functions_of(REGISTRY[name])
+    quick = {"cat": (np.concatenate, joined), "stack": (np.stack, stacked)}.get(name)
+
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
+        if quick is not None and out is None and args and not special[0]:
+            found = _joined(quick, args, kwargs)
+            if found is not None:
+                return found
+        if args and args[0].__class__ in (list, tuple) and not args[0]:
+            if name == "cat":
+                raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        if out is None:
+            return plain(*args, **kwargs)
+        try:
+            return plain(*args, out=out, **kwargs)
+        except RuntimeError as error:
+            if "desired output type" in str(error):
+                raise TypeError("torch.cat(): input types can't be cast to the desired output type "
+                                f"{out.dtype.scalar_name}") from None
+            raise
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = plain.__doc__
+    return call
+
+
+cat, stack, hstack, vstack, dstack, column_stack = map(
+    _cat_like, ("cat", "stack", "hstack", "vstack", "dstack", "column_stack"))
+concat = concatenate = cat
+row_stack = vstack
+
+
+# ----- together ----------------------------------------------------------------------------
+
+
+def _given(tensors: tuple[Any, ...]) -> list[Tensor]:
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        return list(tensors[0])
+    return list(tensors)
+
+
+def block_diag(*tensors: Any) -> Tensor:
+    """Matrices along the diagonal of a larger one, zeros elsewhere.
+
+    >>> import flambeau as torch
+    >>> torch.block_diag(torch.tensor([[1]]), torch.tensor([[2, 3]]))
+    tensor([[1, 0, 0],
+            [0, 2, 3]])
+    """
+    given = _given(tensors)
+    if not given:
+        return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    return apply(REGISTRY["_block_diag"], given)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Each vector, stretched over the grid that all of them span.
+
+    >>> import flambeau as torch
+    >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3]), indexing="ij")
+    (tensor([[1],
+            [2]]), tensor([[3],
+            [3]]))
+    """
+    given = _given(tensors)
+    if not given:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing is None:
+        import warnings
+
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+                      UserWarning, stacklevel=2)
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for x in given:
+        if x._array.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x!r}")
+        if x._array.dtype != given[0]._array.dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    swapped = indexing == "xy" and len(given) >= 2
+    if swapped:
+        given[0], given[1] = given[1], given[0]
+    shape = tuple(max(1, x._array.size) if not x._array.ndim else x._array.size for x in given)
+    n = len(shape)
+    grids = [expand(view(x, (1,) * i + (-1 if x._array.size else 0,) + (1,) * (n - 1 - i)), shape)
+             for i, x in enumerate(given)]
+    if swapped:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All combinations of one element of each vector, a row each.
+
+    >>> import flambeau as torch
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3]))
+    tensor([[1, 3],
+            [2, 3]])
+    """
+    given = _given(tensors)
+    for x in given:
+        if x._array.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(x._array.shape)}")
+    if len(given) == 1:
+        return given[0]
+    grids = meshgrid(*given, indexing="ij")
+    flat = [reshape(x, -1) for x in grids]
+    return functions_of(REGISTRY["stack"])(flat, dim=1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All ways to choose `r` elements of a vector, a row each.
+
+    >>> import flambeau as torch
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    if input._array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._array.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return wrap(np.zeros(0, input._array.dtype))
+    n = input._array.size
+    mask = np.zeros((n,) * r, np.bool_)
+    chosen = list((_with_replacement if with_replacement else _combinations)(range(n), r))
+    if chosen:
+        mask[tuple(np.array(chosen).T)] = True
+    grids = meshgrid(*[input] * r, indexing="ij")
+    select = functions_of(REGISTRY["masked_select"])
+    return functions_of(REGISTRY["stack"])([select(x, wrap(mask)) for x in grids], dim=1)
+
+
+# ----- again and again ---------------------------------------------------------------------
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """The input repeated in every dimension; missing counts are 1.
+
+    >>> import flambeau as torch
+    >>> torch.tile(torch.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
+    if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
+        dims = tuple(dims[0])
+    counts = as_ints(dims, "tile", "dims")
+    counts = (1,) * (input._array.ndim - len(counts)) + counts
+    return functions_of(REGISTRY["repeat"])(input, counts)
+
+
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
+                      output_size: int | None = None) -> Tensor:
+    """Each element, or slice, several times in a row.
+
+    >>> import flambeau as torch
+    >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+    tensor([1, 1, 2, 2])
+    """
+    from ..dispatch.apply import arrays
+
+    if special[0] and isinstance(repeats if repeats is not None else input, Tensor) and (
+            repeats if repeats is not None else input)._array.__class__ is not np.ndarray:
+        return _repeated_each(input, repeats, dim, output_size)
+    if repeats is None:
+        return wrap(arrays.repeat_positions(input._array))
+    if dim is None:
+        input = reshape(input, -1)
+        dim = 0
+    axis = wrap_dim(dim, input._array.ndim)
+    if not isinstance(repeats, Tensor):
+        if isinstance(repeats, (tuple, list)):
+            repeats = wrap(np.asarray(repeats, np.int64))
+        else:
+            if repeats < 0:
+                raise RuntimeError("Repeats must be non-negative")
+            shape = input._array.shape
+            wide = expand(unsqueeze(input, axis + 1), (*shape[:axis + 1], repeats, *shape[axis + 1:]))
+            copied = apply(REGISTRY["clone"], [wide], {"memory_format": contiguous_format})
+            return view(copied, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1:]))
+    counts = repeats._array.reshape(-1) if not repeats._array.ndim or repeats._array.size == 1 else repeats._array
+    length = input._array.shape[axis] if input._array.ndim else 1
+    if counts.size == 1 and counts.ndim <= 1:
+        counts = np.repeat(counts, length)
+    elif counts.ndim != 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    elif counts.size != length:
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{counts.size} and input.size({axis}) = {length}")
+    places = arrays.repeat_positions(counts)
+    if output_size is not None and output_size != places.size:
+        raise RuntimeError("allocated size does not match required size")
+    return functions_of(REGISTRY["index_select"])(input, axis, wrap(places))
+
+
+def _repeated_each(input: Tensor, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
+    """`repeat_interleave` where the elements of a batch have counts of their own, whose sums are equal."""
+    from ..dispatch.batched_tensor import levels_among, loop, tell_of_loop
+
+    tell_of_loop("repeat_interleave.Tensor")
+    levels = levels_among([input, repeats])
+    if repeats is None:
+        return loop(repeat_interleave, [input], levels)
+    return loop(lambda x, counts: repeat_interleave(x, counts, dim, output_size=output_size), [input, repeats], levels)
+
+
+# ----- diagonals ---------------------------------------------------------------------------
+
+
+def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
+    """A vector as the diagonal of a matrix, or a matrix's diagonal as a vector.
+
+    >>> import flambeau as torch
+    >>> torch.diag(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    n = input._array.ndim
+    if n == 1:
+        return functions_of(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)
+    if n == 2:
+        return functions_of(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """All elements as the diagonal of a matrix.
+
+    >>> import flambeau as torch
+    >>> torch.diagflat(torch.tensor([[1, 2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    return diag(view(input.contiguous(), -1), offset)
+
+
+def _triangle(upper: bool) -> Any:
+    name = "triu_indices" if upper else "tril_indices"
+
+    def call(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None,
+             requires_grad: bool = False) -> Tensor:
+        if row < 0 or col < 0:
+            which, n = ("row", row) if row < 0 else ("col", col)
+            raise RuntimeError(f"{which} must be non-negative, got{n}")
+        found = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
+        return wrap(np.stack(found).astype((dtype or dtypes.int64).numpy))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Row and column numbers of the {'upper' if upper else 'lower'} triangle of a matrix."
+    return call
+
+
+tril_indices, triu_indices = _triangle(False), _triangle(True)
+
+METHODS: dict[str, Any] = {
+    "split": split, "chunk": chunk, "unsafe_chunk": unsafe_chunk, "tensor_split": tensor_split, "hsplit": hsplit,
+    "vsplit": vsplit, "dsplit": dsplit, "tile": tile, "repeat_interleave": repeat_interleave, "diag": diag,
+    "diagflat": diagflat,
+}

@@ -1,0 +1,483 @@
+"""Functions that reshape, where a declaration cannot take their arguments or is not quick enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...backends.numpy.views import with_axis
+from ...devices import contiguous_format
+from ...modes import special
+from ...ops.declare import REGISTRY
+from ...shapes import Size, infer_size, wrap_dim
+from ..dispatch.apply import apply, arrays
+from ..dispatch.binding import functions_of
+from ..fastpath.views import viewing
+from ..tensor import Tensor
+
+__all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors",
+           "broadcast_to", "flatten", "moveaxis", "movedim", "permute", "ravel", "reshape", "reshaped",
+           "squeeze", "sum_to_size", "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
+
+_view = viewing("view", "input_shape")
+_transpose = viewing("transpose", "dim0", "dim1")
+_t = viewing("t")
+_permute = viewing("permute", "dims")
+_expand = viewing("expand", "input_shape")
+_unsqueeze = viewing("unsqueeze", "input_shape")
+_squeeze_all = viewing("_squeeze_all", "input_shape")
+_squeeze_dim = viewing("_squeeze_dim", "input_shape")
+_squeeze_dims = viewing("_squeeze_dims", "input_shape")
+_viewed = functions_of(REGISTRY["view"])
+_transposed = functions_of(REGISTRY["transpose"])
+_permuted = functions_of(REGISTRY["permute"])
+_expanded = functions_of(REGISTRY["expand"])
+
+
+def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
+    """A sequence of sizes or dimensions as ints, from whatever stands for an int.
+
+    Raises:
+        TypeError: an element is no integer.
+    """
+    found = []
+    for i, v in enumerate(values):
+        if v.__class__ is int:
+            found.append(v)
+            continue
+        try:
+            if isinstance(v, bool):
+                raise TypeError
+            found.append(v.__index__())
+        except (AttributeError, TypeError):
+            raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, but found element of "
+                            f"type {type(v).__name__} at pos {i}") from None
+    return tuple(found)
+
+
+def _listed(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
+    """Ints given one by one or as one sequence."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = tuple(args[0])
+    return as_ints(args, name, argument)
+
+
+# ----- another shape ---------------------------------------------------------------------
+
+
+def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
+    """The same memory under another shape, or as another dtype.
+
+    Raises:
+        RuntimeError: the strides do not allow it, or the shape holds another number of elements.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).view(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    a = self._array
+    if named:
+        size = (named["dtype"],) if "dtype" in named else (named["size"],)
+    elif a.flags.c_contiguous and 1 not in a.shape and size and not special[0]:
+        try:
+            return _view(self, a.reshape(*size), a.shape)
+        except (ValueError, TypeError):
+            pass  # a dtype, or said in PyTorch's words below
+    if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
+        if size[0] is self.dtype:
+            return apply(REGISTRY["_alias"], [self])
+        return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
+    if not size:
+        raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
+                        "(torch.dtype dtype)\n * (tuple of ints size)\n")
+    return _viewed(self, _listed(size, "view", "size"))
+
+
+def reshaped(input: Tensor, shape: Any) -> Tensor:
+    """`reshape`: a view where strides allow, else a view of a copy."""
+    return reshape(input, shape)
+
+
+def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
+    """The same elements under another shape: a view where possible, else a copy.
+
+    >>> import flambeau as torch
+    >>> torch.reshape(torch.arange(4), (2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    a = input._array
+    if named:
+        shape = (named["shape"],)
+    elif a.flags.c_contiguous and 1 not in a.shape and shape and not special[0]:
+        try:
+            return _view(input, a.reshape(*shape), a.shape)
+        except (ValueError, TypeError):
+            pass  # said in PyTorch's words below
+    size = _listed(shape, "reshape", "shape")
+    try:
+        key = "view" if a.flags.c_contiguous else "_reshape_alias"
+        return apply(REGISTRY[key], [input], {"size": size})
+    except RuntimeError as error:
+        if "not compatible" not in str(error):
+            raise
+    copied = apply(REGISTRY["clone"], [input], {"memory_format": contiguous_format})
+    return apply(REGISTRY["_unsafe_view"], [copied], {"size": infer_size(size, a.size)})
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions `start_dim` to `end_dim` merged into one.
+
+    >>> import flambeau as torch
+    >>> torch.flatten(torch.ones(2, 3, 5), 1).shape
+    flambeau.Size([2, 15])
+    """
+    shape = input._array.shape
+    n = len(shape)
+    first, last = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not n:
+        return reshape(input, (1,))
+    if first == last:
+        return input
+    merged = 1
+    for s in shape[first: last + 1]:
+        merged *= s
+    return reshape(input, (*shape[:first], merged, *shape[last + 1:]))
+
+
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """One dimension as several of the given sizes, one of which may be -1.
+
+    >>> import flambeau as torch
+    >>> torch.unflatten(torch.ones(6), 0, (2, -1)).shape
+    flambeau.Size([2, 3])
+    """
+    shape = input._array.shape
+    axis = wrap_dim(dim, len(shape))
+    sizes = as_ints(sizes, "unflatten", "sizes")
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        full = infer_size(sizes, shape[axis])
+    except RuntimeError as error:
+        if "only one" in str(error) or "ambiguous" in str(error):
+            raise
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {axis} "
+                           f"({shape[axis]}) in the input tensor") from None
+    return view(input, (*shape[:axis], *full, *shape[axis + 1:]))
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements as a vector: a view where possible.
+
+    >>> import flambeau as torch
+    >>> torch.ravel(torch.ones(2, 2))
+    tensor([1., 1., 1., 1.])
+    """
+    return view(input.contiguous(), -1)
+
+
+# ----- dimensions of size 1 --------------------------------------------------------------
+
+
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """The dimensions of size 1 left out: all of them, or those named.
+
+    >>> import flambeau as torch
+    >>> torch.squeeze(torch.ones(1, 2, 1), 0).shape
+    flambeau.Size([2, 1])
+    """
+    a = input._array
+    if special[0]:
+        key = "_squeeze_all" if dim is None else "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim"
+        return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
+    if dim is None:
+        return _squeeze_all(input, a.squeeze(), a.shape)
+    if isinstance(dim, (tuple, list)):
+        axes = tuple(wrap_dim(d.__index__(), a.ndim) for d in dim)
+        if len(set(axes)) != len(axes):
+            twice = next(d for d in axes if axes.count(d) > 1)
+            raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+        drop = tuple(d for d in axes if d < a.ndim and a.shape[d] == 1)
+        return _squeeze_dims(input, a.squeeze(drop) if drop else a[...], a.shape)
+    axis = wrap_dim(dim.__index__(), a.ndim)
+    return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape)
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A new dimension of size 1 at `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.unsqueeze(torch.ones(2), 1).shape
+    flambeau.Size([2, 1])
+    """
+    a = input._array
+    n = a.ndim
+    if special[0] or dim.__class__ is not int or not -n - 1 <= dim <= n:
+        return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
+    return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
+
+
+# ----- dimensions in another order -------------------------------------------------------
+
+
+def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -> Tensor:
+    """Two dimensions swapped.
+
+    >>> import flambeau as torch
+    >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
+    flambeau.Size([3, 2])
+    """
+    if named:
+        dim0 = named.pop("axis0", dim0)
+        dim1 = named.pop("axis1", dim1)
+    if dim0.__class__ is int and dim1.__class__ is int and not special[0] and not named:
+        a = input._array
+        n = a.ndim
+        if -n <= dim0 < n and -n <= dim1 < n:
+            return _transpose(input, a.swapaxes(dim0, dim1), dim0, dim1)
+    return _transposed(input, *[d for d in (dim0, dim1) if d is not None], **named)
+
+
+swapaxes = swapdims = transpose
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; a vector as it is.
+
+    >>> import flambeau as torch
+    >>> torch.t(torch.ones(2, 3)).shape
+    flambeau.Size([3, 2])
+    """
+    a = input._array
+    if a.ndim > 2 or special[0]:
+        return apply(REGISTRY["t"], [input])
+    return _t(input, a.T)
+
+
+def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+    """The dimensions in another order.
+
+    >>> import flambeau as torch
+    >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
+    flambeau.Size([5, 2, 3])
+    """
+    if named:
+        dims = (named["dims"],)
+    order = _listed(dims, "permute", "dims")
+    if not special[0]:
+        try:
+            return _permute(input, input._array.transpose(order), order)
+        except ValueError:
+            pass  # said in PyTorch's words below
+    return _permuted(input, order)
+
+
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Dimensions moved to other places; the rest keep their order.
+
+    >>> import flambeau as torch
+    >>> torch.movedim(torch.ones(2, 3, 5), 0, 2).shape
+    flambeau.Size([3, 5, 2])
+    """
+    sources = (source,) if isinstance(source, int) else tuple(source)
+    targets = (destination,) if isinstance(destination, int) else tuple(destination)
+    n = input._array.ndim
+    if len(sources) != len(targets):
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
+                           f"contain the same number of dims as destination ({list(targets)} dims)")
+    sources, targets = tuple(wrap_dim(d, n) for d in sources), tuple(wrap_dim(d, n) for d in targets)
+    for name, dims, given in (("source", sources, source), ("destination", targets, destination)):
+        if len(set(dims)) != len(dims):
+            shown = [given] if isinstance(given, int) else list(given)
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({shown})")
+    if not n:
+        return apply(REGISTRY["_alias"], [input])
+    order = [d for d in range(n) if d not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return permute(input, order)
+
+
+moveaxis = movedim
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugate transpose of the last two dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.adjoint(torch.ones(2, 3)).shape
+    flambeau.Size([3, 2])
+    """
+    if input._array.ndim < 2:
+        if not input._array.ndim:
+            raise RuntimeError("tensor.adjoint() on a 0-D tensor is not supported. Did you mean to call tensor.conj()?")
+        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got "
+                           f"{input._array.ndim}-D tensor.")
+    from ...engine.node import layer
+
+    turned = transpose(input, -2, -1)
+    return layer.functions.conj(turned) if input._array.dtype.kind == "c" else turned
+
+
+def _transposed_property(self: Tensor) -> Tensor:
+    """The dimensions in reverse order."""
+    n = self._array.ndim
+    if n not in (0, 2):
+        import warnings
+
+        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+                      "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                      "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+                      UserWarning, stacklevel=2)
+    order = (1, 0) if n == 2 else tuple(range(n - 1, -1, -1))
+    return permute(self, order) if special[0] else _permute(self, self._array.T, order)
+
+
+def _matrix_transposed(self: Tensor) -> Tensor:
+    """The last two dimensions swapped."""
+    if self._array.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
+                           "tensor.")
+    return transpose(self, -2, -1)
+
+
+def _hermitian(self: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix."""
+    if self._array.ndim not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._array.ndim}-D tensor."
+                           + (" For batches of matrices, consider using tensor.mH" if self._array.ndim > 2 else ""))
+    return adjoint(self) if self._array.ndim else self.conj()
+
+
+def _matrix_hermitian(self: Tensor) -> Tensor:
+    """The conjugate transpose of the last two dimensions."""
+    if self._array.ndim < 2:
+        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
+                           "tensor.")
+    return adjoint(self)
+
+
+# ----- stretching ------------------------------------------------------------------------
+
+
+def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
+    """Dimensions of size 1 stretched, without copying. -1 keeps a size."""
+    if named:
+        size = (named["size"],)
+    shape = _listed(size, "expand", "size")
+    if special[0]:
+        return _expanded(self, size=shape)
+    a = self._array
+    return _expand(self, arrays.expand(a, shape), a.shape)
+
+
+def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
+    """`expand` to a whole shape.
+
+    >>> import flambeau as torch
+    >>> torch.broadcast_to(torch.ones(1), (2, 3)).shape
+    flambeau.Size([2, 3])
+    """
+    return expand(input, *size, **named)
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes broadcast to.
+
+    >>> import flambeau as torch
+    >>> torch.broadcast_shapes((2, 1), (3,))
+    flambeau.Size([2, 3])
+
+    Raises:
+        RuntimeError: two sizes differ and neither is 1.
+    """
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    n = max((len(s) for s in sizes), default=0)
+    result = [1] * n
+    for number, shape in enumerate(sizes):
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] in (1, result[i]):
+                continue
+            if result[i] != 1:
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching "
+                                   f"argument at index {number} had {shape}; but expected shape should be "
+                                   f"broadcastable to {result}")
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            result[i] = shape[i]
+    return Size(result)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """The tensors, expanded to one shape.
+
+    >>> import flambeau as torch
+    >>> [x.shape for x in torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))]
+    [flambeau.Size([2, 3]), flambeau.Size([2, 3])]
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    from ...shapes import broadcast_shapes as joint
+
+    shape: tuple[int, ...] = ()
+    for x in tensors:
+        shape = joint(shape, x._array.shape)
+    return tuple(x if x._array.shape == shape else expand(x, shape) for x in tensors)
+
+
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """The sum over broadcast dimensions that brings `input` to `size`.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
+    """
+    shape = _listed(size, "sum_to_size", "size")
+    have = input._array.shape
+    if not shape:
+        return apply(REGISTRY["_sum_all"], [input])
+    if have == shape:
+        return input
+    lead = len(have) - len(shape)
+    if lead < 0 or any(s not in (1, have[i + lead]) for i, s in enumerate(shape)):
+        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(have)}}}.")
+    axes = tuple(range(lead)) + tuple(i + lead for i, s in enumerate(shape) if s == 1 and have[i + lead] != 1)
+    summed = apply(REGISTRY["sum"], [input], {"dim": axes, "keepdim": True}) if axes else input
+    return view(summed, shape) if lead else summed
+
+
+# ----- dimensions added -------------------------------------------------------------------
+
+
+def _at_least(n: int) -> Any:
+    def grown(x: Tensor) -> Tensor:
+        have = x._array.ndim
+        if have >= n:
+            return x
+        if n == 3 and have:
+            return unsqueeze(unsqueeze(x, 0), -1) if have == 1 else unsqueeze(x, -1)
+        return reshape(x, (1,) * n) if not have else unsqueeze(x, 0)
+
+    def call(*tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+            return tuple(grown(x) for x in tensors[0])
+        return grown(tensors[0]) if len(tensors) == 1 else tuple(grown(x) for x in tensors)
+
+    call.__name__ = call.__qualname__ = f"atleast_{n}d"
+    call.__doc__ = f"The tensors, with at least {n} dimension{'s' if n > 1 else ''} each."
+    return call
+
+
+atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
+
+
+METHODS = {
+    "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": unflatten,
+    "ravel": ravel, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose, "swapaxes": transpose,
+    "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim,
+    "adjoint": adjoint, "expand": expand, "broadcast_to": broadcast_to, "T": property(_transposed_property),
+    "mT": property(_matrix_transposed), "H": property(_hermitian), "mH": property(_matrix_hermitian),
+}

@@ -1,0 +1,347 @@
+"""Taking, writing and finding elements by indices and masks, where a declaration cannot take the arguments."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...engine.grad_mode import grad_mode
+from ...engine.saved_tensor_mutation import about_to_write
+from ...modes import special
+from ...ops.declare import REGISTRY, Op
+from ..creation.constants import full_like
+from ..dispatch.apply import apply, kernel_of
+from ..dispatch.binding import bind, functions_of, in_place, write_out
+from ..dispatch.inplace import check_overlap, check_writable, is_tracked, overwrite, write
+from ..memory import tell_overwritten, tell_reading
+from ..tensor import Tensor, wrap
+from .indexing import MASK_HIDDEN, NOT_INDICES, ON_EXPANDED, is_expanded, write_at
+from .reshaping import expand, unsqueeze, view
+
+__all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim",
+           "unravel_index", "where"]
+
+
+def select(input: Tensor, dim: int, index: Any) -> Tensor:
+    """The slice number `index` of dimension `dim`, without that dimension.
+
+    >>> import flambeau as torch
+    >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([3, 4])
+    """
+    return apply(REGISTRY["select"], [input], {"dim": dim.__index__(), "index": index.__index__()})
+
+
+def _indices(indices: Any) -> list[Tensor | None]:
+    """Indices given as a tuple, masks resolved to positions."""
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError("index_put_(): argument 'indices' (position 1) must be tuple of Tensors, not "
+                        f"{type(indices).__name__}")
+    found: list[Tensor | None] = []
+    for index in indices:
+        if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
+            if index._array.__class__ is not np.ndarray:
+                raise RuntimeError(MASK_HIDDEN)
+            if special[0]:
+                tell_reading(index, "indexing with a mask")
+            found += [wrap(places) for places in (np.nonzero(index._array) if index._array.ndim else
+                                                  (np.zeros(int(bool(index._array)), np.int64),))]
+        elif index is not None and index._array.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
+            raise IndexError(NOT_INDICES)
+        else:
+            found.append(index)
+    return found
+
+
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """The input with `values` written, or added, at index tensors.
+
+    >>> import flambeau as torch
+    >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1., 2.]))
+    tensor([1., 0., 2.])
+    """
+    _same_dtypes(input, values)
+    return apply(REGISTRY["_index_put"], [input, values, *_indices(indices)], {"accumulate": accumulate})
+
+
+def _same_dtypes(input: Tensor, values: Tensor) -> None:
+    if values._array.dtype != input._array.dtype:
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{input.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the "
+                           "source.")
+
+
+def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """`index_put`, written into this tensor."""
+    return write_at(self, _indices(indices), values, accumulate)
+
+
+def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool) -> Tensor:
+    names = ("input", "dim", "index", "src")
+    for name, value in zip(names, args, strict=False):
+        kwargs[name] = value
+    out = kwargs.pop("out", None)
+    input, dim, index = kwargs["input"], kwargs["dim"], kwargs["index"]
+    reduce = kwargs.get("reduce")
+    source = kwargs.get("value", kwargs.get("src"))
+    if reduce is not None:
+        return _scatter_reducing(input, dim, index, source, reduce, inplace, out)
+    if isinstance(source, Tensor):
+        key, inputs, params = "_scatter", [input, index, source], {"dim": dim}
+    else:
+        key, inputs, params = "_scatter_number", [input, index], {"dim": dim, "value": source}
+    if inplace:
+        return write(REGISTRY[key], inputs, params)
+    found = apply(REGISTRY[key], inputs, params)
+    if out is not None:
+        return write_out(REGISTRY[key], found, out)
+    return found
+
+
+def _scatter_reducing(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool,
+                      out: Any) -> Tensor:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    from ..dispatch.apply import arrays
+
+    if special[0] and any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray
+                          for x in (input, index, source)):
+        return _reducing_each(input, dim, index, source, reduce, inplace)
+    value = source._array if isinstance(source, Tensor) else source
+    found = arrays.scatter_reduced(input._array, index._array, value, dim, "sum" if reduce == "add" else "prod")
+    return _unrecorded(input, wrap(found), inplace, out, source)
+
+
+def _reducing_each(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool) -> Tensor:
+    """The same where some are batches: as `scatter_reduce`, which has a batching rule."""
+    if not isinstance(source, Tensor):
+        source = full_like(index, source, dtype=input.dtype)
+    inputs = [input.detach(), index, source.detach()]
+    params = {"dim": dim, "reduce": "sum" if reduce == "add" else "prod"}
+    if inplace:
+        return write(REGISTRY["scatter_reduce"], [input, *inputs[1:]], params)
+    return apply(REGISTRY["scatter_reduce"], inputs, params)
+
+
+def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: Any) -> Tensor:
+    """A result that PyTorch records without being able to differentiate it."""
+    wants = grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in (input, source))
+    if inplace or out is not None:
+        if wants:
+            raise RuntimeError("the derivative for 'scatter' with 'reduce' is not implemented.")
+        if not inplace:
+            return write_out(REGISTRY["_scatter"], found, out)
+        check_overlap(input._array, *([source._array] if isinstance(source, Tensor) else []), apart=True)
+        about_to_write(input)
+        input._array[...] = found._array
+        input._bump_version()
+        if special[0]:
+            tell_overwritten(input, found._array)
+        return input
+    if wants:
+        return apply(REGISTRY["_not_differentiable"], [input, source] if isinstance(source, Tensor) else [input],
+                     {"value": found._array, "of": "scatter"})
+    return found
+
+
+def scatter(*args: Any, **kwargs: Any) -> Tensor:
+    """The input with `src`, a tensor or a number, put at the index along a dimension.
+
+    >>> import flambeau as torch
+    >>> torch.scatter(torch.zeros(3), 0, torch.tensor([1]), 5.)
+    tensor([0., 5., 0.])
+    """
+    return _scatter_call(args, kwargs, False)
+
+
+def scatter_(*args: Any, **kwargs: Any) -> Tensor:
+    """`scatter`, written into this tensor."""
+    return _scatter_call(args, kwargs, True)
+
+
+def _filling(inplace: bool) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        for name, given in zip(("input", "dim", "index", "value"), args, strict=False):
+            kwargs[name] = given
+        input, dim, index, value = kwargs["input"], kwargs["dim"], kwargs["index"], kwargs["value"]
+        if isinstance(value, Tensor):
+            if value._array.ndim:
+                raise RuntimeError("Only supports 0-dimension value tensor but got tensor with "
+                                   f"{value._array.ndim} dimensions.")
+            key, inputs, params = "_index_fill_tensor", [input, index, value], {"dim": dim}
+        else:
+            key, inputs, params = "_index_fill_number", [input, index], {"dim": dim, "value": value}
+        if not inplace:
+            return apply(REGISTRY[key], inputs, params)
+        if is_expanded(input._array):
+            warnings.warn(ON_EXPANDED.format("index_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+            return _over(REGISTRY[key], inputs, params)
+        return write(REGISTRY[key], inputs, params)
+
+    return call
+
+
+index_fill = _filling(False)
+index_fill.__name__ = index_fill.__qualname__ = "index_fill"
+index_fill.__doc__ = "The input with `value`, a number or a 0-d tensor, in the slices that the index names."
+index_fill_ = _filling(True)
+
+
+def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    op = REGISTRY["masked_fill"]
+    mask = args[0] if args else kwargs.get("mask")
+    if isinstance(mask, Tensor):
+        from ...shapes import broadcast_shapes
+
+        shape = broadcast_shapes(self._array.shape, mask._array.shape)
+        if shape != self._array.shape:
+            raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
+                               f"{list(shape)}")
+    if not is_expanded(self._array):
+        return in_place(op)(self, *args, **kwargs)
+    check_writable(self, is_tracked((self, *args)))
+    warnings.warn(ON_EXPANDED.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+    inputs, params = bind(op, (self, *args), kwargs)
+    if not isinstance(inputs[2], Tensor):
+        op, params = REGISTRY["_masked_fill_number"], {"value": inputs.pop()}
+    return _over(op, inputs, params)
+
+
+def _over(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
+    """Write an operator's result into an expanded tensor, where the last of what meets in one place stays."""
+    a = inputs[0]._array
+
+    def compute() -> None:
+        a[...] = kernel_of(op)(*[x._array if isinstance(x, Tensor) else x for x in inputs], **params)
+
+    return overwrite(op, inputs, params, compute)
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
+    """The elements at indices along a dimension; sizes of 1 are stretched. Without `dim`, of the flattened input.
+
+    >>> import flambeau as torch
+    >>> torch.take_along_dim(torch.tensor([[3, 1, 2]]), torch.tensor([[1]]), 1)
+    tensor([[1]])
+    """
+    from ...shapes import broadcast_shapes, wrap_dim
+
+    if not isinstance(indices, Tensor):
+        raise TypeError("take_along_dim(): argument 'indices' (position 2) must be Tensor, not "
+                        f"{type(indices).__name__}")
+    if indices._array.dtype != np.int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{indices.dtype.scalar_name}")
+    gather = functions_of(REGISTRY["gather"])
+    if dim is None:
+        return gather(view(input.contiguous(), -1), 0, view(indices.contiguous(), -1), out=out)
+    a, b = input._array.shape, indices._array.shape
+    if len(a) != len(b):
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                           f"got {len(a)} dimensions for input, and {len(b)} dimensions for indices")
+    axis = wrap_dim(dim, len(a))
+    shape = broadcast_shapes([*a[:axis], 1, *a[axis + 1:]], [*b[:axis], 1, *b[axis + 1:]]) if a else ()
+    if a:
+        into = (*shape[:axis], a[axis], *shape[axis + 1:])
+        index = (*shape[:axis], b[axis], *shape[axis + 1:])
+        input, indices = expand(input, into), expand(indices, index)
+        if indices._array.__class__ is not np.ndarray:
+            indices = where(indices < 0, indices + a[axis], indices)
+        elif indices._array.size and indices._array.min() < 0:
+            indices = wrap(np.where(indices._array < 0, indices._array + a[axis], indices._array))
+    return gather(input, axis, indices, out=out)
+
+
+def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: a row each, or a tensor per dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nonzero(torch.tensor([0, 3]), as_tuple=True)
+    (tensor([1]),)
+    """
+    if out is not None and not isinstance(out, Tensor):
+        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if as_tuple:
+        if special[0] and input._array.__class__ is not np.ndarray:
+            raise RuntimeError("Batching rule not implemented for aten::nonzero_numpy. We could not generate a "
+                               "fallback.")
+        source = input if input._array.ndim else unsqueeze(input, 0)
+        return functions_of(REGISTRY["unbind"])(apply(REGISTRY["_nonzero"], [source]), dim=1)
+    return functions_of(REGISTRY["_nonzero"])(input, out=out)
+
+
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
+    """The first `size` rows of `nonzero`, filled up with rows of `fill_value`.
+
+    >>> import flambeau as torch
+    >>> torch.nonzero_static(torch.tensor([0, 3]), size=2)
+    tensor([[ 1],
+            [-1]])
+    """
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if special[0] and input._array.__class__ is not np.ndarray:
+        from ..dispatch.batched_tensor import levels_among, loop, tell_of_loop
+
+        tell_of_loop("nonzero_static")
+        return loop(lambda x: nonzero_static(x, size=size, fill_value=fill_value), [input], levels_among([input]))
+    rows = apply(REGISTRY["_nonzero"], [input])._array[:size]
+    full = np.full((size, rows.shape[1]), fill_value, np.int64)
+    full[: len(rows)] = rows
+    return wrap(full) if out is None else write_out(REGISTRY["_nonzero"], wrap(full), out)
+
+
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of that shape, of positions in it flattened.
+
+    >>> import flambeau as torch
+    >>> torch.unravel_index(torch.tensor([5]), (2, 3))
+    (tensor([1]), tensor([2]))
+    """
+    if not isinstance(indices, Tensor) or indices._array.dtype.kind not in "iu":
+        name = f"{indices.dtype!r}" if isinstance(indices, Tensor) else type(indices).__name__
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {name}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(s) for s in shape)
+    if any(s < 0 for s in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    found, step = [], 1
+    if special[0] and indices._array.__class__ is not np.ndarray:
+        for s in reversed(sizes):
+            found.append(indices.to(dtypes.int64) // step % max(s, 1))
+            step *= s
+        return tuple(reversed(found))
+    for s in reversed(sizes):
+        found.append(wrap(indices._array.astype(np.int64) // step % max(s, 1)))
+        step *= s
+    return tuple(reversed(found))
+
+
+def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """`input` where the condition is true, `other` elsewhere; with the condition alone, where it is true.
+
+    >>> import flambeau as torch
+    >>> torch.where(torch.tensor([True, False]), 1., 0.)
+    tensor([1., 0.])
+    """
+    if not args and not kwargs:
+        return nonzero(condition, as_tuple=True)
+    op = REGISTRY["where"]
+    if isinstance(condition, Tensor) and condition._array.dtype == np.uint8:
+        warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+                      "future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+        condition = condition.to(dtypes.bool_)
+    return functions_of(op)(condition, *args, **kwargs)
+
+
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
+    return where(condition, self, other)
+
+
+METHODS: dict[str, Any] = {
+    "select": select, "index_put": index_put, "index_put_": index_put_, "scatter": scatter, "scatter_": scatter_,
+    "index_fill": index_fill, "index_fill_": index_fill_, "masked_fill_": _masked_fill_,
+    "take_along_dim": take_along_dim, "nonzero": nonzero, "nonzero_static": nonzero_static, "where": _where_method,
+}

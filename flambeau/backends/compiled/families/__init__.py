@@ -1,0 +1,1 @@
+"""Operators on large arrays, one file per kernel family."""

@@ -1,0 +1,284 @@
+"""Launches on arrays that exist: plans are kept by the arrays' layouts, and one call runs a plan.
+
+A *plan* says what the results look like and holds the launches, as a built-in function of Python's that is itself
+compiled here (`METH_FASTCALL`): handed the arrays, it reads where their elements lie and does the launches one after
+the other. A call through ctypes would take as long as a kernel on some thousand elements.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...runtime import entry_points, launch, thread_pool
+from ...runtime.launch import Launch
+
+ndarray = np.ndarray
+empty = np.empty
+
+#: plans that one runner remembers
+PLANS = 1024
+_BYTE = np.dtype(np.uint8)
+#: words of a plan's block: how many launches, whether there is scratch memory, whether it may take long, how many
+#: numbers, which of them are doubles; those of `entrance`; then the launches, of so many words each
+_SCRATCH, _LONG, _NUMBERS, _DOUBLES, _ADDRESSES = range(1, 6)
+_HEAD = _ADDRESSES + entry_points.WORDS
+_EACH = 4
+_DOUBLE = np.dtype(np.float64)
+
+_IR = """
+define ptr @enter(ptr %self, ptr %arguments, i64 %given) {{
+entry:
+  %block.at = getelementptr i8, ptr %self, i64 {data}
+  %block = load ptr, ptr %block.at
+  %pool.object = load ptr, ptr %arguments
+  %number.at = getelementptr i64, ptr %block, i64 {address_of}
+  %number = load ptr, ptr %number.at
+  %pool = call ptr %number(ptr %pool.object)
+  %scratch.at = getelementptr i64, ptr %block, i64 {scratch}
+  %scratch = load i64, ptr %scratch.at
+  %numbers.at = getelementptr i64, ptr %block, i64 {numbers}
+  %numbers = load i64, ptr %numbers.at
+  %doubles.at = getelementptr i64, ptr %block, i64 {doubles}
+  %doubles = load i64, ptr %doubles.at
+  %float.at = getelementptr i64, ptr %block, i64 {float_of}
+  %float = load ptr, ptr %float.at
+  %ndarray.at = getelementptr i64, ptr %block, i64 {ndarray}
+  %ndarray = load ptr, ptr %ndarray.at
+  %before = add i64 %scratch, 1
+  %arrays.given = sub i64 %given, %before
+  %arrays = sub i64 %arrays.given, %numbers
+  %pointers = alloca ptr, i64 %given, align 16
+  %values = alloca i64, i64 %given, align 16
+  %objects = getelementptr ptr, ptr %arguments, i64 %before
+  %result = load ptr, ptr %objects
+  br label %read
+read:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %its.data ]
+  %array.at = getelementptr ptr, ptr %objects, i64 %i
+  %array = load ptr, ptr %array.at
+  %type.at = getelementptr i8, ptr %array, i64 {type}
+  %type = load ptr, ptr %type.at
+  %is.array = icmp eq ptr %type, %ndarray
+  br i1 %is.array, label %its.data, label %refuse
+its.data:
+  %data.at = getelementptr i8, ptr %array, i64 {data}
+  %data = load ptr, ptr %data.at
+  %pointer.at = getelementptr ptr, ptr %pointers, i64 %i
+  store ptr %data, ptr %pointer.at
+  %i.next = add i64 %i, 1
+  %unread = icmp slt i64 %i.next, %arrays
+  br i1 %unread, label %read, label %count.numbers
+count.numbers:
+  %j = phi i64 [ %arrays, %its.data ], [ %j.next, %stored ]
+  %uncounted = icmp slt i64 %j, %arrays.given
+  br i1 %uncounted, label %take, label %prepare
+take:
+  %object.at = getelementptr ptr, ptr %objects, i64 %j
+  %object = load ptr, ptr %object.at
+  %double = call double %float(ptr %object)
+  %doubtful = fcmp oeq double %double, -1.0
+  br i1 %doubtful, label %doubt, label %place.number
+doubt:
+  %occurred.at = getelementptr i64, ptr %block, i64 {occurred}
+  %occurred = load ptr, ptr %occurred.at
+  %raised = call ptr %occurred()
+  %wrong = icmp ne ptr %raised, null
+  br i1 %wrong, label %leave.wrong, label %place.number
+leave.wrong:
+  ret ptr null
+place.number:
+  %value.at = getelementptr i64, ptr %values, i64 %j
+  %place.at = getelementptr ptr, ptr %pointers, i64 %j
+  store ptr %value.at, ptr %place.at
+  %which = sub i64 %j, %arrays
+  %bits = lshr i64 %doubles, %which
+  %bit = and i64 %bits, 1
+  %is.double = icmp ne i64 %bit, 0
+  br i1 %is.double, label %as.double, label %as.single
+as.double:
+  store double %double, ptr %value.at
+  br label %stored
+as.single:
+  %single = fptrunc double %double to float
+  store float %single, ptr %value.at
+  br label %stored
+stored:
+  %j.next = add i64 %j, 1
+  br label %count.numbers
+prepare:
+  %some = icmp ne i64 %scratch, 0
+  br i1 %some, label %align, label %go
+align:
+  %memory.object.at = getelementptr ptr, ptr %arguments, i64 1
+  %memory.object = load ptr, ptr %memory.object.at
+  %memory.at = getelementptr i8, ptr %memory.object, i64 {data}
+  %memory = load ptr, ptr %memory.at
+  %address = ptrtoint ptr %memory to i64
+  %above = add i64 %address, {alignment_mask}
+  %aligned = and i64 %above, -{alignment}
+  %aligned.pointer = inttoptr i64 %aligned to ptr
+  %last.at = getelementptr ptr, ptr %pointers, i64 %arrays.given
+  store ptr %aligned.pointer, ptr %last.at
+  br label %go
+go:
+  %share.at = getelementptr i8, ptr %pool, i64 {run}
+  %share = load ptr, ptr %share.at
+  %count = load i64, ptr %block
+  %long.at = getelementptr i64, ptr %block, i64 {long}
+  %long.word = load i64, ptr %long.at
+  %long = icmp ne i64 %long.word, 0
+  br i1 %long, label %release, label %first
+release:
+  %save.at = getelementptr i64, ptr %block, i64 {save}
+  %save = load ptr, ptr %save.at
+  %saved = call ptr %save()
+  br label %first
+first:
+  %state = phi ptr [ null, %go ], [ %saved, %release ]
+  br label %step
+step:
+  %k = phi i64 [ 0, %first ], [ %k.next, %done ]
+  %offset = mul i64 %k, {each}
+  %place = add i64 %offset, {head}
+  %launch = getelementptr i64, ptr %block, i64 %place
+  %chunks.at = getelementptr i64, ptr %launch, i64 1
+  %plan.at = getelementptr i64, ptr %launch, i64 2
+  %then.at = getelementptr i64, ptr %launch, i64 3
+  %body = load ptr, ptr %launch
+  %chunks = load i64, ptr %chunks.at
+  %plan = load ptr, ptr %plan.at
+  %then = load ptr, ptr %then.at
+  %several = icmp sgt i64 %chunks, 1
+  br i1 %several, label %many, label %one
+many:
+  call void %share(ptr %pool, ptr %body, ptr %pointers, ptr %plan, i64 %chunks)
+  br label %after
+one:
+  call void %body(ptr %pointers, ptr %plan, i64 0)
+  br label %after
+after:
+  %ends = icmp ne ptr %then, null
+  br i1 %ends, label %finish, label %done
+finish:
+  call void %then(ptr %pointers, ptr %plan, i64 0)
+  br label %done
+done:
+  %k.next = add i64 %k, 1
+  %more = icmp slt i64 %k.next, %count
+  br i1 %more, label %step, label %last
+last:
+  br i1 %long, label %restore, label %leave
+restore:
+  %restore.at = getelementptr i64, ptr %block, i64 {restore}
+  %restore.function = load ptr, ptr %restore.at
+  call void %restore.function(ptr %state)
+  br label %leave
+leave:
+  %refer.at = getelementptr i64, ptr %block, i64 {refer}
+  %refer = load ptr, ptr %refer.at
+  call void %refer(ptr %result)
+  ret ptr %result
+""" + entry_points.REFUSE + """}}
+"""
+
+
+def _generate() -> str:
+    return _IR.format(data=entry_points.DATA, run=thread_pool.RUN, head=_HEAD, each=_EACH, alignment=launch.ALIGNMENT,
+                      alignment_mask=launch.ALIGNMENT - 1, scratch=_SCRATCH, long=_LONG, numbers=_NUMBERS,
+                      doubles=_DOUBLES, type=entry_points.TYPE, **entry_points.places(_ADDRESSES))
+
+
+@cache
+def _bound() -> Callable[[np.ndarray], Callable[..., Any]]:
+    """What makes a function of a plan's block."""
+    return entry_points.maker("enter", _generate())
+
+
+class Plan:
+    """How arrays of certain layouts are computed.
+
+    Args:
+        outs: shape, dtype and strides (None where they are the usual ones) of each result.
+        launches: over the pointers of the results, the arrays, and the numbers.
+        numbers: dtypes of Python numbers that are handed over after the arrays: float32 or float64.
+
+    Attributes:
+        enter: does the work: `enter(pool, *arrays, *numbers)`, results first, returns the first array; scratch memory
+            stands before the arrays. None where there is nothing to do.
+        scratch: bytes of memory that it wants, besides what aligns it.
+    """
+
+    __slots__ = ("_keep", "enter", "outs", "scratch")
+
+    def __init__(self, outs: Sequence[tuple[tuple[int, ...], np.dtype, tuple[int, ...] | None]],
+                 launches: Sequence[Launch], numbers: Sequence[np.dtype] = ()) -> None:
+        self.outs = tuple(outs)
+        self.scratch = max((each.scratch for each in launches), default=0)
+        self.enter: Any = None
+        self._keep: list[Any] = []
+        if not launches:
+            return
+        doubles = sum(1 << i for i, dtype in enumerate(numbers) if dtype == _DOUBLE)
+        # what takes one thread some ten microseconds may keep the interpreter's lock
+        words = [len(launches), bool(self.scratch), any(each.shared for each in launches), len(numbers), doubles,
+                 *entry_points.words()]
+        for each in launches:
+            plan = launch.listed(each.words)
+            self._keep += [each.library, plan]
+            words += [launch.address(each.body), each.chunks, ctypes.addressof(plan), launch.address(each.then)]
+        self.enter = _bound()(np.array(words, np.int64))
+
+    def run(self, arrays: Sequence[Any]) -> None:
+        """Do the work on these arrays, results first, and numbers."""
+        if self.enter is None:
+            return
+        if self.scratch:
+            self.enter(thread_pool.pool(), empty(self.scratch + launch.ALIGNMENT, _BYTE), *arrays)
+        else:
+            self.enter(thread_pool.pool(), *arrays)
+
+
+class Plans:
+    """Plans by the layouts that they are for; all go where there are many."""
+
+    def __init__(self) -> None:
+        self.found: dict[Any, Plan] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, key: Any, plan: Plan) -> Plan:
+        """Remember a plan."""
+        with self._lock:
+            if len(self.found) >= PLANS:
+                self.found.clear()
+            self.found[key] = plan
+        return plan
+
+
+def made(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None) -> np.ndarray:
+    """A new array; of the usual strides where none are given."""
+    return empty(shape, dtype) if strides is None else ndarray(shape, dtype, None, 0, strides)
+
+
+def strides_of(shape: tuple[int, ...], operands: Sequence[np.ndarray],
+               dtype: np.dtype) -> tuple[int, ...] | None:
+    """How NumPy, and PyTorch, lay out the result of operands that broadcast to a shape; None: row by row."""
+    if len(shape) < 2:
+        return None
+    with_dims = [x for x in operands if x.ndim]
+    if all(x.flags.c_contiguous and (x.shape == shape or x.ndim < len(shape)) for x in with_dims):
+        return None
+    flags: Any = [["readonly"]] * len(with_dims) + [["writeonly", "allocate"]]
+    given: Any = [*with_dims, None]
+    found: Any = np.nditer(given, ["zerosize_ok"], flags, op_dtypes=[*(x.dtype for x in with_dims), dtype],
+                           itershape=shape).operands[-1]
+    strides: tuple[int, ...] = found.strides
+    return None if strides == launch.Spec.dense(shape, dtype).strides else strides
+
+
+__all__ = ["Plan", "Plans", "made", "strides_of"]

@@ -1,0 +1,1 @@
+"""Tracing of declarations over symbolic elements into scalar IR."""

@@ -1,0 +1,153 @@
+"""Elements in another order: turned, shifted, repeated, cut to triangles, with a border around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...shapes import wrap_dim, wrap_dims
+from ..compiled import copied, copy, mover, room
+from ..compiled.thresholds import JOINS, MOVES
+from .memory import filled
+
+_WHOLE, _BACK = slice(None), slice(None, None, -1)
+
+
+def _flip(x: Any, dims: tuple[int, ...]) -> Any:
+    axes = wrap_dims(dims, x.ndim) if len(dims) else ()
+    place = [_WHOLE] * x.ndim
+    for axis in axes:
+        place[axis] = _BACK
+    return copied(x[tuple(place)], "K")
+
+
+def _shifted(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Any:
+    """`np.roll`; of a large array row by row, its pieces copied by threads."""
+    if axes is None:
+        return _shifted(np.reshape(x, -1), (sum(shifts),), (0,)).reshape(x.shape)
+    out = room(x.shape, x.dtype)
+    if not x.size:
+        return out
+    pairs: list[tuple[tuple[slice, slice], ...]] = [((slice(None), slice(None)),)] * x.ndim
+    for axis in set(axes):
+        size = x.shape[axis]
+        shift = sum([s for s, a in zip(shifts, axes, strict=True) if a == axis]) % size
+        if shift:
+            pairs[axis] = ((slice(size - shift), slice(shift, None)), (slice(size - shift, None), slice(shift)))
+    for places in product(*pairs):
+        source, target = zip(*places, strict=True)
+        copy(out[target], x[source])
+    return out
+
+
+def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
+    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if not dims and len(shifts) == 1:
+        return _shifted(x, shifts, None)
+    if len(dims) != len(shifts):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    return _shifted(x, shifts, tuple(wrap_dim(d, x.ndim) for d in dims))
+
+
+def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if x.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {x.ndim}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == x.ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    for i, d in enumerate(dims):
+        if not -x.ndim <= d < x.ndim:
+            raise RuntimeError(f"Rotation dim{i} out of range, dim{i} = {d}")
+    k %= 4
+    if k == 1:
+        return _flip(x, (dims[1],)).swapaxes(*dims)
+    if k == 2:
+        return _flip(x, tuple(dims))
+    if k == 3:
+        return _flip(x, (dims[0],)).swapaxes(*dims)
+    return copied(x, "K")
+
+
+def _tril(x: Any, diagonal: int = 0) -> Any:
+    if x.ndim < 2:
+        raise RuntimeError("tril: input tensor must have at least 2 dimensions")
+    return np.tril(x, diagonal)
+
+
+def _triu(x: Any, diagonal: int = 0) -> Any:
+    if x.ndim < 2:
+        raise RuntimeError("triu: input tensor must have at least 2 dimensions")
+    return np.triu(x, diagonal)
+
+
+def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
+    repeats = tuple(map(int, repeats))
+    if len(repeats) < x.ndim:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    if any(r < 0 for r in repeats):
+        sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}")
+    if not repeats or prod(repeats) * x.size <= JOINS[0] or mover() is None:
+        return np.tile(x, repeats) if repeats else np.array(x, copy=True)
+    full = (1,) * (len(repeats) - x.ndim) + x.shape
+    out = room([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)
+    copy(out.reshape([n for pair in zip(repeats, full, strict=True) for n in pair]),
+         x.reshape([n for size in full for n in (1, size)]))
+    return out
+
+
+def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
+    """Widths from the last dimension on, (before, after) each; negative widths cut."""
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * x.ndim:
+        raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
+                           f"length is {len(pad)} while the input has {x.ndim} dimensions.")
+    shape, source, target = list(x.shape), [slice(None)] * x.ndim, [slice(None)] * x.ndim
+    for i in range(len(pad) // 2):
+        axis, before, after = x.ndim - 1 - i, int(pad[2 * i]), int(pad[2 * i + 1])
+        size = shape[axis]
+        shape[axis] = size + before + after
+        if shape[axis] < 0:
+            raise RuntimeError(f"The input size {size}, plus negative padding {before} and {after} resulted in a "
+                               f"negative output size, which is invalid. Check dimension {axis} of your input.")
+        first, last = max(-before, 0), size - max(-after, 0)
+        source[axis] = slice(first, max(last, first))
+        target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
+    by = mover() if prod(shape) > MOVES[0] else None
+    out = room(shape, x.dtype)
+    if by is None or not x.size:
+        out[...] = filled(value, x.dtype)
+        if x.size:
+            out[tuple(target)] = x[tuple(source)]
+        return out
+    copy(out[tuple(target)], x[tuple(source)])
+    for border in _around(target, shape):
+        out[border] = filled(value, x.dtype)
+    return out
+
+
+def _around(inner: Sequence[slice], shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """The slabs that are left of an array where a block in it is taken away."""
+    place = [slice(None)] * len(shape)
+    for axis, (block, size) in enumerate(zip(inner, shape, strict=True)):
+        for slab in (slice(0, block.start or 0), slice(size if block.stop is None else block.stop, size)):
+            if slab.start < slab.stop:
+                yield (*place[:axis], slab, *place[axis + 1:])
+        place[axis] = block
+
+
+PRIMITIVES = {
+    "flip": _flip, "roll": _roll, "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat,
+    "constant_pad": _constant_pad,
+}

@@ -1,0 +1,1 @@
+"""Convolution kernels: direct and Winograd, forward and backward."""

@@ -1,0 +1,1 @@
+"""Elementwise kernels: expressions computed for every element of broadcast arrays."""

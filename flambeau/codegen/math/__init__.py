@@ -1,0 +1,1 @@
+"""Mathematical functions as LLVM IR: polynomial approximations over scalars and vectors."""

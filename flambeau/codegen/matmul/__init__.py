@@ -1,0 +1,1 @@
+"""Matrix multiplication kernels: cache blocking, packing, microkernels and fused epilogues."""

@@ -1,0 +1,62 @@
+"""Copies of parts of a product's left operand whose columns lie together, so that a block's elements do.
+
+A block of the result reads some elements of A for every k. Where K runs along rows of A's memory these are one row
+apart from k to k + 1, each on another line and often on another page. What is packed is cut into bands of a block's
+rows, each with its elements for one k after those for the k before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ..llvm.loop_nests import I64, POINTER, at, i64, loop
+from ..llvm.lowering import stored
+from .microkernel import VOID, tiling
+
+#: bands, matrix, bytes from k to k + 1, rows, length of K
+LEFT = ir.FunctionType(VOID, [POINTER, POINTER, I64, I64, I64])
+#: values of k that are copied together: with a block's rows they fill lines of memory
+_TOGETHER = 4
+
+
+def emit_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
+    """The function (`LEFT`) that packs rows into bands; a last band of fewer rows is as long as the others."""
+    kind, size, high = stored(dtype), dtype.itemsize, tiling(dtype).rows[0]
+    vector = ir.VectorType(kind, high)
+    function = ir.Function(module, LEFT, "pack.left")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    target, source, by_k, rows, depth = function.args
+    whole = builder.sub(rows, builder.srem(rows, i64(high)))
+    by_row = builder.mul(depth, i64(size))  # a band has as many elements as its rows
+
+    def place(row: Any, k: Any) -> Any:
+        return at(builder, target, builder.add(builder.mul(row, by_row), builder.mul(k, i64(high * size))))
+
+    def bands(first: Any, count: int) -> None:
+        ks = [builder.add(first, i64(i)) for i in range(count)]
+        with loop(builder, i64(0), whole, high) as row:
+            column = at(builder, source, builder.mul(row, i64(size)))
+            found = [builder.load(at(builder, column, builder.mul(k, by_k)), typ=vector, align=size) for k in ks]
+            for k, each in zip(ks, found, strict=True):
+                builder.store(each, place(row, k), align=size)
+
+    together = builder.sub(depth, builder.srem(depth, i64(_TOGETHER)))
+    with loop(builder, i64(0), together, _TOGETHER) as k:
+        bands(k, _TOGETHER)
+    with loop(builder, together, depth) as k:
+        bands(k, 1)
+    with loop(builder, i64(0), depth) as k, loop(builder, whole, rows) as row:
+        one = builder.load(at(builder, source, builder.add(builder.mul(row, i64(size)), builder.mul(k, by_k))),
+                           typ=kind, align=size)
+        inside = builder.mul(builder.sub(row, whole), i64(size))
+        builder.store(one, at(builder, place(whole, k), inside), align=size)
+    builder.ret_void()
+    return function
+
+
+__all__ = ["emit_left"]

@@ -1,0 +1,1 @@
+"""Pooling kernels: maxima and means of windows, and their gradients."""

@@ -1,0 +1,1 @@
+"""Random number kernels: the Mersenne Twister and random permutations."""

@@ -1,0 +1,1 @@
+"""Row kernels: reductions over rows in several passes, fused with elementwise results."""

@@ -1,0 +1,352 @@
+"""The code of row kernels: chunks of whole rows, or pieces of all rows, and what puts the chunks' sums together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ...runtime import target
+from ..llvm import kernel_entry
+from ..llvm.loop_nests import (
+    I8,
+    I64,
+    POINTER,
+    Operand,
+    at,
+    first_lanes,
+    i64,
+    loop,
+    settle,
+    smaller,
+    turn,
+    turn_back,
+    untyped,
+)
+from ..llvm.lowering import stored
+from ..llvm.pairwise_reduction import States, pairs
+from ..llvm.reducers import Monoid
+from ..scalar.reduction_ops import prepared
+from ..scalar.scalar_ir import Node
+from .function import Function, Kind
+from .row_pass import Sweep
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """The module's functions: `body` for whole rows, or `pass` for every loop; what is done when all chunks are."""
+    if kind.course.whole:
+        return ("body", "finish") if kind.operands.columns or kind.totals.dtypes else ("body",)
+    return tuple(f"pass{k}" for k in kind.passes) + tuple(f"then{k}" for k in kind.passes if _ends(kind, k))
+
+
+def _ends(kind: Kind, k: int) -> bool:
+    """Whether something is left to do when loop k is through all pieces."""
+    return bool(kind.monoids[k].dtypes) or (k == kind.passes[-1] and bool(kind.per_row or kind.totals.dtypes))
+
+
+def module(kind: Kind) -> str:
+    """The module's text."""
+    made = ir.Module("rows")
+    for name in names(kind):
+        function = _Rows(made, name, kind)
+        if name == "body":
+            function.whole()
+        elif name == "finish":
+            function.finish()
+        elif name.startswith("pass"):
+            function.piece_of(int(name[4:]))
+        else:
+            function.put_together(int(name[4:]))
+    return str(made)
+
+
+def _turner(module: ir.Module, itemsize: int, lanes: int, back: bool) -> ir.Function:
+    """The module's function that turns a block: where it is, its rows' distance, elements, rows, and the square."""
+    name = f"turn{itemsize}{'back' * back}"
+    function = module.globals.get(name)
+    if function is None:
+        function, b = kernel_entry.begin(module, name, ir.FunctionType(ir.VoidType(), [POINTER, I64, I64, I64,
+                                                                                       POINTER]))
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        here, distance, elements, rows, square = function.args
+        dtype = np.dtype(f"u{itemsize}")
+        if back:
+            turn_back(b, dtype, square, here, distance, elements, rows, lanes)
+        else:
+            turn(b, dtype, here, distance, elements, rows, square, lanes, lanes)
+        b.ret_void()
+    return function
+
+
+class _Rows(Function):
+    """A function that goes through rows, or through what chunks of them have left."""
+
+    def whole(self) -> None:
+        """Chunk by chunk, some rows from the first loop to the last."""
+        b, kind = self.b, self.kind
+        first = b.mul(self.chunk, self.tall)
+        last = smaller(b, b.add(first, self.tall), self.rows)
+        buffers = [self._buffer(node.dtype) for node in kind.schedule.buffers]
+        squares = {k: self._buffer(kind.dtypes[k]) for k in self.turned}
+        sums = self.columns(self.chunk)
+        for k in kind.passes:
+            self._clear(k, sums, i64(0), self.n)
+        totals = States(b, kind.totals, self.lanes if self.across else 0)
+        so_far = totals.fresh()
+        walk = self.walk(first)
+        with loop(b, first, last) as row:
+            places = dict(zip(self.walked, walk.pointers(b), strict=True))
+            pointers = places | squares
+            self._turn(row, places, squares, back=False)
+
+            def one(mask: Any) -> None:
+                known = self.of_row(pointers, mask)
+                for k in kind.passes:
+                    state = Sweep(self, k, buffers, sums)(pointers, known, i64(0), self.n, mask)
+                    known |= zip(kind.schedule.loops[k].results, self._finished(k, state), strict=True)
+                found = self._results(pointers, known, mask)
+                totals.write(so_far, kind.totals.merge(b, totals.value(so_far), found))
+
+            self._block(row, one)
+            self._turn(row, places, squares, back=True)
+            walk.advance(b)
+        if kind.totals.dtypes:
+            state = totals.value(so_far)
+            for i, value in enumerate(totals.horizontal(state) if self.across else state):
+                memory, dtype = self.region("total", i)
+                b.store(value, b.gep(memory, [self.chunk], source_etype=stored(dtype)))
+        self._settle(kind.passes)
+        b.ret_void()
+
+    def _settle(self, loops: Sequence[int]) -> None:
+        """What these loops wrote past the caches is seen by other threads before the chunk is done."""
+        if any(map(self.kind.goes_past, loops)):
+            settle(self.b)
+
+    def _block(self, row: Any, one: Any) -> None:
+        """Do a row, or a block: masked only where it has fewer rows than lanes, if masks cost something."""
+        mask = self.mask(row)
+        if mask is None or target.host().vector_bits >= 256:
+            one(mask)
+            return
+        full = self.b.extract_element(mask, ir.Constant(ir.IntType(32), self.lanes - 1))
+        with self.b.if_else(full) as (every, some):
+            with every:
+                one(None)
+            with some:
+                one(mask)
+
+    def _turn(self, row: Any, places: dict[int, Any], squares: dict[int, Any], back: bool) -> None:
+        """Bring what rows have one after the other side by side, element by element; or `back` to the rows."""
+        b, lanes = self.b, self.lanes
+        chosen = [k for k in self.turned if (k < self.first_input) == back]
+        if not chosen:
+            return
+        rows = self.place(row)[1]
+        with loop(b, i64(0), self.n, lanes) as j:
+            for k in chosen:
+                dtype = self.kind.dtypes[k]
+                here = at(b, places[k], b.mul(j, i64(dtype.itemsize)))
+                square = at(b, squares[k], b.mul(j, self.inner[k]))
+                b.call(_turner(b.module, dtype.itemsize, lanes, back),
+                       [here, self.distances[k], b.sub(self.n, j), rows, square])
+
+    def _buffer(self, dtype: np.dtype) -> Any:
+        """Memory on the stack for a value of every element: of one row, or of a block's."""
+        b = self.b
+        count = b.add(self.n, i64(self.lanes))
+        size = b.mul(count, i64(dtype.itemsize * (self.lanes if self.across else 1)))
+        memory = b.alloca(I8, size=size)
+        memory.align = 64
+        return untyped(b, memory)
+
+    def columns(self, chunk: Any | None) -> dict[int, Any]:
+        """Where a chunk adds up the column sums; all pieces do so in one place."""
+        found = {}
+        for i in range(self.kind.operands.columns):
+            memory, dtype = self.region("column", i)
+            skipped = i64(0) if chunk is None else self.b.mul(self.b.mul(chunk, self.width), i64(dtype.itemsize))
+            found[i] = at(self.b, memory, skipped)
+        return found
+
+    def _clear(self, k: int, memory: dict[int, Any], start: Any, stop: Any) -> None:
+        """Begin loop k's column sums of the elements from `start` to `stop`."""
+        b, lanes = self.b, self.lanes
+        for i, _ in self.kind.schedule.loops[k].columns:
+            sums = self.kind.sum_into(self.first_column + i)
+            with loop(b, start, stop, 1 if self.across else lanes) as j:
+                Operand(sums.dtypes[0], "c").store(b, sums.identity(lanes)[0], memory[i], None, self.place_of(j), lanes)
+
+    def _finished(self, k: int, state: Sequence[Any], lanes: int | None = None) -> list[Any]:
+        """The results of loop k's terms."""
+        if not state:
+            return []
+        lanes = (self.lanes if self.across else 0) if lanes is None else lanes
+        found = self.kind.monoids[k].finish(self.b, state, self.n, lanes)
+        none = self.b.icmp_signed("==", self.n, i64(0))
+        return [self.or_zero(value, none) if op == "sum" else value
+                for (op, _), value in zip(self.kind.schedule.loops[k].terms, found, strict=True)]
+
+    def _results(self, pointers: dict[int, Any], known: dict[Node, Any], mask: Any) -> list[Any]:
+        """Write a row's results, or a block's; what it adds to the totals."""
+        kind = self.kind
+        values = self.row_values([*kind.per_row, *(prepared("sum", x) for x in kind.schedule.row_totals)], known)
+        for i, value in enumerate(values[:len(kind.per_row)]):
+            self.row_store(kind.operands.elementwise + i, value, pointers, mask)
+        found = values[len(kind.per_row):]
+        return found if mask is None else [self.b.select(mask, value, none) for value, none in
+                                           zip(found, kind.totals.identity(self.lanes), strict=True)]
+
+    # pieces of all rows
+
+    def piece_of(self, k: int) -> None:
+        """Loop k over a piece of every row: its results so far are left in the scratch memory."""
+        b, kind = self.b, self.kind
+        start = b.mul(self.chunk, self.piece)
+        stop = smaller(b, b.add(start, self.piece), self.n)
+        sums = self.columns(None)
+        self._clear(k, sums, start, stop)
+        walk = self.walk(i64(0))
+        with loop(b, i64(0), self.rows) as row:
+            pointers = dict(zip(self.walked, walk.pointers(b), strict=True))
+            position = self.place(row)[0]
+
+            def one(mask: Any) -> None:
+                known = self.of_row(pointers, mask) | self._earlier(k, position)
+                state = Sweep(self, k, [], sums)(pointers, known, start, stop, mask)
+                index = b.add(b.mul(self.chunk, self.pitch), position)
+                for (memory, dtype), value in zip(self._states(k), state, strict=True):
+                    address = b.gep(memory, [index], source_etype=stored(dtype))
+                    if self.across:
+                        Operand(dtype, "c").store(b, value, memory, None, index, self.lanes, mask)
+                    else:
+                        b.store(value, address, align=1)
+
+            self._block(row, one)
+            walk.advance(b)
+        self._write_columns({i: sums[i] for i, _ in kind.schedule.loops[k].columns}, start, stop)
+        self._settle([k])
+        b.ret_void()
+
+    def _states(self, k: int) -> list[Any]:
+        first = sum(len(each.dtypes) for each in self.kind.monoids[:k])
+        return [self.region("state", first + i) for i in range(len(self.kind.monoids[k].dtypes))]
+
+    def _earlier(self, k: int, position: Any) -> dict[Node, Any]:
+        """The results of the loops before k, for a row or a block's rows."""
+        found = {}
+        nodes = [node for each in self.kind.schedule.loops[:k] for node in each.results]
+        for i, node in enumerate(nodes):
+            memory, dtype = self.region("result", i)
+            address = self.b.gep(memory, [position], source_etype=stored(dtype))
+            found[node] = Operand(dtype, "c" if self.across else "b").load(
+                self.b, address, None, i64(0), self.lanes if self.across else 0)
+        return found
+
+    def put_together(self, k: int) -> None:
+        """Merge the pieces' states of loop k; after the last loop, write the rows' results and the totals."""
+        b, lanes, kind = self.b, self.lanes, self.kind
+        if kind.monoids[k].dtypes:
+            memory = self._states(k)
+
+            def load(index: Any) -> list[Any]:
+                return [Operand(dtype, "c").load(b, each, None, index, lanes) for each, dtype in memory]
+
+            with pairs(b, self.parts) as (p, q), loop(b, i64(0), self.pitch, lanes) as j:
+                here, there = (b.add(b.mul(each, self.pitch), j) for each in (p, q))
+                for (each, dtype), value in zip(memory, kind.monoids[k].merge(b, load(here), load(there)), strict=True):
+                    Operand(dtype, "c").store(b, value, each, None, here, lanes)
+            first = sum(len(each.results) for each in kind.schedule.loops[:k])
+            with loop(b, i64(0), self.pitch, lanes) as j:
+                for i, value in enumerate(self._finished(k, load(j), lanes)):
+                    each, dtype = self.region("result", first + i)
+                    Operand(dtype, "c").store(b, value, each, None, j, lanes)
+        if k == kind.passes[-1] and (kind.per_row or kind.totals.dtypes):
+            self._rows_results()
+        b.ret_void()
+
+    def _rows_results(self) -> None:
+        b, kind = self.b, self.kind
+        walk = self.walk(i64(0))
+        with loop(b, i64(0), self.rows) as row:
+            pointers = dict(zip(self.walked, walk.pointers(b), strict=True))
+            position, mask = self.place(row)[0], self.mask(row)
+            known = self.of_row(pointers, mask) | self._earlier(len(kind.schedule.loops), position)
+            for i, value in enumerate(self._results(pointers, known, mask)):
+                memory, dtype = self.region("total", i)
+                address = b.gep(memory, [position], source_etype=stored(dtype))
+                if self.across:
+                    Operand(dtype, "c").store(b, value, address, None, i64(0), self.lanes, mask)
+                else:
+                    b.store(value, address, align=1)
+            walk.advance(b)
+        blocks = b.sdiv(b.add(self.side, i64(self.lanes - 1)), i64(self.lanes))
+        self._write_totals(b.mul(b.sdiv(self.rows, blocks), self.side) if self.across else self.rows)
+
+    # sums over the rows
+
+    def finish(self) -> None:
+        """Merge the chunks' column sums, for a part of the columns, and, in the first of these chunks, the totals."""
+        b, lanes = self.b, self.lanes
+        start = b.mul(self.chunk, self.wide)
+        stop = smaller(b, b.add(start, self.wide), self.n)
+        sums = self.columns(i64(0))
+        for i, memory in sums.items():
+            monoid = self.kind.sum_into(self.first_column + i)
+            operand = Operand(monoid.dtypes[0], "c")
+            with pairs(b, self.parts) as (p, q), loop(b, self.place_of(start), self.place_of(stop), lanes) as j:
+                here, there = (b.add(b.mul(each, self.width), j) for each in (p, q))
+                [value] = monoid.merge(b, *([operand.load(b, memory, None, each, lanes)] for each in (here, there)))
+                operand.store(b, value, memory, None, here, lanes)
+        self._write_columns(sums, start, stop)
+        with b.if_then(b.icmp_signed("==", self.chunk, i64(0))):
+            self._write_totals(self.parts)
+        b.ret_void()
+
+    def _write_columns(self, sums: dict[int, Any], start: Any, stop: Any) -> None:
+        """Write the column sums from `start` to `stop` that have been added up in these places."""
+        b, lanes = self.b, self.lanes
+        none = b.icmp_signed("==", self.rows, i64(0))
+
+        def summed(value: Any, monoid: Monoid) -> Any:
+            return self.or_zero(value, none) if monoid.ops == ["sum"] else value
+
+        for i, memory in sums.items():
+            k = self.first_column + i
+            monoid = self.kind.sum_into(k)
+            operand = Operand(monoid.dtypes[0], "c")
+
+            def one(here: dict[int, Any], place: Any, length: Any, k: int = k, memory: Any = memory,
+                    operand: Operand = operand, monoid: Any = monoid) -> None:
+                if self.across:
+                    with loop(b, i64(0), length) as j:
+                        value = operand.load(b, memory, None, self.place_of(b.add(place, j)), lanes)
+                        [value] = States(b, monoid, lanes).horizontal([value])
+                        [value] = monoid.finish(b, [summed(value, monoid)], self.rows, 0)
+                        self.scalar_store(k, value, at(b, here[k], b.mul(j, self.inner[k])))
+                    return
+                with loop(b, i64(0), length, lanes) as j:
+                    value = operand.load(b, memory, None, b.add(place, j), lanes)
+                    [value] = monoid.finish(b, [summed(value, monoid)], self.rows, lanes)
+                    self.operands[k].store(b, value, here[k], self.inner[k], j, lanes,
+                                           first_lanes(b, b.sub(length, j), lanes))
+
+            self.runs({k: self.bases[k]}, start, stop, None, one)
+
+    def _write_totals(self, parts: Any) -> None:
+        """Merge the totals' parts, and write them."""
+        b = self.b
+        none = b.icmp_signed("==", self.rows, i64(0))
+        for i in range(self.kind.operands.totals):
+            k = self.first_column + self.kind.operands.columns + i
+            monoid = self.kind.sum_into(k)
+            memory, dtype = self.region("total", i)
+            single = States(b, monoid, 0)
+            with pairs(b, parts) as each:
+                here, there = ([b.gep(memory, [index], source_etype=stored(dtype))] for index in each)
+                single.write(here, monoid.merge(b, single.value(here), single.value(there)))
+            [value] = monoid.finish(b, [self.or_zero(single.value([memory])[0], none)], self.rows, 0)
+            self.scalar_store(k, value, self.bases[k])

@@ -1,0 +1,255 @@
+"""A function of a row kernel: what its plan says, the walk over rows, and the runs of a row's elements.
+
+A vector lies along a row or across `lanes` of them; the rest is the same. Along, a row's value is a scalar; across,
+it is a vector, and what lies beyond the last row is masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ...runtime import nontemporal_stores
+from ..llvm import kernel_entry
+from ..llvm.loop_nests import I64, POINTER, Line, Operand, Walk, at, first_lanes, i64, local, loop, smaller, word
+from ..llvm.lowering import lower, number
+from ..llvm.reducers import Monoid
+from ..scalar.scalar_ir import BOOL, Node, ordered, variable
+from .loop_nest import (
+    FIRST,
+    INNER_RANK,
+    OUTER_RANK,
+    PARTS,
+    PIECE,
+    PITCH,
+    ROWS,
+    RUN,
+    SIDE,
+    TALL,
+    WIDE,
+    WIDTH,
+    Course,
+    N,
+    Operands,
+)
+from .schedule import Rows, Schedule
+
+
+class Kind:
+    """What determines the code: a schedule, and the course its operands take.
+
+    Attributes:
+        schedule: the loops.
+        rows: what is computed.
+        passes: the numbers of the loops that have something to do.
+        per_row: the rows' results.
+        operands, dtypes: outputs and inputs.
+        monoids: of every loop's terms.
+        totals: the monoid of the sums over the rows.
+        regions: parts of the scratch memory: what they hold, and their elements' dtype.
+    """
+
+    def __init__(self, schedule: Schedule, rows: Rows, operands: Operands, dtypes: Sequence[np.dtype],
+                 course: Course) -> None:
+        self.schedule, self.rows, self.per_row = schedule, rows, rows.per_row
+        self.operands, self.dtypes = operands, tuple(dtypes)
+        self.course, self.lanes = course, course.lanes
+        self.passes = [k for k, each in enumerate(schedule.loops) if each.expressions]
+        self.monoids = [Monoid(each.terms) for each in schedule.loops]
+        self.totals = Monoid([("sum", x) for x in schedule.row_totals])
+        first = operands.elementwise + operands.per_row
+        self.regions = [("column", self.sum_into(first + i).dtypes[0]) for i in range(operands.columns)]
+        self.regions += [("total", dtype) for dtype in self.totals.dtypes]
+        if not course.whole:
+            self.regions += [("state", dtype) for each in self.monoids for dtype in each.dtypes]
+            self.regions += [("result", node.dtype) for each in schedule.loops for node in each.results]
+
+    def sum_into(self, k: int) -> Monoid:
+        """The sums that operand k takes, or what else is done with columns."""
+        column = k - self.operands.elementwise - self.operands.per_row
+        op = self.rows.column_op(column) if column < self.operands.columns else "sum"
+        return Monoid([(op, variable(0, self.dtypes[k]))])
+
+    def goes_past(self, k: int) -> bool:
+        """Whether what loop k writes for every element goes past the caches, where it lies as vectors do."""
+        written = [i for i, _ in self.schedule.loops[k].outputs]
+        return (self.course.past and bool(written) and not self.course.ending.once
+                and self.schedule.loops[k].work <= nontemporal_stores.MOST_WORK
+                and all(self.course.steps[i] == "c" and self.dtypes[i] != BOOL for i in written))
+
+    def unroll(self, k: int) -> int:
+        """Vectors that loop k takes at a time."""
+        work = self.schedule.loops[k].work
+        return min(4 if work <= 6 else 2 if work <= 24 else 1, self.course.ending.most)
+
+
+class Function:
+    """A function of a row kernel under construction: what its plan says, and where its operands are.
+
+    Args:
+        module: takes the function.
+        name: the function's.
+        kind: what it computes.
+    """
+
+    def __init__(self, module: ir.Module, name: str, kind: Kind) -> None:
+        self.kind, self.lanes, self.across = kind, kind.lanes, kind.course.across
+        function, self.b = kernel_entry.begin(module, name, kernel_entry.BODY)
+        b, operands = self.b, kind.operands
+        pointers, self.plan, self.chunk = function.args
+        data = [b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
+                for i in range(operands.number + 1)]
+        *self.bases, scratch = data
+        (self.rows, self.tall, self.n, self.piece, self.run, self.side, self.pitch, self.width, self.parts, self.wide,
+         self.outer_rank, self.inner_rank) = (word(b, self.plan, i) for i in (
+             ROWS, TALL, N, PIECE, RUN, SIDE, PITCH, WIDTH, PARTS, WIDE, OUTER_RANK, INNER_RANK))
+        self.regions = [at(b, scratch, word(b, self.plan, FIRST + i)) for i in range(len(kind.regions))]
+        self.walked, self.elements = operands.walked, operands.elements
+        place = FIRST + len(kind.regions)
+        self.turned = [k for k, step in enumerate(kind.course.steps) if step == "t"]
+        self.operands = [Operand(dtype, "c" if step == "t" else step)
+                         for dtype, step in zip(kind.dtypes, kind.course.steps, strict=True)]
+        self.inner = {k: word(b, self.plan, place + i) for i, k in enumerate(self.elements)}
+        place += len(self.elements)
+        self.distances = {k: word(b, self.plan, place + i) for i, k in enumerate(self.walked)}
+        place += len(self.walked)
+        self.outer = dict(self.distances)
+        for k, operand in enumerate(self.operands):
+            strides = self.outer if self.across else self.inner
+            if operand.step != "s" and k in strides:
+                strides[k] = i64(operand.dtype.itemsize if operand.step == "c" else 0)
+            if k in self.turned:
+                self.inner[k] = i64(self.lanes * operand.dtype.itemsize)
+        self.outer_extents = at(b, self.plan, 8 * place)
+        self.outer_strides = b.gep(self.outer_extents, [self.outer_rank], source_etype=I64)
+        skipped = b.mul(self.outer_rank, i64(len(self.walked)))
+        self.inner_extents = b.gep(self.outer_strides, [skipped], source_etype=I64)
+        self.inner_strides = b.gep(self.inner_extents, [self.inner_rank], source_etype=I64)
+        self.first_input = operands.first_input
+        self.first_column = operands.elementwise + operands.per_row
+
+    def region(self, holds: str, number: int) -> tuple[Any, np.dtype]:
+        """A part of the scratch memory: where it begins, and the dtype of its elements."""
+        found = [(self.regions[i], dtype) for i, (each, dtype) in enumerate(self.kind.regions) if each == holds]
+        return found[number]
+
+    # rows
+
+    def walk(self, first: Any) -> Walk | Line:
+        """The place of row `first`, or of a block of rows, in the walked operands."""
+        bases = [self.bases[k] for k in self.walked]
+        if not self.kind.course.flat_rows:
+            return Walk(self.b, bases, self.outer_rank, self.outer_extents, self.outer_strides, first)
+        taken = self.lanes if self.across else 1
+        return Line(self.b, bases, [self.b.mul(self.distances[k], i64(taken)) for k in self.walked], first)
+
+    def place(self, row: Any) -> tuple[Any, Any]:
+        """The number of a row, or of a block's first row, and how many rows it has."""
+        b = self.b
+        if not self.across:
+            return row, i64(1)
+        lanes = i64(self.lanes)
+        blocks = b.sdiv(b.add(self.side, i64(self.lanes - 1)), lanes)
+        first = b.mul(b.srem(row, blocks), lanes)
+        position = b.add(b.mul(b.sdiv(row, blocks), self.side), first)
+        return position, smaller(b, lanes, b.sub(self.side, first))
+
+    def mask(self, row: Any) -> Any:
+        """The lanes that have a row of a block; None for a single row."""
+        return first_lanes(self.b, self.place(row)[1], self.lanes) if self.across else None
+
+    def of_row(self, pointers: dict[int, Any], mask: Any) -> dict[Node, Any]:
+        """The inputs that are the same for all of a row."""
+        known = {}
+        for node in self._row_leaves():
+            if node.const < self.kind.operands.inputs:
+                known[node] = self.row_load(self.first_input + node.const, pointers, mask)
+        return known
+
+    def _row_leaves(self) -> list[Node]:
+        found = [*self.kind.schedule.row_values.values(), *self.kind.per_row, *self.kind.schedule.row_totals]
+        return [node for node in ordered(found) if node.op == "input"]
+
+    def row_load(self, k: int, pointers: dict[int, Any], mask: Any) -> Any:
+        """An operand's value for a row: a scalar, or a vector for a block's rows."""
+        if not self.across:
+            return Operand(self.operands[k].dtype, "b").load(self.b, pointers[k], None, None, 0)
+        return self.operands[k].load(self.b, pointers[k], self.outer[k], i64(0), self.lanes, mask)
+
+    def row_store(self, k: int, value: Any, pointers: dict[int, Any], mask: Any) -> None:
+        """Write an operand's value for a row, or for a block's rows."""
+        if self.across:
+            self.operands[k].store(self.b, value, pointers[k], self.outer[k], i64(0), self.lanes, mask)
+            return
+        self.scalar_store(k, value, pointers[k])
+
+    def scalar_store(self, k: int, value: Any, pointer: Any) -> None:
+        """Write one element of an operand."""
+        self.operands[k].store_one(self.b, value, pointer)
+
+    def row_values(self, expressions: Sequence[Node], known: dict[Node, Any]) -> list[Any]:
+        """Values of a row, or of a block's rows."""
+        return lower(self.b, expressions, known, self.lanes if self.across else 0)
+
+    def or_zero(self, value: Any, none: Any) -> Any:
+        """A sum, which is minus zero where it has no summands (`none`): zero then."""
+        scalar = value.type.element if isinstance(value.type, ir.VectorType) else value.type
+        if isinstance(scalar, ir.IntType):
+            return value
+        return self.b.select(none, number(0.0, value.type), value)
+
+    # a row's elements
+
+    def place_of(self, element: Any) -> Any:
+        """Where a value of an element, or of one in each lane, is in memory that holds one for all of a row's."""
+        return self.b.mul(element, i64(self.lanes)) if self.across else element
+
+    def runs(self, pointers: dict[int, Any], start: Any, stop: Any, most: int | None,
+             visit: Callable[[dict[int, Any], Any, Any], None]) -> None:
+        """Visit a row's elements from number `start` to `stop`: of each run, at most `most` at a time.
+
+        Args:
+            pointers: where the row begins in each of `elements`.
+            visit: is handed where an element is, its number, and how many follow at the same distance.
+        """
+        b, keys = self.b, [k for k in self.elements if k in pointers]
+
+        def further(here: dict[int, Any], offset: Any) -> dict[int, Any]:
+            return {k: at(b, here[k], b.mul(offset, self.inner[k])) for k in keys}
+
+        if self.kind.course.flat_elements and most is None:
+            visit(further(pointers, start), start, b.sub(stop, start))
+            return
+        if self.kind.course.flat_elements:
+            assert most is not None
+            with loop(b, start, stop, most) as place:
+                visit(further(pointers, place), place, smaller(b, i64(most), b.sub(stop, place)))
+            return
+        walk = Walk(b, [pointers.get(k, self.bases[k]) for k in self.elements], self.inner_rank, self.inner_extents,
+                    self.inner_strides, b.sdiv(start, self.run))
+        places, offsets = local(b, I64), local(b, I64)
+        b.store(start, places)
+        b.store(b.srem(start, self.run), offsets)
+        head, some, after = (b.append_basic_block(name) for name in ("runs", "run", "ran"))
+        b.branch(head)
+        b.position_at_end(head)
+        place = b.load(places, typ=I64)
+        b.cbranch(b.icmp_signed("<", place, stop), some, after)
+        b.position_at_end(some)
+        offset = b.load(offsets, typ=I64)
+        length = smaller(b, b.sub(self.run, offset), b.sub(stop, place))
+        if most is not None:
+            length = smaller(b, length, i64(most))
+        here = dict(zip(self.elements, walk.pointers(b), strict=True))
+        visit(further(here, offset), place, length)
+        b.store(b.add(place, length), places)
+        on = b.add(offset, length)
+        b.store(on, offsets)
+        with b.if_then(b.icmp_signed("==", on, self.run)):
+            b.store(i64(0), offsets)
+            walk.advance(b)
+        b.branch(head)
+        b.position_at_end(after)

@@ -1,0 +1,181 @@
+"""One loop over a row's elements in a row kernel: reductions, results for every element, sums over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...runtime import target
+from ..llvm.loop_nests import I64, Operand, at, first_lanes, i64, local, loop, number_range, past_if_possible
+from ..llvm.lowering import intrinsic, lower, splat
+from ..llvm.pairwise_reduction import BLOCK, States
+from ..scalar.reduction_ops import prepared
+from ..scalar.scalar_ir import Node
+from .function import Function
+from .schedule import Loop
+
+
+class Sweep:
+    """One loop over a row's elements: what it reads, adds up and writes.
+
+    Args:
+        rows: the function under construction.
+        k: the loop's number.
+        buffers: memory of the values that are kept, by their numbers.
+        columns: where column sums are added up, by their numbers.
+    """
+
+    def __init__(self, rows: Function, k: int, buffers: Sequence[Any], columns: dict[int, Any]) -> None:
+        self.rows, self.b, self.lanes, self.across = rows, rows.b, rows.lanes, rows.across
+        self.loop: Loop = rows.kind.schedule.loops[k]
+        self.monoid, self.unroll = rows.kind.monoids[k], rows.kind.unroll(k)
+        self.states = States(rows.b, self.monoid, rows.lanes)
+        self.buffers, self.columns = buffers, columns
+        schedule, inputs = rows.kind.schedule, rows.kind.operands.inputs
+        self.inputs = {node: rows.first_input + node.const for node in self.loop.variables if node.const < inputs}
+        self.reads = {node: i for i, node in enumerate(schedule.buffers) if node in self.loop.variables}
+        self.repeated = [node for node, k in self.inputs.items() if not self.across and rows.operands[k].step == "b"]
+        self.past = rows.kind.goes_past(k)
+        self.of_row: dict[Node, Any] = {}
+
+    def __call__(self, pointers: dict[int, Any], known: dict[Node, Any], start: Any, stop: Any,
+                 mask: Any) -> list[Any]:
+        """Go through the elements from `start` to `stop`: the state of all, a scalar's or a vector's components.
+
+        Args:
+            pointers: where the row, or block of rows, begins.
+            known: the row's values so far.
+            mask: the block's rows, or None.
+        """
+        b, rows = self.b, self.rows
+        wanted = [node for node in self.loop.variables if node in rows.kind.schedule.row_values]
+        values = rows.row_values([rows.kind.schedule.row_values[node] for node in wanted], known)
+        self.of_row = {node: value if self.across else splat(b, value, self.lanes)
+                       for node, value in zip(wanted, values, strict=True)}
+        states = [self.states.fresh() for _ in range(self.unroll)]
+        most = BLOCK * self.unroll * (1 if self.across else self.lanes)
+        pairwise = rows.kind.course.long and bool(self.loop.terms)
+        if pairwise:
+            level_of, bits, since = self.states.levels(), local(b, I64), local(b, I64)
+            b.store(i64(0), bits)
+            b.store(i64(0), since)
+
+        def visit(here: dict[int, Any], place: Any, length: Any) -> None:
+            self._block(here, place, length, mask, states)
+            if pairwise:
+                taken = b.add(b.load(since, typ=I64), length)
+                b.store(taken, since)
+                with b.if_then(b.icmp_signed(">=", taken, i64(most))):
+                    self.states.carry(self.states.tree([self.states.value(each) for each in states]),
+                                      b.load(bits, typ=I64), level_of)
+                    b.store(b.add(b.load(bits, typ=I64), i64(1)), bits)
+                    b.store(i64(0), since)
+                    for each in states:
+                        self.states.write(each, self.monoid.identity(self.lanes))
+
+        rows.runs(pointers, start, stop, most if pairwise else None, visit)
+        if not self.loop.terms:
+            return []
+        state = self.states.tree([self.states.value(each) for each in states])
+        if pairwise:
+            self.states.write(states[0], state)
+            state = self.states.folded(b.load(bits, typ=I64), level_of, states[0])
+        return state if self.across else self.states.horizontal(state)
+
+    def _block(self, here: dict[int, Any], place: Any, length: Any, mask: Any, states: Sequence[Any]) -> None:
+        b, step = self.b, self.unroll * (1 if self.across else self.lanes)
+        repeated = {node: self.rows.operands[self.inputs[node]].load(b, here[self.inputs[node]], None, None, self.lanes)
+                    for node in self.repeated}
+        single = step // self.unroll
+        ending = self.rows.kind.course.ending
+
+        def last(index: Any) -> Any:
+            """What is hidden of a single vector."""
+            if self.across or ending.multiple:
+                return mask
+            return first_lanes(b, b.sub(length, index), self.lanes)
+
+        if ending.once:
+            self._element(here, place, i64(0), last(i64(0)), states[0], repeated)
+            return
+        if self.unroll == 1 and not ending.multiple and not self.across and target.host().vector_bits >= 512:
+            # where masks cost next to nothing, the code is half as long
+            with loop(b, i64(0), length, single) as index:
+                self._element(here, place, index, first_lanes(b, b.sub(length, index), self.lanes), states[0], repeated)
+            return
+        exact = step == 1 or ending.multiple >= self.unroll
+        whole = length if exact else b.sub(length, b.srem(length, i64(step)))
+
+        def steadily(past: bool) -> None:
+            with loop(b, i64(0), whole, step) as index:
+                for u, state in enumerate(states):
+                    self._element(here, place, b.add(index, i64(u * single)), mask, state, repeated, past)
+
+        if self.past:
+            written = [(here[k], self.lanes * self._operand(k).dtype.itemsize) for k, _ in self.loop.outputs]
+            read = [here[k] for k in self.inputs.values() if k in here and self._operand(k).step == "c"]
+            past_if_possible(b, written, read, steadily)
+        else:
+            steadily(False)
+        if not exact:
+            with loop(b, whole, length, single) as index:
+                self._element(here, place, index, last(index), states[0], repeated)
+
+    def _element(self, here: dict[int, Any], place: Any, index: Any, mask: Any, state: list[Any],
+                 repeated: dict[Node, Any], past: bool = False) -> None:
+        """A vector of elements, from number `index` of the block on: along a row, or one in each row."""
+        b, rows, lanes = self.b, self.rows, self.lanes
+        linear = b.add(place, index)
+        kept = rows.place_of(linear)
+        values = self.of_row | repeated
+        for node, k in self.inputs.items():
+            if node not in values:
+                values[node] = self._operand(k).load(b, *self._at(k, here, index), lanes, mask)
+        for node, i in self.reads.items():
+            values[node] = Operand(node.dtype, "c").load(b, self.buffers[i], None, kept, lanes)
+        columns = [prepared(rows.kind.rows.column_op(i), x) for i, x in self.loop.columns]
+        found = lower(b, [*self.monoid.expressions, *(x for _, x in self.loop.outputs), *columns,
+                          *(x for _, x in self.loop.kept)], values, lanes)
+        terms, rest = found[:len(self.loop.terms)], found[len(self.loop.terms):]
+        if terms:
+            lifted = self.monoid.lift(b, terms, self._places(linear), lanes)
+            if mask is not None and not self.across:
+                lifted = self.states.masked(mask, lifted)
+            self.states.write(state, self.monoid.merge(b, self.states.value(state), lifted))
+        for (k, _), value in zip(self.loop.outputs, rest, strict=False):
+            if past:
+                self._operand(k).store_past(b, value, here[k], index, lanes)
+            else:
+                self._operand(k).store(b, value, *self._at(k, here, index), lanes, mask)
+        rest = rest[len(self.loop.outputs):]
+        for (i, _), value in zip(self.loop.columns, rest, strict=False):
+            self._add_column(i, kept, value, mask)
+        for (i, _), value in zip(self.loop.kept, rest[len(self.loop.columns):], strict=True):
+            Operand(rows.kind.schedule.buffers[i].dtype, "c").store(b, value, self.buffers[i], None,
+                                                                    kept, lanes)
+
+    def _operand(self, k: int) -> Operand:
+        return self.rows.operands[k]
+
+    def _at(self, k: int, here: dict[int, Any], index: Any) -> tuple[Any, Any, Any]:
+        """Base, stride and index of the vector of element `index`."""
+        if not self.across:
+            return here[k], self.rows.inner[k], index
+        return at(self.b, here[k], self.b.mul(index, self.rows.inner[k])), self.rows.outer[k], i64(0)
+
+    def _places(self, linear: Any) -> Any:
+        if not self.monoid.finds_places:
+            return None
+        first = splat(self.b, linear, self.lanes)
+        return first if self.across else self.b.add(first, number_range(self.lanes, I64))
+
+    def _add_column(self, i: int, index: Any, value: Any, mask: Any) -> None:
+        b, sums = self.b, self.rows.kind.sum_into(self.rows.first_column + i)
+        if mask is not None:
+            value = b.select(mask, value, sums.identity(self.lanes)[0])
+        operand = Operand(sums.dtypes[0], "c")
+        so_far = operand.load(b, self.columns[i], None, index, self.lanes)
+        if sums.ops[0] in ("max", "min"):  # of "what is there or another" LLVM makes a masked store, which is slow
+            so_far = intrinsic(b, "arithmetic.fence", so_far.type, [so_far])
+        [merged] = sums.merge(b, [so_far], [value])
+        operand.store(b, merged, self.columns[i], None, index, self.lanes)

@@ -1,0 +1,1 @@
+"""Scan kernels: cumulative sums, products, extrema and linear recurrences."""

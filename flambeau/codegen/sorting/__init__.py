@@ -1,0 +1,1 @@
+"""Sorting kernels: radix sort, rank sort and top-k."""

@@ -1,0 +1,141 @@
+"""The code of ranking: blocks of elements, each compared with every element of the row.
+
+Elements are compared as integers, *keys*, whose order is the wanted one. Those before a block come before its equals,
+those behind do not. The plan of a call: elements of a row, rows, rows of a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..llvm import kernel_entry
+from ..llvm.loop_nests import (
+    I8,
+    I32,
+    I64,
+    POINTER,
+    at,
+    first_lanes,
+    i64,
+    local,
+    loop,
+    number_range,
+    smaller,
+    untyped,
+    word,
+)
+from ..llvm.lowering import number, splat
+
+_FLOAT = ir.FloatType()
+
+
+class Writer:
+    """Writes one module.
+
+    Args:
+        lanes: elements of a block.
+        back: whether the largest come first.
+        most: elements that a row may have.
+    """
+
+    def __init__(self, lanes: int, back: bool, most: int) -> None:
+        self.lanes, self.back, self.most = lanes, back, most
+        self.vector = ir.VectorType(I32, lanes)
+
+    def module(self) -> str:
+        """The module's text."""
+        module = ir.Module("rank")
+        body, self.b = kernel_entry.begin(module, "body", kernel_entry.BODY)
+        b = self.b
+        pointers, plan, chunk = body.args
+        values, order, repeated, x = (b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
+                                      for i in range(4))
+        self.n, rows, tall = (word(b, plan, i) for i in range(3))
+        # room behind the last element, where whole blocks end
+        self.keys, self.sorted = (untyped(b, local(b, I32, self.most + self.lanes)) for _ in range(2))
+        self.ranks = untyped(b, local(b, I32, self.lanes))
+        self.total = local(b, self.vector)
+        first = b.mul(chunk, tall)
+        with loop(b, first, smaller(b, b.add(first, tall), rows)) as row:
+            start = b.mul(row, self.n)
+            source = b.gep(x, [start], source_etype=_FLOAT)
+            self._keep_keys(source)
+            with loop(b, i64(0), self.n, self.lanes) as j:
+                self._rank(j)
+                self._lay_out(j, source, b.gep(values, [start], source_etype=_FLOAT),
+                              b.gep(order, [start], source_etype=I64))
+            self._note_repeated(at(b, repeated, row))
+        b.ret_void()
+        return str(module)
+
+    def _keyed(self, x: Any, type_: ir.Type) -> Any:
+        """Signed integers that compare as elements do."""
+        b = self.b
+        bits = b.bitcast(b.fadd(x, number(0.0, x.type)), type_)  # the two zeros are equal
+        turned = b.xor(bits, b.and_(b.ashr(bits, number(31, type_)), number((1 << 31) - 1, type_)))
+        key = b.select(b.fcmp_unordered("uno", x, x), number((1 << 31) - 1, type_), turned)
+        return b.not_(key) if self.back else key
+
+    def _keep_keys(self, x: Any) -> None:
+        b, lanes = self.b, self.lanes
+        whole = b.sub(self.n, b.srem(self.n, i64(lanes)))
+        with loop(b, i64(0), whole, lanes) as j:
+            elements = b.load(b.gep(x, [j], source_etype=_FLOAT), typ=ir.VectorType(_FLOAT, lanes), align=1)
+            b.store(self._keyed(elements, self.vector), b.gep(self.keys, [j], source_etype=I32), align=4)
+        with loop(b, whole, self.n) as j:
+            element = b.load(b.gep(x, [j], source_etype=_FLOAT), typ=_FLOAT, align=1)
+            b.store(self._keyed(element, I32), b.gep(self.keys, [j], source_etype=I32))
+
+    def _key(self, j: Any) -> Any:
+        return self.b.load(self.b.gep(self.keys, [j], source_etype=I32), typ=I32)
+
+    def _count(self, start: Any, stop: Any, before: Callable[[Any, Any], Any]) -> None:
+        """Add to the block's places how many of the elements from `start` to `stop` come before its elements."""
+        b = self.b
+        with loop(b, start, stop) as j:
+            found = b.sext(before(splat(b, self._key(j), self.lanes), j), self.vector)
+            b.store(b.sub(b.load(self.total, typ=self.vector), found), self.total)
+
+    def _rank(self, j: Any) -> None:
+        """The places of the elements of a block."""
+        b = self.b
+        block = b.load(b.gep(self.keys, [j], source_etype=I32), typ=self.vector, align=4)
+        end = smaller(b, b.add(j, i64(self.lanes)), self.n)
+        b.store(number(0, self.vector), self.total)
+
+        def within(key: Any, i: Any) -> Any:
+            behind = b.icmp_signed(">", number_range(self.lanes, I32),
+                                   splat(b, b.trunc(b.sub(i, j), I32), self.lanes))
+            return b.or_(b.icmp_signed("<", key, block), b.and_(b.icmp_signed("==", key, block), behind))
+
+        self._count(i64(0), j, lambda key, _: b.icmp_signed("<=", key, block))
+        self._count(j, end, within)
+        self._count(end, self.n, lambda key, _: b.icmp_signed("<", key, block))
+        b.store(b.load(self.total, typ=self.vector), self.ranks, align=4)
+
+    def _lay_out(self, j: Any, x: Any, values: Any, order: Any) -> None:
+        """Put the elements of a block where they belong."""
+        b = self.b
+        with loop(b, i64(0), smaller(b, i64(self.lanes), b.sub(self.n, j))) as i:
+            place = b.sext(b.load(b.gep(self.ranks, [i], source_etype=I32), typ=I32), I64)
+            here = b.add(j, i)
+            b.store(self._key(here), b.gep(self.sorted, [place], source_etype=I32))
+            b.store(here, b.gep(order, [place], source_etype=I64))
+            element = b.load(b.gep(x, [here], source_etype=_FLOAT), typ=_FLOAT, align=1)
+            b.store(element, b.gep(values, [place], source_etype=_FLOAT), align=1)
+
+    def _note_repeated(self, repeated: Any) -> None:
+        b, lanes = self.b, self.lanes
+        some = local(b, ir.IntType(lanes))
+        b.store(ir.Constant(ir.IntType(lanes), 0), some)
+        pairs = b.sub(self.n, i64(1))
+        with loop(b, i64(0), pairs, lanes) as j:
+            here, next_ = (b.load(b.gep(self.sorted, [b.add(j, i64(k))], source_etype=I32), typ=self.vector, align=4)
+                           for k in (0, 1))
+            same = b.and_(b.icmp_signed("==", here, next_), first_lanes(b, b.sub(pairs, j), lanes))
+            b.store(b.or_(b.load(some, typ=some.type.pointee), b.bitcast(same, some.type.pointee)), some)
+        found = b.load(some, typ=some.type.pointee)
+        b.store(b.zext(b.icmp_unsigned("!=", found, ir.Constant(found.type, 0)), I8), repeated)

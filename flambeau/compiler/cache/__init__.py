@@ -1,0 +1,1 @@
+"""The persistent cache of traces and programs."""

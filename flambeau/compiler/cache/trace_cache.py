@@ -1,0 +1,193 @@
+"""What earlier processes learned: runs that another one agreed with are kept on disk, by what they did and saw.
+
+Two runs must agree before calls are replayed, since one does not show what changes from call to call. A run that did
+what runs of an earlier process did, which agreed, after the same code saw the same numbers and names, is the second of
+two already: so from the second process on one run is enough. Kept is what such runs saw alike, what each saw for itself
+(objects that it made), and which arguments are free; the plan and the code have entries of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import sys
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ..._tensor import Tensor
+from ...ir.schedule import plan_cache
+from ...runtime import object_cache as disk
+from ...version import __version__
+from ..guards.arguments import Made
+from ..guards.environment import ARRAY, MODULE, PLAIN, SET, STREAM, Seen, Surroundings
+from ..tracing.frame_hook import is_users
+
+if TYPE_CHECKING:
+    from ..tracing.trace import Trace
+
+_FORMAT = "run 1"
+#: runs of one name, which saw other numbers, that are kept
+MOST = 8
+
+
+def name(trace: Trace, call: Sequence[Any]) -> str:
+    """The name of the entry for a run.
+
+    Args:
+        call: what the call looked like (`Compiled._key`).
+    """
+    surroundings = trace.surroundings
+    assert surroundings is not None
+    program = plan_cache.name(trace.graph, trace.targets, [(g.value, g.outcome) for g in trace.guards], trace.effects)
+    codes = sorted(said_of_code(code) for code in surroundings.codes if is_users(code))
+    return disk.key(_FORMAT, __version__, sys.version, program, *_run(trace), *map(said_of_argument, call), *codes)
+
+
+class Known(NamedTuple):
+    """What is known of runs of a name.
+
+    Attributes:
+        lasting: hashes of what all of them saw, values included.
+        passing: hashes of what each saw for itself, without values.
+        free: which arguments may be any.
+    """
+
+    lasting: frozenset[str]
+    passing: frozenset[str]
+    free: tuple[bool, ...] = ()
+
+    def among(self, surroundings: Surroundings) -> list[Seen] | None:
+        """What of a run's surroundings all runs saw, modules last; None where this run saw something else."""
+        found, met = [], set()
+        for each in surroundings.seen.values():
+            said = _seen(each)
+            if said in self.lasting:
+                met.add(said)
+                if each.kind != STREAM:
+                    found.append(each)
+            elif _place(each) not in self.passing:
+                return None
+        if met != self.lasting:
+            return None
+        return sorted(found, key=lambda each: each.kind == MODULE)
+
+
+def learned(mine: Surroundings, other: Surroundings) -> Known:
+    """What two runs that agree show."""
+    lasting = {_seen(each) for key, each in mine.seen.items() if key in other.seen}
+    passing = {_place(each) for run, beside in ((mine, other), (other, mine))
+               for key, each in run.seen.items() if key not in beside.seen}
+    return Known(frozenset(lasting), frozenset(passing))
+
+
+def read(entry: str) -> list[Known]:
+    """What is known of runs of this name, the latest last: some saw other numbers."""
+    payload = disk.read(entry)
+    if payload is None:
+        return []
+    try:
+        return [Known(frozenset(lasting), frozenset(passing), tuple(map(bool, free)))
+                for lasting, passing, free in json.loads(payload)]
+    except (ValueError, TypeError):
+        disk.discard(entry)
+        return []
+
+
+def write(entry: str, known: Known) -> None:
+    """Keep what is known of runs of this name."""
+    others = [each for each in read(entry) if each.lasting != known.lasting]
+    disk.write(entry, json.dumps([(sorted(each.lasting), sorted(each.passing), each.free)
+                                  for each in (*others[1 - MOST:], known)]).encode())
+
+
+# ----- what a run did -----------------------------------------------------------------------
+
+
+def _run(trace: Trace) -> list[str]:
+    """What a program's graph does not say of a run: where its leaves come from, what becomes of its results."""
+    sources = [(number, source[0], *_plain(source[1:])) for number, source in sorted(trace.sources.items())]
+    results = [each._replace(base=None) if isinstance(each, Made) else (each[0], *_plain(each[1:]))
+               for each in trace.results]
+    gradients = [(held.kind, *_plain((held.which,)), shown) for held, shown in trace.gradients]
+    without = [(held.kind, *_plain((held.which,))) for held in trace.without]
+    looked_at = [(held.kind, *_plain((held.which,)), has_one) for held, has_one in trace.looked_at]
+    decisions = [(key, index, compare.__name__, other, outcome)
+                 for _, key, index, compare, other, outcome in trace.decisions]
+    joint = None if trace.joint is None else [v if v is None else v.number for v in trace.joint.gradients]
+    return [repr(each) for each in (sources, results, gradients, without, looked_at, decisions, joint, trace.tree,
+                                    trace.starts, trace.bumps, trace.written)]
+
+
+def _plain(things: Sequence[Any]) -> list[str]:
+    return [said_of(x) for x in things]
+
+
+def said_of_argument(x: Any) -> str:
+    """What of a call's key another process can have, too."""
+    return repr(x[0]) if isinstance(x, tuple) and x and x[0] == "object" else repr(x)
+
+
+# ----- what it saw --------------------------------------------------------------------------
+
+
+def _place(each: Seen) -> str:
+    """How a thing is reached, by a hash."""
+    key = sorted(each.key) if isinstance(each.key, frozenset) else each.key if isinstance(each.key, str) else None
+    return _hash(f"{each.kind} {each.path} {key}")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _seen(each: Seen) -> str:
+    """How a thing is reached and what was there, by a hash."""
+    value = each.value
+    if each.kind == STREAM:  # which stands somewhere else in each process
+        said = ""
+    elif each.kind == ARRAY:
+        said = f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    elif each.kind == SET:
+        said = repr(sorted(map(said_of, value)))
+    else:
+        said = said_of(value)
+    return _hash(f"{_place(each)} {said}")
+
+
+def said_of(x: Any) -> str:
+    """A thing as every process would describe it: numbers and texts themselves, code, the kinds of all others."""
+    if isinstance(x, (*PLAIN, np.generic, np.dtype, dtypes.dtype, range, slice)):
+        return repr(x)
+    if isinstance(x, tuple):
+        return f"({', '.join(map(said_of, x))})"
+    if isinstance(x, types.MethodType):
+        return f"method {said_of(x.__func__)}"
+    if isinstance(x, types.FunctionType):
+        return f"function {said_of_code(x.__code__)}"
+    if isinstance(x, types.CodeType):
+        return f"code {said_of_code(x)}"
+    if isinstance(x, type):
+        return f"class {x.__module__}.{x.__qualname__}"
+    if isinstance(x, types.ModuleType):
+        return f"module {x.__name__}"
+    if isinstance(x, Tensor):
+        return f"tensor {x._array.dtype} {x._array.shape} {x._requires_grad}"
+    if isinstance(x, np.ndarray):
+        return f"array {x.dtype} {x.shape}"
+    return f"a {type(x).__module__}.{type(x).__qualname__}"
+
+
+@functools.lru_cache(4096)
+def said_of_code(code: types.CodeType) -> str:
+    """What a piece of code does, by a hash."""
+    parts = [code.co_qualname, code.co_code.hex(), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
+    parts += [said_of(x) if not isinstance(x, frozenset) else repr(sorted(map(said_of, x))) for x in code.co_consts]
+    return disk.key(*parts)
+
+
+__all__ = ["Known", "learned", "name", "read", "said_of", "said_of_argument", "said_of_code", "write"]

@@ -1,0 +1,1 @@
+"""Execution: guarded dispatch, replay, and backward of compiled functions."""

@@ -1,0 +1,1 @@
+"""Guards: the conditions under which a compiled program may be replayed."""

@@ -1,0 +1,413 @@
+"""Objects named by how they are reached from a function, so that another process finds its own in the same places.
+
+Every step is one that Python takes too: an attribute, an entry of a list or a dict, an entry under a key that is an
+object itself, a member of a class. What stands at the end of the way must look like what stood there: the same code,
+the same class, tensors of the same shape, and no two ways lead to one object that led to two.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import importlib
+import re
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from .._tensor import Tensor
+from ..nn import Module
+from ..optim.optimizer import Optimizer
+from .cache.trace_cache import said_of
+from .guards.environment import CACHE, PLAIN, is_followed, is_span, is_steady
+from .guards.tensor_state import is_hooked
+
+_PACKAGE = __name__.partition(".")[0]
+#: containers of more entries than this are not looked into
+LIMIT = 10_000
+#: no more objects than this are looked at
+MOST = 50_000
+#: a step: what is done (of `_STEPS`), and with what
+Step = tuple[str, Any]
+_MISSING: Any = object()
+#: kinds of things that are all that they say; what inherits from them may be more
+_VALUES = frozenset({*PLAIN, type(Ellipsis), type(NotImplemented)})
+#: the number or text in what inherits from them
+_PLAINLY: dict[type, Callable[[Any], str]] = {
+    kind: vars(kind)["__repr__"] for kind in (int, float, complex, str, bytes)}
+
+
+class Unnameable(Exception):
+    """Something that another process could not find, or could not tell from another."""
+
+
+class Place(NamedTuple):
+    """Where an object is.
+
+    Attributes:
+        of: the number of the place it is reached from; -1 for where all begins.
+        step: how.
+        said: what is there, as every process would describe it.
+    """
+
+    of: int
+    step: Step
+    said: str
+
+
+def is_value(x: Any) -> bool:
+    """Whether a thing is all that it says: what another process makes of the same bytes is the same."""
+    if x.__class__ is frozenset:
+        return all(map(is_value, x))
+    return x.__class__ in _VALUES or is_span(x) or isinstance(x, (np.generic, np.dtype, dtypes.dtype))
+
+
+def named(x: Any) -> str | None:
+    """The module and the name of a function, class or module that is not the user's: it is the same everywhere."""
+    if isinstance(x, types.ModuleType):
+        return f"{x.__name__}:" if is_steady(x.__name__) and sys.modules.get(x.__name__) is x else None
+    if not isinstance(x, (type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)):
+        return None
+    home = getattr(x, "__module__", None) or "builtins"
+    name = getattr(x, "__qualname__", None) or getattr(x, "__name__", "")
+    if not is_steady(home):
+        return None
+    for module in (home, *_HOMES) if home.startswith(_PACKAGE) else (home,):
+        if of_name(f"{module}:{name}") is x:
+            return f"{module}:{name}"
+    return None
+
+
+#: where functions of this package are found that are made by others
+_HOMES = (_PACKAGE, f"{_PACKAGE}.nn.functional", f"{_PACKAGE}.special", f"{_PACKAGE}.linalg")
+
+
+def of_name(said: str) -> Any:
+    """What `named` gave the name of; None where there is nothing of the kind."""
+    module, _, name = said.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError:
+        return None
+    for part in name.split(".") if name else ():
+        found = getattr(found, part, None)
+    return found
+
+
+# ----- steps --------------------------------------------------------------------------------
+
+
+def _member(cls: type, name: str) -> Any:
+    return cls.__dict__[name]
+
+
+def _entry(container: Any, key: Any) -> Any:
+    return dict.__getitem__(container, key) if isinstance(container, dict) else container[key]
+
+
+#: what a step does with the object that it is taken from
+_STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "attribute": getattr, "entry": _entry, "member": _member, "class": lambda x, _: type(x)}
+
+
+def _attributes_of(thing: Any) -> tuple[str, ...]:
+    """The attributes that lead on from an object, whatever names the function uses."""
+    if isinstance(thing, types.FunctionType):
+        return "__globals__", "__closure__", "__defaults__", "__kwdefaults__", "__dict__", "__wrapped__"
+    if isinstance(thing, types.MethodType):
+        return "__self__", "__func__"
+    if isinstance(thing, types.CellType):
+        return ("cell_contents",)
+    if isinstance(thing, functools.partial):
+        return "func", "args", "keywords"
+    if isinstance(thing, (staticmethod, classmethod)):
+        return ("__func__",)
+    if isinstance(thing, property):
+        return "fget", "fset"
+    if isinstance(thing, type):
+        return ("__mro__",)
+    if _is_compiled(thing):
+        return ("function",)
+    return ("__dict__",)
+
+
+def _codes_of(member: Any) -> Iterator[types.CodeType]:
+    """The code of a class's member."""
+    for f in (member, getattr(member, "__func__", None), getattr(member, "fget", None), getattr(member, "fset", None)):
+        if isinstance(f, types.FunctionType):
+            yield f.__code__
+
+
+class Reached:
+    """What can be reached from where a call begins, each object by one of the shortest ways.
+
+    Args:
+        roots: where all begins: the function, and what it is given.
+        names: of dicts of names, classes and objects with slots, by identity: the names that are followed.
+        codes: code by identity: members of classes that run it are followed, too.
+
+    Attributes:
+        whole: whether all was looked at.
+    """
+
+    def __init__(self, roots: Sequence[Any], names: dict[int, set[str]], codes: Collection[int]) -> None:
+        self._names, self._codes = names, codes
+        self.things: list[Any] = []
+        self._ways: list[tuple[int, Step]] = []
+        self._at: dict[int, int] = {}
+        self.whole = True
+        later: list[tuple[int, Any, Any]] = []  # entries under keys that are objects
+        for i, root in enumerate(roots):
+            self._add(-1, ("root", i), root)
+        for module in [*sys.modules.values()]:
+            if id(getattr(module, "__dict__", None)) in names:
+                self._add(-1, ("module", module.__name__), module)
+        done = 0
+        while done < len(self.things) or later:
+            if len(self.things) > MOST:
+                self.whole = False
+                break
+            if done == len(self.things):
+                at, key, value = later.pop(0)
+                if id(key) in self._at:
+                    self._add(at, ("under", id(key)), value)
+                continue
+            for step, child in self._children(self.things[done]):
+                if step[0] == "under":
+                    later.append((done, *child))
+                else:
+                    self._add(done, step, child)
+            done += 1
+
+    def _add(self, at: int, step: Step, thing: Any) -> None:
+        if id(thing) not in self._at and not is_value(thing) and named(thing) is None and not (
+                type(thing) is tuple and not thing):
+            self._at[id(thing)] = len(self.things)
+            self.things.append(thing)
+            self._ways.append((at, step))
+
+    def _children(self, thing: Any) -> Iterator[tuple[Step, Any]]:
+        if isinstance(thing, np.ndarray):
+            return
+        if isinstance(thing, (list, tuple, deque)):
+            if len(thing) > LIMIT:
+                self.whole = False
+                return
+            for i, x in enumerate(thing):
+                yield ("entry", i), x
+            if type(thing) in (list, tuple):
+                return
+        elif isinstance(thing, dict):
+            if "__builtins__" in thing:  # the names of a module
+                for name in sorted(self._names.get(id(thing), ())):
+                    if name in thing:
+                        yield ("entry", name), thing[name]
+                return
+            if len(thing) > LIMIT:
+                self.whole = False
+                return
+            for key, x in dict.items(thing):
+                yield (("entry", key), x) if is_value(key) else (("under", None), (key, x))
+            if type(thing) is dict:
+                return
+        own = self._names.get(id(thing), ())
+        if isinstance(thing, type):
+            for name, member in thing.__dict__.items():
+                if name in own or any(id(code) in self._codes for code in _codes_of(member)):
+                    yield ("member", name), member
+        else:
+            for name in sorted(own):
+                yield ("attribute", name), getattr(thing, name, None)
+            yield ("class", None), type(thing)
+        for name in _attributes_of(thing):
+            try:
+                found = getattr(thing, name, None)
+            except ValueError:  # an empty cell
+                continue
+            if name == "__dict__" and not isinstance(found, dict):
+                continue
+            yield ("attribute", name), found
+
+    def running(self, code: types.CodeType) -> list[int]:
+        """The numbers of the functions that run a piece of code."""
+        return [at for at, x in enumerate(self.things) if isinstance(x, types.FunctionType) and x.__code__ is code]
+
+    def __contains__(self, thing: Any) -> bool:
+        return id(thing) in self._at
+
+    def at(self, thing: Any) -> int:
+        """The number of an object.
+
+        Raises:
+            Unnameable: it cannot be reached, or not be described.
+        """
+        found = self._at.get(id(thing))
+        if found is None:
+            raise Unnameable(f"a {type(thing).__module__}.{type(thing).__qualname__} that no name leads to")
+        return found
+
+    def class_of(self, identity: int) -> Any:
+        """The object of this identity.
+
+        Raises:
+            Unnameable: it cannot be reached.
+        """
+        found = self._at.get(identity)
+        if found is None:
+            raise Unnameable("a class that no name leads to")
+        return self.things[found]
+
+    def places(self, wanted: Iterable[int]) -> tuple[list[Place], dict[int, int]]:
+        """The places of objects by number, with those on the ways to them; and which each number is among these."""
+        needed: set[int] = set()
+        stack = list(wanted)
+        while stack:
+            at = stack.pop()
+            if at >= 0 and at not in needed:
+                needed.add(at)
+                of, (kind, key) = self._ways[at]
+                stack.append(of)
+                if kind == "under":
+                    stack.append(self._at[key])
+        order = {at: i for i, at in enumerate(sorted(needed))}
+        found = []
+        for at in order:
+            of, (kind, key) = self._ways[at]
+            step = (kind, order[self._at[key]]) if kind == "under" else (kind, key)
+            found.append(Place(-1 if of < 0 else order[of], step, described(self.things[at])))
+        return found, order
+
+
+class Found:
+    """Objects at places, looked up as they are asked for.
+
+    Args:
+        roots: where all begins here.
+    """
+
+    def __init__(self, places: Sequence[Place], roots: Sequence[Any]) -> None:
+        self._places, self._roots = places, roots
+        self._things: list[Any] = [_MISSING] * len(places)
+        self._numbers: dict[int, int] = {}
+
+    def __getitem__(self, number: int) -> Any:
+        """The object at a place.
+
+        Raises:
+            Unnameable: there is none, or one that does not look like it, or it is at another place, too.
+        """
+        thing = self._things[number]
+        if thing is not _MISSING:
+            return thing
+        of, (kind, key), said = self._places[number]
+        try:
+            if kind == "root":
+                thing = self._roots[key]
+            elif kind == "module":
+                thing = sys.modules[key]
+            elif kind == "under":
+                thing = dict.__getitem__(self[of], self[key])
+            else:
+                thing = _STEPS[kind](self[of], key)
+        except (LookupError, AttributeError, TypeError, ValueError) as error:
+            raise Unnameable(f"{kind} {key}: {error}") from None
+        if described(thing) != said:
+            raise Unnameable(f"{said} is {described(thing)} now")
+        if self._numbers.setdefault(id(thing), number) != number:
+            raise Unnameable("one object where there were two")
+        self._things[number] = thing
+        return thing
+
+
+# ----- what things look like ----------------------------------------------------------------
+
+
+def described(x: Any) -> str:
+    """An object as every process would describe it, apart from what is looked at elsewhere: what it holds.
+
+    Raises:
+        Unnameable: there may be more to it than anybody can see.
+    """
+    if is_value(x):
+        return repr(x)
+    if isinstance(x, (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType,
+                      types.MethodDescriptorType, types.ClassMethodDescriptorType)):
+        return f"{type(x).__name__} {x.__name__} of {x.__objclass__.__qualname__}"
+    if isinstance(x, (types.CodeType, type, types.ModuleType)):
+        return said_of(x)
+    if isinstance(x, re.Pattern):
+        return f"re {x.pattern!r} {x.flags}"
+    if isinstance(x, types.FunctionType):
+        bound: Any = ""
+        if is_steady(x.__globals__.get("__name__")):  # nobody looks at what these hold, and operators are of one code
+            bound = named(x) or [described(cell.cell_contents) for cell in x.__closure__ or ()] + [
+                described(x.__defaults__ or ())]
+        return f"{said_of(x)} {bound}"
+    if isinstance(x, enum.Enum):
+        return f"{said_of(x)} {x.name} {_inside(x.value)}"
+    if isinstance(x, Tensor):
+        a = x._array
+        if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
+            raise Unnameable(f"a tensor of class {type(x).__qualname__}")
+        if x._node is not None or is_hooked(x):
+            raise Unnameable("a tensor with hooks or with a history")
+        return (f"{type(x).__name__} {dtypes.OF_NUMPY.get(a.dtype, a.dtype)} {a.shape} {a.strides} "
+                f"{x._requires_grad} {x._inference}")
+    if isinstance(x, np.ndarray):
+        return f"array {x.dtype} {x.shape} {x.strides}"
+    cls = type(x)
+    if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_followed(x) or (
+            _is_compiled(x) or cls.__module__ in _SAID):
+        itself = next((show(x) for kind, show in _PLAINLY.items() if isinstance(x, kind)), "")
+        keywords = [*x.keywords] if isinstance(x, functools.partial) else ""
+        return f"{cls.__module__}.{cls.__qualname__} {itself} {[*map(_inside, held(x))]} {keywords}"
+    raise Unnameable(f"a {cls.__module__}.{cls.__qualname__}, which may hold what nobody can see")
+
+
+def given_as(x: Any) -> str:
+    """An argument that is no tensor, as every process would describe it: what decides what a function does with it.
+
+    Raises:
+        Unnameable: there may be more to it than anybody can see.
+    """
+    return f"{type(x).__qualname__} {x!r}" if is_value(x) else named(x) or described(x)
+
+
+def held(x: Any) -> tuple[Any, ...]:
+    """What a thing holds for good, which nobody looks into later: in another process it may hold something else."""
+    if isinstance(x, tuple):
+        return x
+    if isinstance(x, functools.partial):
+        return x.func, *x.args, *x.keywords.values()
+    if isinstance(x, types.MethodType):
+        return x.__self__, x.__func__
+    if isinstance(x, (staticmethod, classmethod)):
+        return (x.__func__,)
+    if isinstance(x, property):
+        return x.fget, x.fset
+    if isinstance(x, CACHE):
+        return (x.__wrapped__,)
+    return (x.function,) if _is_compiled(x) else ()
+
+
+def _is_compiled(x: Any) -> bool:
+    return type(x).__module__.startswith(f"{_PACKAGE}.compiler")
+
+
+def _inside(x: Any) -> str:
+    """What stands in something that never changes, unless it has a place of its own, where it is described."""
+    return described(x) if isinstance(x, tuple) or is_value(x) else named(x) or ""
+
+
+#: modules whose objects say how classes are written, and nothing that changes
+_SAID = frozenset({"dataclasses", "typing", "_abc"})
+#: what holds nothing but what can be reached
+_TRANSPARENT = (list, dict, set, deque, tuple, CACHE, types.CellType, types.MethodType, functools.partial,
+                staticmethod, classmethod, property)
+
+__all__ = ["Found", "Place", "Reached", "Unnameable", "described", "given_as", "held", "is_value", "named", "of_name"]

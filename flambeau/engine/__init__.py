@@ -1,0 +1,1 @@
+"""The autograd engine: graph nodes, saved tensors, and the backward pass."""

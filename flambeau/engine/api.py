@@ -1,0 +1,293 @@
+"""`backward` and `grad`: what users ask the engine for, checked and spelt as PyTorch spells it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from ..devices import contiguous_format
+from ..modes import capturing, special, transforming, transforms
+from ..shapes import Size
+from .accumulate_grad import is_dense
+from .engine import run_backward
+from .grad_mode import enable_grad
+from .node import AccumulateGrad, Node
+from .tensor_interface import layer
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph: a node and the number of one of its outputs."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def _as_sequence(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, (layer.tensor_class, GradientEdge)):
+        return (value,)
+    return tuple(value)
+
+
+def edge(x: Any) -> tuple[Node, int]:
+    """The node and output number that stand for a tensor in the graph."""
+    if isinstance(x, GradientEdge):
+        return x[0], x[1]
+    return layer.gradient_edge(x), x._output_nr
+
+
+def _shown_at(x: Any) -> tuple[tuple[int, ...], np.dtype] | None:
+    """Shape and dtype of what flows at a root; None where only an edge is known, and nobody noted them."""
+    if not isinstance(x, GradientEdge):
+        return x._array.shape, x._array.dtype
+    node, number = x[0], x[1]
+    if isinstance(node, AccumulateGrad):
+        return node.variable._array.shape, node.variable._array.dtype
+    if node.outputs is not None:
+        return node.outputs[number]
+    return None if node.extra is None or node.extra.shown is None else node.extra.shown.get(number)
+
+
+def _implicit_or_given(outputs: Sequence[Any], gradients: Sequence[Any], batched: bool = False) -> list[Any]:
+    """One cotangent for each output: as given, checked; ones for a scalar."""
+    found = []
+    for i, (out, g) in enumerate(zip(outputs, gradients, strict=True)):
+        known = _shown_at(out)
+        if isinstance(g, layer.tensor_class) and known is None:
+            found.append(g)
+        elif isinstance(g, layer.tensor_class):
+            shape = g._array.shape[1:] if batched else g._array.shape
+            wanted, dtype = known  # type: ignore[misc]
+            if shape != wanted:
+                if batched:
+                    raise RuntimeError(
+                        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
+                        "batch dimension. The sizes of the remaining dimensions are expected to match the shape of "
+                        f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+                        f"{g.shape} and output[{i}] has a shape of {Size(wanted)}. If you only want some tensors in "
+                        "`grad_output` to be considered batched, consider using vmap.")
+                raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] "
+                                   f"has a shape of {Size(wanted)}.")
+            if (dtype.kind == "c") != (g._array.dtype.kind == "c"):
+                raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same "
+                                   f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and "
+                                   f"output[{i}] has a dtype of {dtypes.of(dtype)}.")
+            found.append(g)
+        elif g is None:
+            if isinstance(out, GradientEdge) or out._requires_grad:
+                if known is None:
+                    raise RuntimeError("grad can be implicitly created only for outputs whose shape is known: give "
+                                       "grad_outputs, or the edge that get_gradient_edge() finds")
+                if prod(known[0]) != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                if known[1].kind == "c":
+                    raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
+                                       f"{dtypes.of(known[1])}")
+                if isinstance(out, GradientEdge):
+                    found.append(layer.functions.ones(known[0], dtype=dtypes.of(known[1])))
+                elif out._array.__class__ is np.ndarray and out._array.dtype.kind == "f" and not special[0]:
+                    found.append(layer.wrap(np.ones_like(out._array)))
+                else:
+                    found.append(layer.functions.ones_like(out.detach()))
+            else:
+                found.append(None)
+        else:
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    return found
+
+
+def _roots(tensors: Sequence[Any], cotangents: Sequence[Any]) -> tuple[list[tuple[Node, int]], list[Any]]:
+    roots, seeds = [], []
+    for i, (x, g) in enumerate(zip(tensors, cotangents, strict=True)):
+        if not isinstance(x, GradientEdge) and (not x._requires_grad or edge(x)[0] is None):
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        known = None if g is None else _shown_at(x)
+        if known is not None and g._array.dtype != known[1]:
+            g = g.to(dtypes.of(known[1]))
+        roots.append(edge(x))
+        seeds.append(g)
+    return roots, seeds
+
+
+def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+             grad_variables: Any = None, inputs: Any = None) -> None:
+    """Accumulate into the leaves' `.grad` the sum of the tensors' gradients, weighted by `grad_tensors`.
+
+    A vector-Jacobian product: for leaf x, `x.grad += sum_k grad_tensors[k] . d tensors[k] / d x`.
+    See https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html
+
+    Args:
+        tensors: the roots.
+        grad_tensors: a cotangent for each, of its shape; None for a scalar.
+        retain_graph: keep what the graph saved. Default: `create_graph`.
+        create_graph: record the computation of the gradients, so that they can be differentiated.
+        grad_variables: the old name of `grad_tensors`.
+        inputs: the only tensors whose `.grad` is wanted; default: all leaves.
+
+    Raises:
+        RuntimeError: a root is not a scalar and has no cotangent, or has no graph; the graph was freed.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor(3., requires_grad=True)
+    >>> torch.autograd.backward(x ** 2)
+    >>> x.grad
+    tensor(6.)
+    """
+    if transforms[0] and transforming.get():
+        raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use "
+                           "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+                           "transforms.")
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
+    if inputs is not None:
+        inputs = _as_sequence(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    tensors = _as_sequence(tensors)
+    given = _sequence_of_gradients(grad_tensors, len(tensors))
+    cotangents = _implicit_or_given(tensors, given)
+    if retain_graph is None:
+        retain_graph = create_graph
+    roots, seeds = _roots(tensors, cotangents)
+    targets = None
+    if inputs is not None:
+        targets = []
+        for x in inputs:
+            if not isinstance(x, GradientEdge):
+                x.grad_fn  # noqa: B018  # made anew before it is asked whether it is a leaf
+                x.retain_grad()
+            if edge(x)[0] is not None:
+                targets.append(edge(x))
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
+            "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters to "
+            "None after use to break the cycle and avoid the leak.", UserWarning, stacklevel=3)
+    run_backward(roots, seeds, retain=bool(retain_graph), create=create_graph, targets=targets, accumulate=True)
+
+
+def _sequence_of_gradients(given: Any, count: int) -> tuple[Any, ...]:
+    if given is None:
+        return (None,) * count
+    if isinstance(given, layer.tensor_class):
+        found: tuple[Any, ...] = (given,)
+    else:
+        found = tuple(given) or (None,) * count
+    if len(found) != count:
+        raise RuntimeError(f"got {count} tensors and {len(found)} gradients")
+    return found
+
+
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Any, ...]:
+    """The gradients of the outputs' weighted sum with respect to the inputs, without touching any `.grad`.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html
+
+    Args:
+        outputs: the roots.
+        inputs: tensors of the graph: leaves or inner ones.
+        grad_outputs: a cotangent for each output; None for a scalar.
+        retain_graph: keep what the graph saved. Default: `create_graph`.
+        create_graph: record the computation of the gradients.
+        only_inputs: deprecated; must stay True.
+        allow_unused: give None for an input that the outputs do not depend on, rather than an error.
+        is_grads_batched: cotangents carry a first, batch dimension; so do the gradients.
+        materialize_grads: zeros instead of None for unused inputs.
+
+    Returns:
+        One gradient per input.
+
+    Raises:
+        RuntimeError: an input is not in the graph; a root is not a scalar and has no cotangent; the graph was freed.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor(3., requires_grad=True)
+    >>> torch.autograd.grad(x ** 2, x)
+    (tensor(6.),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
+                      "gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning,
+                      stacklevel=2)
+    outputs, inputs = _as_sequence(outputs), _as_sequence(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    given = _sequence_of_gradients(grad_outputs, len(outputs))
+    cotangents = _implicit_or_given(outputs, given, is_grads_batched)
+    if retain_graph is None:
+        retain_graph = create_graph
+    if special[0] and layer.is_batched(*outputs, *inputs, *cotangents):
+        return layer.batched_gradients(outputs, inputs, cotangents, bool(retain_graph), create_graph, allow_unused,
+                                       materialize_grads)
+    if is_grads_batched:
+        return _batched(outputs, inputs, cotangents, retain_graph, create_graph, allow_unused, materialize_grads)
+    return gradients_of(outputs, inputs, cotangents, bool(retain_graph), create_graph, allow_unused, materialize_grads)
+
+
+def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool, create: bool,
+                 allow_unused: bool, materialize: bool) -> tuple[Any, ...]:
+    """`grad`, once its arguments are checked."""
+    roots, seeds = _roots(outputs, cotangents)
+    targets = []
+    for x in inputs:
+        if not isinstance(x, GradientEdge) and not x._requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        targets.append(edge(x))
+    tensors = create or (bool(special[0]) and (capturing.get() is not None or layer.carried(outputs, cotangents)))
+    captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors)
+    found = []
+    for i, (x, target) in enumerate(zip(inputs, targets, strict=True)):
+        g = captured.get(target)
+        if g is not None:
+            if not tensors:
+                g = layer.wrap(_own(g))
+            elif not create and special[0] and capturing.get() is not None and not is_dense(g._array):
+                g = g.clone(memory_format=contiguous_format)
+            found.append(g)
+        elif materialize and isinstance(x, GradientEdge):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        elif materialize:
+            found.append(layer.functions.zeros_like(x.detach(), requires_grad=create))
+        elif allow_unused:
+            found.append(None)
+        else:
+            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. "
+                               "Set allow_unused=True if this is the desired behavior.")
+    return tuple(found)
+
+
+def _own(g: Any) -> np.ndarray:
+    """An array that the caller may write to: gradients may be broadcast views, or saved values themselves."""
+    a = np.asarray(g)
+    if a.base is None and a.flags.owndata and a.flags.writeable:
+        return a
+    return np.array(a, order="K" if is_dense(a) else "C", copy=True)
+
+
+def _batched(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool, create: bool,
+             allow_unused: bool, materialize: bool) -> tuple[Any, ...]:
+    """One backward pass for all cotangents of a batch: the first dimension of each is hidden from the rules."""
+    def pull_back(*given: Any) -> tuple[Any, ...]:
+        return layer.batched_gradients(outputs, inputs, given, retain, create, allow_unused, materialize)
+
+    return layer.mapped(pull_back, cotangents)
+
+
+__all__ = ["AccumulateGrad", "GradientEdge", "backward", "edge", "enable_grad", "grad", "gradients_of"]

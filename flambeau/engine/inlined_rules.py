@@ -1,0 +1,225 @@
+"""The short ways backward: rules run on arrays, specialised by what they ask for.
+
+A node whose gradients need no mending, with one output and one or two inputs, is run by one
+of these; anything else goes through its plan in full (`OpNode.vjp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any
+
+from numpy import empty, ndarray
+
+from ..ir.decompositions.gradient_rules import with_programs
+from ..ops.declare import Op, Plan
+from .node import FREED, layer
+
+Run = Callable[[Any, Any], Any]
+Rule = Callable[..., Any]
+
+
+def plan_of(op: Op, mask: int, inputs: int) -> Plan:
+    """An operator's plan for the inputs in `mask`, with its short way if it has one."""
+    plan = op.plan(mask, inputs)
+    if plan.run is None:
+        with_programs(plan, layer.arrays)
+        plan.run = _choose(op, plan) or _in_full
+        plan.wide_run = _in_full if plan.run is _in_full else _unbroadcasting(plan.run)
+    return plan
+
+
+def _unbroadcasting(run: Run) -> Run:
+    """`run`, with each gradient summed over the dimensions its input was broadcast along."""
+
+    def wide(node: Any, g: Any) -> Any:
+        sum_to_size = layer.arrays.sum_to_size
+        return [x if x is None or x.shape == shape else sum_to_size(x, shape)
+                for x, shape in zip(run(node, g), node.fix[0], strict=True)]
+
+    return wide
+
+
+def _in_full(node: Any, g: Any) -> Any:
+    return node.vjp(g, False)
+
+
+def _choose(op: Op, plan: Plan) -> Run | None:
+    """The run that fits what the rules ask for, or None."""
+    if op.joint_rule is not None or op.variadic or op.n_outputs > 1 or len(op.inputs) > 2:
+        return None
+    inputs = op.inputs[: len(plan.needs)]
+    saved = tuple(inputs[i] for i in plan.tensors) + tuple("out" for _ in plan.outs)
+    rules = [(i, op.rules[inputs[i]]) for i, _, _ in plan.steps]
+    asked = [rule.names if rule else () for _, rule in rules]
+    functions = [function for _, function, _ in plan.steps]
+    if plan.consts:
+        if len(inputs) == 1 and not saved and asked == [("xp", "g", inputs[0] + "_shape")]:
+            return spread if _is(functions[0], _spreads) else _of_shape(functions[0])
+        if len(inputs) == 1 and len(plan.steps) == 1:
+            return _of_plan(plan)
+        return None
+    if len(inputs) == 1 and len(rules) == 1:
+        if asked[0] == ("g",):
+            rule = functions[0]
+            return lambda node, g: (rule(g),)
+        if len(saved) == 1 and asked[0] == ("g", *saved):
+            return _of_output(functions[0]) if plan.outs else _of_input(functions[0])
+        if len(saved) == 1 and asked[0] == ("xp", "g", *saved):
+            rule = partial(functions[0], layer.arrays)
+            return _of_output(rule) if plan.outs else _of_input(rule)
+    if len(inputs) == 2 and not plan.outs and len(rules) == 2:
+        first, second = functions
+        if asked == [("g",), ("g",)] and _is(first, _same) and _is(second, _same):
+            return both
+        if asked == [("g",), ("g",)]:
+            return lambda node, g: (first(g), second(g))
+        if saved == inputs and asked == [("g", inputs[1]), ("g", inputs[0])]:
+            return _product(first, second)
+    if len(inputs) == 2 and not plan.outs and len(rules) == 1:
+        rule, at = functions[0], rules[0][0]
+        if asked[0] == ("g",):
+            return (lambda node, g: (rule(g), None)) if at == 0 else (lambda node, g: (None, rule(g)))
+        if len(saved) == 1 and asked[0] == ("g", *saved):
+            return _one_of_two(rule, at)
+    return None
+
+
+def both(node: Any, g: Any) -> Any:
+    """The run of a sum: its cotangent goes to both inputs. The engine knows it, and need not call it."""
+    return g, g
+
+
+def times(node: Any, g: Any) -> Any:
+    """The run of a product: its cotangent, times the other input. The engine knows it, and need not call it."""
+    x, y = node.saved0, node.saved1
+    if x is not FREED:
+        c, d, versions = x._counter, y._counter, node.versions
+        if versions is None:
+            unchanged = (c is None or not c[0]) and (d is None or not d[0])
+        else:
+            unchanged = (c is None or c[0] == versions[0]) and (d is None or d[0] == versions[1])
+        if unchanged:
+            a, b = x._array, y._array
+            return (g * b, g * a) if type(g) is ndarray else (g * b[()], g * a[()])
+    a, b = node.unpack(False)
+    return g * b, g * a
+
+
+def spread(node: Any, g: Any) -> Any:
+    """The run of a sum of all elements: its cotangent, stretched."""
+    return (layer.arrays.broadcast_to(g, node.consts[0]),)
+
+
+def spread_out(node: Any, g: Any) -> Any:
+    """`spread`, written out where that is little: what comes next is quicker on it, and a leaf may keep it."""
+    shape = node.consts[0]
+    if prod(shape) > 4096 or type(g) is ndarray:
+        return spread(node, g)
+    whole = empty(shape, g.dtype)
+    whole.fill(g)
+    return (whole,)
+
+
+def _spreads(xp: Any, g: Any, input_shape: Any) -> Any:
+    return xp.broadcast_to(g, input_shape)
+
+
+def _same(g: Any) -> Any:
+    return g
+
+
+def _times(g: Any, other: Any) -> Any:
+    return g * other
+
+
+def _is(rule: Rule, pattern: Rule) -> bool:
+    """Whether a rule is, instruction by instruction, the pattern."""
+    mine, its = rule.__code__, pattern.__code__
+    return mine.co_code == its.co_code and mine.co_names == its.co_names
+
+
+def _value(node: Any, g: Any) -> Any:
+    """The only saved input's array; a number as it is.
+
+    Beside a NumPy scalar, as gradients of scalars are, a 0-d array is a scalar too: NumPy
+    multiplies two scalars six times as quickly as a scalar and an array.
+    """
+    x = node.saved0
+    try:
+        counter, versions = x._counter, node.versions
+        if counter is None or counter[0] == (versions[0] if versions is not None else 0):
+            return x._array if type(g) is ndarray else x._array[()]
+    except AttributeError:
+        if x is not FREED:
+            return x
+    return node.unpack(False)[0]
+
+
+def _of_input(rule: Rule) -> Run:
+    return lambda node, g: (rule(g, _value(node, g)),)
+
+
+def _of_shape(rule: Rule) -> Run:
+    xp = layer.arrays
+    return lambda node, g: (rule(xp, g, node.consts[0]),)
+
+
+def _of_plan(plan: Plan) -> Run:
+    """One input, whatever its rule asks for."""
+    xp, needs = layer.arrays, plan.needs
+    _, rule, pick = plan.steps[0]
+    if not plan.saves_tensors:
+        return lambda node, g: (rule(*pick((g, xp, needs, *node.consts))),)
+    if len(plan.outs) == 1 and not plan.tensors:
+        def run(node: Any, g: Any) -> Any:
+            counter = node.saved1
+            if counter is None or counter[0]:  # freed, or written to since
+                return (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
+            return (rule(*pick((g, xp, needs, node.saved0, *node.consts))),)
+
+        return run
+    if len(plan.tensors) == 1 and not plan.outs:
+        return lambda node, g: (rule(*pick((g, xp, needs, _value(node, g), *node.consts))),)
+    return lambda node, g: (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
+
+
+def _of_output(rule: Rule) -> Run:
+    def run(node: Any, g: Any) -> Any:
+        counter = node.saved1
+        if counter is None or counter[0]:  # freed, or written to since
+            return (rule(g, *node.unpack(False)),)
+        return (rule(g, node.saved0),)
+
+    return run
+
+
+def _product(first: Rule, second: Rule) -> Run:
+    if _is(first, _times) and _is(second, _times):
+        return times
+
+    def run(node: Any, g: Any) -> Any:
+        x, y = node.saved0, node.saved1
+        if x is not FREED:
+            c, d, versions = x._counter, y._counter, node.versions
+            if versions is None:
+                unchanged = (c is None or not c[0]) and (d is None or not d[0])
+            else:
+                unchanged = (c is None or c[0] == versions[0]) and (d is None or d[0] == versions[1])
+            if unchanged:
+                a, b = x._array, y._array
+                if type(g) is not ndarray:
+                    a, b = a[()], b[()]
+                return first(g, b), second(g, a)
+        a, b = node.unpack(False)
+        return first(g, b), second(g, a)
+
+    return run
+
+
+def _one_of_two(rule: Rule, at: int) -> Run:
+    if at == 0:
+        return lambda node, g: (rule(g, _value(node, g)), None)
+    return lambda node, g: (None, rule(g, _value(node, g)))

@@ -1,0 +1,225 @@
+"""Saved-tensor hooks: what a node keeps may be packed when it is saved, and is unpacked whenever it is read.
+
+While a pair of hooks is on, operators take the general way, which hands the hooks each tensor that
+is saved; the node then holds what the pack hook returned, and no array. Numbers are not handed out.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from ..modes import grad_mode, special
+from .tensor_interface import layer
+
+Pack = Callable[[Any], Any]
+Unpack = Callable[[Any], Any]
+Hooks = tuple[Pack, Unpack]
+
+_stack: ContextVar[tuple[Hooks, ...]] = ContextVar("saved_tensor_hooks", default=())
+_refusal: ContextVar[str | None] = ContextVar("saved_tensor_hooks_refusal", default=None)
+
+_WRITTEN = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+    "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
+    "perform in-place operations on the input to a pack hook."
+)
+
+
+def push_hooks(pack: Pack, unpack: Unpack) -> None:
+    """Let a pair of hooks see what is saved in this thread from now on; the latest pair alone is called.
+
+    Raises:
+        RuntimeError: hooks are disabled.
+        TypeError: one cannot be called.
+    """
+    if not (callable(pack) and callable(unpack)):
+        raise TypeError("_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument "
+                        "types are supported:\n    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) "
+                        f"-> None\n\nInvoked with: {pack!r}, {unpack!r}")
+    message = _refusal.get()
+    if message is not None:
+        raise RuntimeError(message)
+    _stack.set((*_stack.get(), (pack, unpack)))
+    special[0] += 1
+
+
+def pop_hooks() -> None:
+    """Take the latest pair away.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    stack = _stack.get()
+    if not stack:
+        raise RuntimeError("there are no saved tensor hooks to take away in this thread")
+    _stack.set(stack[:-1])
+    special[0] -= 1
+
+
+def innermost_hooks() -> Hooks | None:
+    """The pair that is called for what this thread saves now."""
+    stack = _stack.get()
+    return stack[-1] if stack else None
+
+
+def refusal() -> str | None:
+    """What an attempt to use hooks is answered with, where they are disabled."""
+    return _refusal.get()
+
+
+def refuse_hooks(message: str | None, *, fail_if_on: bool = True) -> None:
+    """Disable hooks in this thread, with the message that an attempt to use them raises; None enables them.
+
+    Raises:
+        RuntimeError: there are hooks on already.
+    """
+    _refusal.set(message)
+    if message is not None and fail_if_on and _stack.get():
+        raise RuntimeError(message)
+
+
+class Packed:
+    """One saved tensor, as the pack hook returned it, with what its history needs to be given back."""
+
+    __slots__ = ("accumulator", "as_number", "data", "is_output", "node", "number", "requires_grad", "tangents",
+                 "unpack_hook")
+
+    def __init__(self, x: Any, hooks: Hooks, *, is_output: bool = False, shown: Any = None,
+                 as_number: bool = False) -> None:
+        """Pack a tensor.
+
+        Args:
+            x: the tensor that is saved.
+            is_output: the node that saves it made it; then it is not held here, lest both hold each other.
+            shown: what the pack hook is given instead of `x`.
+            as_number: it stands for a Python number, and is read as one.
+        """
+        node = x._node if x._base is None else x.grad_fn
+        self.is_output = is_output and node is not None
+        self.node = None if is_output else node
+        self.number = x._output_nr
+        self.requires_grad = x._requires_grad and node is None
+        self.accumulator = layer.gradient_edge(x) if self.requires_grad else None
+        self.tangents = x._tangents
+        self.as_number = as_number
+        self.unpack_hook = hooks[1]
+        given = x if shown is None else shown
+        before = 0 if given._counter is None else given._counter[0]
+        grad = grad_mode.set(False)
+        try:
+            self.data = hooks[0](given)
+        finally:
+            grad_mode.reset(grad)
+        if (0 if given._counter is None else given._counter[0]) != before:
+            raise RuntimeError(_WRITTEN)
+
+    def unpack(self, owner: Any = None) -> Any:
+        """The tensor that the unpack hook makes of it, with the history that was saved.
+
+        Args:
+            owner: the node that saved it.
+
+        Raises:
+            TypeError: the hook returned no tensor.
+        """
+        stack = _stack.get()
+        try:
+            data = self.unpack_hook(self.data)
+        finally:
+            if _stack.get() is not stack:  # hooks that the hook left on, or took away
+                special[0] += len(stack) - len(_stack.get())
+                _stack.set(stack)
+        if not isinstance(data, layer.tensor_class):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(data).__name__}")
+        if self.as_number:
+            return data.item()
+        node = owner if self.is_output else self.node
+        if node is None and not self.requires_grad and not data._requires_grad and not self.tangents:
+            return data
+        found = layer.wrap(data._array)
+        if data._counter is None:
+            data._counter = [0]
+        found._counter = data._counter
+        if node is not None:
+            found._node, found._output_nr, found._requires_grad = node, self.number, True
+        elif self.requires_grad:
+            found._requires_grad = True
+            found._accumulator = weakref.ref(self.accumulator)
+        if self.tangents:
+            found._tangents = self.tangents
+        return found
+
+
+class SavedTensor:
+    """One place where a node keeps a tensor, as `grad_fn._raw_saved_<name>` gives it.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor(3., requires_grad=True)
+    >>> y = x * x
+    >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.item(), torch.tensor)
+    >>> y.grad_fn._raw_saved_self.data
+    3.0
+    >>> y.backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    _node: Any
+    _place: int
+
+    def __init__(self, *args: Any) -> None:
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    def register_hooks(self, *hooks: Any) -> None:
+        """`register_hooks(pack_hook, unpack_hook)`: pack what is saved here now, and unpack it whenever it is read.
+
+        Raises:
+            RuntimeError: it has hooks already, was freed, or is None; or the pack hook writes to its input.
+        """
+        if len(hooks) != 2 or not all(map(callable, hooks)):
+            raise TypeError("register_hooks(): incompatible function arguments. The following argument types are "
+                            "supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
+                            "arg1: collections.abc.Callable) -> None\n\n"
+                            f"Invoked with: {', '.join(map(repr, (self, *hooks)))}")
+        self._node._pack_saved(self._place, hooks)
+
+    @property
+    def data(self) -> Any:
+        """What is held: what the pack hook returned, or the tensor itself."""
+        return self._node._held(self._place)
+
+    @property
+    def unpack_hook(self) -> Unpack | None:
+        """The hook that reads it, where it is packed."""
+        return self._node._unpack_hook_of(self._place)
+
+    def unpack(self) -> Any:
+        """The tensor that was saved."""
+        return self._node._read_saved(self._place)
+
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {id(self):#x}>"
+
+
+def place_of(node: Any, place: int) -> SavedTensor:
+    """The place number `place` of a node, for the user."""
+    made = object.__new__(SavedTensor)
+    made._node, made._place = node, place
+    return made
+
+
+HAS_HOOKS = ("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
+             "is allowed at a time.")
+IS_FREED = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
+    "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved variables after calling backward."
+)
+IS_NONE = "Calling register_hooks on a saved tensor with value None is forbidden"
+
+__all__ = ["HAS_HOOKS", "IS_FREED", "IS_NONE", "Hooks", "Packed", "SavedTensor", "innermost_hooks", "place_of",
+           "pop_hooks", "push_hooks", "refusal", "refuse_hooks"]

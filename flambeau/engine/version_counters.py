@@ -1,0 +1,52 @@
+"""Version counters: how often memory was written to, and whether who saved a tensor can still trust its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .tensor_interface import layer
+
+#: added to a version when a tensor forgets its history in place: more than any number of writes
+DETACHED = 1 << 32
+
+WRITES = DETACHED - 1  # the part of a version that counts them
+
+IS_DETACHED = ("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+               "supported, please use out-of-place `.detach()` instead")
+
+
+def was_detached(version: int, expected: int) -> bool:
+    """Whether a tensor lost its history since it had the expected version."""
+    return version // DETACHED != expected // DETACHED
+
+
+class _unsafe_preserve_version_counter:
+    """A block whose writes to certain tensors do not count: backward will use what they hold then.
+
+    Args:
+        tensor: one, or several.
+
+    >>> import flambeau as torch
+    >>> x = torch.zeros(2)
+    >>> with torch.autograd._unsafe_preserve_version_counter(x):
+    ...     x += 1
+    >>> x._version
+    0
+    """
+
+    def __init__(self, tensor: Any) -> None:
+        given: Iterable[Any] = (tensor,) if isinstance(tensor, layer.tensor_class) else tensor
+        self.tensors = tuple(given)
+        self.prev_versions = tuple(x._version for x in self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        for x, version in zip(self.tensors, self.prev_versions, strict=True):
+            if x._counter is not None:
+                x._counter[0] += version - x._version
+
+
+__all__ = ["DETACHED", "IS_DETACHED", "WRITES", "was_detached"]

@@ -1,0 +1,1 @@
+"""Decompositions: composite operators and gradient rules as programs of fused kernels."""

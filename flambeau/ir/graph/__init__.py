@@ -1,0 +1,1 @@
+"""The graph: values, views, inputs, extern kernels, and rewrites of them."""

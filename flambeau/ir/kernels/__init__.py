@@ -1,0 +1,1 @@
+"""Kernel construction: fusion groups as scalar expressions, row kernels and extern launches."""

@@ -1,0 +1,1 @@
+"""Lowering: operator declarations traced into graphs of values."""

@@ -1,0 +1,1 @@
+"""Scheduling: the order of kernels, memory planning, and programs that run them."""

@@ -1,0 +1,1 @@
+"""Symbolic shapes: plans and programs that serve arrays of new extents."""

@@ -1,0 +1,102 @@
+"""Distances between all pairs of rows."""
+
+from __future__ import annotations
+
+from ..declare import composite, lacks, op
+
+
+@op(node="CdistBackward0", expose=(), refuses=lacks("cdist", "narrow"))
+def _cdist_forward(xp, x1, x2, *, p):
+    """out[..., i, j] = ‖x1[..., i, :] - x2[..., j, :]‖ₚ; leading dimensions broadcast."""
+    return xp.pair_norms(x1, x2, p)
+
+
+@composite(expose=())
+def _cdist_slope(xp, g, x1, x2, out, *, p):
+    """The cotangent of each difference x1[i] - x2[j], (..., P, R, M)."""
+    d = xp.unsqueeze(x1, -2) - xp.unsqueeze(x2, -3)
+    g, norm = xp.unsqueeze(g, -1), xp.unsqueeze(out, -1)
+    if p == 0:
+        return xp.zeros_like(d)
+    if p == 1:
+        return g * xp.sign(d)
+    apart = norm != 0
+    if p == float("inf"):
+        return xp.where(xp.logical_and(apart, xp.abs(d) == norm), g * xp.sign(d), xp.zeros_like(d))
+    some = xp.where(apart, norm, xp.ones_like(norm))
+    if p == 2:
+        return xp.where(apart, g * (d / some), xp.zeros_like(d))
+    size = xp.abs(d)
+    there = size != 0
+    size = xp.where(there, size, xp.ones_like(size))
+    slope = xp.sign(d) * xp.pow(size / some, p - 1)
+    return xp.where(xp.logical_and(apart, there), g * slope, xp.zeros_like(d))
+
+
+_cdist_forward.vjp(
+    x1=lambda xp, g, x1, x1_shape, x2, out, p: xp.sum_to_size(
+        xp.sum(xp._cdist_slope(g, x1, x2, out, p=p), -2), x1_shape),
+    x2=lambda xp, g, x1, x2, x2_shape, out, p: xp.sum_to_size(
+        -xp.sum(xp._cdist_slope(g, x1, x2, out, p=p), -3), x2_shape))
+
+
+def _pairs_of_batches(batch, x1, x2):
+    ndim = max(len(x.shape) - batch.k * on for x, on in zip((x1, x2), batch.on, strict=True))
+    return batch.padded(0, x1, ndim), batch.padded(1, x2, ndim)
+
+
+_cdist_forward.batching(lambda xp, batch, x1, x2, *, p: xp._cdist_forward(*_pairs_of_batches(batch, x1, x2), p=p))
+
+
+@op(node="EuclideanDistBackward0", expose=())
+def _euclidean_dist(xp, x1, x2):
+    """`_cdist_forward` for p = 2 by one product of matrices: quicker, a little less exact."""
+    return xp.pair_distances(x1, x2)
+
+
+def _euclidean_back(xp, g, x, other, out, x_shape):
+    ratio = xp.where(out == 0, xp.zeros_like(out), g / xp.where(out == 0, xp.ones_like(out), out))
+    return xp.sum_to_size(x * xp.sum(ratio, -1, True) - xp.matmul(ratio, other), x_shape)
+
+
+_euclidean_dist.vjp(
+    x1=lambda xp, g, x1, x1_shape, x2, out: _euclidean_back(xp, g, x1, x2, out, x1_shape),
+    x2=lambda xp, g, x1, x2, x2_shape, out: _euclidean_back(
+        xp, xp.transpose(g, -2, -1), x2, x1, xp.transpose(out, -2, -1), x2_shape))
+
+_euclidean_dist.batching(lambda xp, batch, x1, x2: xp._euclidean_dist(*_pairs_of_batches(batch, x1, x2)))
+
+
+@op(node="PdistBackward0", name="_pdist_forward", expose=(), refuses=lacks("pdist", "narrow"))
+def _pdist_forward(xp, input, *, p):
+    """‖input[i] - input[j]‖ₚ for all i < j, row by row."""
+    return xp.row_distances(input, p)
+
+
+def _upper_places(n):
+    """Where i < j in a flattened n x n matrix."""
+    import numpy as np
+
+    rows, columns = np.triu_indices(n, 1)
+    return rows * n + columns
+
+
+def _pdist_back(xp, g, input, out, p):
+    n = input.shape[0]
+    places = _upper_places(n)
+    whole, norms = (xp._put_places(x, places=places, size=(n, n)) for x in (g, out))
+    slope = xp._cdist_slope(whole, input, input, norms, p=p)
+    return xp.sum(slope, 1) - xp.sum(slope, 0)
+
+
+_pdist_forward.vjp(input=lambda xp, g, input, out, p: _pdist_back(xp, g, input, out, p))
+
+
+def _pdist_of_batches(xp, batch, input, p):
+    """The upper triangle of the distances of all rows to all rows."""
+    n = input.shape[-2]
+    whole = xp._cdist_forward(input, input, p=p)
+    return xp.index_select(xp.reshape(whole, (*batch.sizes, n * n)), -1, xp.tensor(_upper_places(n)))
+
+
+_pdist_forward.batching(lambda xp, batch, input, *, p: _pdist_of_batches(xp, batch, input, p))

@@ -1,0 +1,548 @@
+"""Products of matrices and vectors.
+
+`matmul`, `linear`, `einsum` and their kin, which PyTorch builds of these, are in the tensor
+layer: they choose by number of dimensions and strides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import dtypes
+from ..declare import lacks, linear, no_kernel, op
+
+# ----- what the inputs must be ----------------------------------------------------------
+
+
+def _check_mm(input: Any, mat2: Any) -> None:
+    for name, x in (("self", input), ("mat2", mat2)):
+        if len(x.shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix")
+    (n, m), (k, p) = input.shape, mat2.shape
+    if m != k:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
+    if input.dtype is not mat2.dtype:
+        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
+                           f"{dtypes.C_NAMES[input.dtype.name]} != {dtypes.C_NAMES[mat2.dtype.name]}")
+
+
+def _check_bmm(batch1: Any, batch2: Any) -> None:
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if len(x.shape) != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    expected = [batch1.shape[0], batch1.shape[2]]
+    if list(batch2.shape[:2]) != expected:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
+                           f"{list(batch2.shape[:2])}.")
+    _same_scalar_type(batch1, batch2)
+
+
+def _same_scalar_type(x: Any, y: Any) -> None:
+    if x.dtype is not y.dtype:
+        raise RuntimeError(f"expected scalar type {x.dtype.scalar_name} but found {y.dtype.scalar_name}")
+
+
+def _check_mv(input: Any, vec: Any) -> None:
+    _check_addmv(vec, input, vec, own=True)
+
+
+def _check_addmv(input: Any, mat: Any, vec: Any, own: bool = False) -> None:
+    n = 1 if own else len(input.shape)
+    if len(mat.shape) != 2 or len(vec.shape) != 1 or n > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {n}, {len(mat.shape)}, {len(vec.shape)}")
+    rows, columns = mat.shape
+    have = rows if own or n == 0 else input.shape[0]
+    if columns != vec.shape[0] or have not in (1, rows):
+        raise RuntimeError(f"size mismatch, got input ({have}), mat ({rows}x{columns}), vec ({vec.shape[0]})")
+    if not input.dtype is mat.dtype is vec.dtype:
+        raise RuntimeError("addmv input tensors must have the same dtype, but got "
+                           f"{input.dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}")
+
+
+def _check_dot(input: Any, tensor: Any) -> None:
+    if len(input.shape) != 1 or len(tensor.shape) != 1:
+        raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and {len(tensor.shape)}D tensors")
+    if input.dtype is not tensor.dtype:
+        raise RuntimeError("dot : expected both vectors to have same dtype, but found "
+                           f"{input.dtype.scalar_name} and {tensor.dtype.scalar_name}")
+    n, m = input.shape[0], tensor.shape[0]
+    if n != m:
+        raise RuntimeError(f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of "
+                           f"elements, but got {n} and {m} elements respectively")
+
+
+def _check_expands(input: Any, size: tuple[int, ...]) -> None:
+    shape = tuple(input.shape)
+    lead = len(size) - len(shape)
+    if lead < 0:
+        raise RuntimeError(f"expand({input.dtype.legacy}{{{list(shape)}}}, size={list(size)}): the number of sizes "
+                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({len(shape)})")
+    for i in range(len(shape) - 1, -1, -1):
+        if shape[i] not in (1, size[i + lead]):
+            raise RuntimeError(f"The expanded size of the tensor ({size[i + lead]}) must match the existing size "
+                               f"({shape[i]}) at non-singleton dimension {i + lead}.  Target sizes: {list(size)}.  "
+                               f"Tensor sizes: {list(shape)}")
+
+
+def _check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
+    for name, x in (("mat1", mat1), ("mat2", mat2)):
+        if len(x.shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {len(x.shape)}-D tensor")
+    (n, m), (k, p) = mat1.shape, mat2.shape
+    if m == k:
+        _check_expands(input, (n, p))
+    else:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
+    for name, x, y in (("mat1 and mat2", mat1, mat2), ("self and mat2", input, mat2)):
+        if x.dtype is not y.dtype:
+            raise RuntimeError(f"{name} must have the same dtype, but got {x.dtype.scalar_name} and "
+                               f"{y.dtype.scalar_name}")
+
+
+def _check_baddbmm(input: Any, batch1: Any, batch2: Any) -> None:
+    size = (batch1.shape[0], batch1.shape[1], batch2.shape[-1]) if len(batch1.shape) > 2 else batch1.shape[:1]
+    if len(batch1.shape) == 3 and len(batch2.shape) == 3:
+        _check_expands(input, size)
+    _check_bmm(batch1, batch2)
+    if input.dtype is not batch1.dtype:
+        raise RuntimeError("Input dtypes must be the same, got: input "
+                           f"{dtypes.C_NAMES[input.dtype.name]}, batch1: {dtypes.C_NAMES[batch1.dtype.name]}, batch2: "
+                           f"{dtypes.C_NAMES[batch2.dtype.name]}")
+
+
+def _check_addbmm(input: Any, batch1: Any, batch2: Any) -> None:
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if len(x.shape) != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    b, n, m = batch1.shape
+    c, k, p = batch2.shape
+    if b != c:
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {b} and {c}")
+    if m != k:
+        raise RuntimeError(f"Incompatible matrix sizes for bmm ({n}x{m} and {k}x{p})")
+    _check_expands(input, (n, p))
+    if not input.dtype is batch1.dtype is batch2.dtype:
+        x = batch1 if batch1.dtype is not input.dtype else batch2
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: "
+                           f"{dtypes.C_NAMES[input.dtype.name]} != {dtypes.C_NAMES[x.dtype.name]}")
+
+
+def _check_vector(function: str, name: str, x: Any) -> None:
+    if len(x.shape) != 1:
+        raise RuntimeError(f"{function}: Expected 1-D argument {name}, but got {len(x.shape)}-D")
+
+
+def _check_addr(input: Any, vec1: Any, vec2: Any) -> None:
+    _check_vector("addr", "vec1", vec1)
+    _check_vector("addr", "vec2", vec2)
+    _check_expands(input, (vec1.shape[0], vec2.shape[0]))
+
+
+def _check_cross(input: Any, other: Any) -> None:
+    if len(input.shape) != len(other.shape):
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+
+
+# ----- products -------------------------------------------------------------------------
+
+
+def _by_columns(strides: tuple[int, ...]) -> bool:
+    """Whether a matrix lies column after column: its gradient then should, too."""
+    return strides[0] < strides[1]
+
+
+_PRODUCT = ("torch", "method", "inplace")
+#: numbers that PyTorch has no products of
+_NO_PRODUCT = ("bool", "unsigned")
+#: multiplications up to which a batch of products is PyTorch's own; larger ones are products of matrices each
+_SMALL_PRODUCT = 400
+
+
+def _missing(kernel, n, m, p):
+    """PyTorch's words for a product (n, m) by (m, p), or a batch of them, that it has no kernel for."""
+    return no_kernel("addmm_impl_cpu_" if kernel.endswith("bmm") and n * m * p >= _SMALL_PRODUCT else kernel)
+
+
+def _without_product(kernel):
+    """For `refuses=`: the same for the last two inputs, unless there is nothing to compute."""
+    def refusal(*inputs, **_):
+        left, right = (x.shape for x in inputs[-2:])
+        return None if 0 in left or 0 in right else _missing(kernel, left[-2], left[-1], right[-1])
+
+    return dict.fromkeys(_NO_PRODUCT, refusal)
+
+
+def _without_form(input1, weight, input2):
+    """The same for the trilinear form, which PyTorch makes of products of batches."""
+    return None if 0 in input1.shape or 0 in weight.shape else _missing("bmm", input1.shape[0], *weight.shape[1:])
+
+
+@linear("input", "mat2", check=_check_mm, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
+def mm(xp, input, mat2):
+    """The product of two matrices, (n, m) by (m, p).
+
+    >>> import flambeau as torch
+    >>> torch.mm(torch.ones(2, 3), torch.ones(3, 1))
+    tensor([[3.],
+            [3.]])
+    """
+    return xp.mm(input, mat2)
+
+
+def _by_left(xp, g, mat2, strides):
+    if _by_columns(strides):
+        return xp.t(xp.mm(mat2, xp.t(g)))
+    return xp.mm(g, xp.t(mat2))
+
+
+def _by_right(xp, g, mat1, strides):
+    if _by_columns(strides):
+        return xp.t(xp.mm(xp.t(g), mat1))
+    return xp.mm(xp.t(mat1), g)
+
+
+mm.vjp(input=lambda xp, g, mat2, input_strides: _by_left(xp, g, mat2, input_strides),
+       mat2=lambda xp, g, input, mat2_strides: _by_right(xp, g, input, mat2_strides))
+mm.batching(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
+
+
+@linear("input", "mat2", check=_check_bmm, refuses=_without_product("bmm"), exact_out=True)
+def bmm(xp, input, mat2):
+    """The products of two batches of matrices, (b, n, m) by (b, m, p).
+
+    >>> import flambeau as torch
+    >>> torch.bmm(torch.ones(2, 1, 3), torch.ones(2, 3, 1)).shape
+    flambeau.Size([2, 1, 1])
+    """
+    return xp.bmm(input, mat2)
+
+
+bmm.vjp(input=lambda xp, g, mat2: xp.bmm(g, xp.transpose(mat2, 1, 2)),
+        mat2=lambda xp, g, input: xp.bmm(xp.transpose(input, 1, 2), g))
+
+
+def _turned(xp, x):
+    return xp.transpose(x, -2, -1)
+
+
+def _bmm_of_batches(xp, batch, left, left_on, right, right_on):
+    """Matrices (…, b, n, m) by (…, b, m, p); those without hidden dimensions meet all elements' rows as one matrix."""
+    if left_on == right_on:
+        return xp.matmul(left, right)
+    if right_on:
+        return _turned(xp, _bmm_of_batches(xp, batch, _turned(xp, right), True, _turned(xp, left), False))
+    k = batch.k
+    *hidden, b, n, m = left.shape
+    rows = xp.reshape(xp.movedim(left, k, 0), (b, batch.count * n, m))
+    product = xp.reshape(xp.bmm(rows, right), (b, *hidden, n, right.shape[-1]))
+    return xp.movedim(product, 0, k)
+
+
+bmm.batching(lambda xp, batch, input, mat2: _bmm_of_batches(xp, batch, input, batch.on[0], mat2, batch.on[1]))
+
+
+@linear("input", "vec", check=_check_mv, refuses=_without_product("addmv_impl_cpu"))
+def mv(xp, input, vec):
+    """The product of a matrix and a vector, (n, m) by (m).
+
+    >>> import flambeau as torch
+    >>> torch.mv(torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    return xp.mm(input, vec)
+
+
+mv.vjp(input=lambda xp, g, vec: xp.unsqueeze(g, 1) * vec,
+       vec=lambda xp, g, input: xp.mv(xp.t(input), g))
+
+
+def _mv_of_batches(xp, mat, mat_on, vec, vec_on):
+    if not vec_on:
+        return xp.matmul(mat, vec)
+    if not mat_on:
+        return xp.matmul(vec, xp.t(mat))
+    return xp.squeeze(xp.matmul(mat, xp.unsqueeze(vec, -1)), -1)
+
+
+mv.batching(lambda xp, batch, input, vec: _mv_of_batches(xp, input, batch.on[0], vec, batch.on[1]))
+
+
+@linear("input", "tensor", check=_check_dot, refuses=lacks("dot", *_NO_PRODUCT))
+def dot(xp, input, tensor):
+    """The inner product of two vectors, without conjugation.
+
+    >>> import flambeau as torch
+    >>> torch.dot(torch.tensor([2, 3]), torch.tensor([2, 1]))
+    tensor(7)
+    """
+    return xp.mm(input, tensor)
+
+
+dot.vjp(input=lambda g, tensor: g * tensor,
+        tensor=lambda g, input: g * input)
+
+
+def _dot_of_batches(xp, x, x_on, y, y_on):
+    if x_on and y_on:
+        return xp.squeeze(xp.squeeze(xp.matmul(xp.unsqueeze(x, -2), xp.unsqueeze(y, -1)), -1), -1)
+    return xp.matmul(x, y) if x_on else xp.matmul(y, x)
+
+
+dot.batching(lambda xp, batch, input, tensor: _dot_of_batches(xp, input, batch.on[0], tensor, batch.on[1]))
+
+
+@linear("input", "other", check=_check_dot, holomorphic=False, refuses=lacks("dot", *_NO_PRODUCT))
+def vdot(xp, input, other):
+    """The inner product of two vectors, the first conjugated.
+
+    >>> import flambeau as torch
+    >>> torch.vdot(torch.tensor([1j]), torch.tensor([1j]))
+    tensor(1.+0.j)
+    """
+    return xp.mm(xp.conj(input), other)
+
+
+vdot.vjp(input=lambda xp, g, other: xp.conj(g) * other,
+         other=lambda g, input: g * input)
+vdot.batching(lambda xp, batch, input, other: _dot_of_batches(
+    xp, xp.conj(input), batch.on[0], other, batch.on[1]))
+
+
+# ----- products added to something ------------------------------------------------------
+
+
+def _times(x: Any, number: Any) -> Any:
+    return x if number == 1 else x * number
+
+
+def _plus(x: Any, y: Any) -> Any:
+    return y if x is None else x if y is None else x + y
+
+
+@op(check=_check_addmm, expose=_PRODUCT, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
+def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
+    """beta · input + alpha · (mat1 @ mat2).
+
+    >>> import flambeau as torch
+    >>> torch.addmm(torch.tensor([1., 2.]), torch.ones(1, 3), torch.ones(3, 2))
+    tensor([[4., 5.]])
+    """
+    return xp.add_product(input, mat1, mat2, beta, alpha)
+
+
+def _added(batch, input, product, beta, alpha, ndim):
+    """beta · input + alpha · product, for batches; the product has `ndim` dimensions of its own."""
+    total = _times(product if any(batch.on[1:]) else batch.full(product), alpha)
+    return total if beta == 0 else _times(batch.padded(0, input, ndim), beta) + total
+
+
+addmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+          mat1=lambda xp, g, mat2, mat1_strides, alpha: _times(_by_left(xp, g, mat2, mat1_strides), alpha),
+          mat2=lambda xp, g, mat1, mat2_strides, alpha: _times(_by_right(xp, g, mat1, mat2_strides), alpha))
+
+
+def _tangent(xp, product, t_input, x, t_x, y, t_y, beta, alpha):
+    total = None
+    if t_x is not None:
+        total = product(t_x, y)
+    if t_y is not None:
+        total = _plus(total, product(x, t_y))
+    if total is not None:
+        total = _times(total, alpha)
+    return _plus(total, None if t_input is None else _times(t_input, beta))
+
+
+addmm.jvp(lambda xp, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha: _tangent(
+    xp, xp.mm, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha))
+
+
+addmm.batching(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _added(
+    batch, input, xp.matmul(mat1, mat2), beta, alpha, 2))
+
+
+@op(check=_check_addmv, expose=_PRODUCT, refuses=_without_product("addmv_impl_cpu"))
+def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
+    """beta · input + alpha · (mat @ vec).
+
+    >>> import flambeau as torch
+    >>> torch.addmv(torch.tensor([1., 2.]), torch.ones(2, 3), torch.ones(3))
+    tensor([4., 5.])
+    """
+    return xp.add_product(input, mat, vec, beta, alpha)
+
+
+addmv.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+          mat=lambda xp, g, vec, alpha: _times(xp.unsqueeze(g, 1) * vec, alpha),
+          vec=lambda xp, g, mat, alpha: _times(xp.mv(xp.t(mat), g), alpha))
+addmv.jvp(lambda xp, t_input, mat, t_mat, vec, t_vec, beta, alpha: _tangent(
+    xp, xp.mv, t_input, mat, t_mat, vec, t_vec, beta, alpha))
+addmv.batching(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _added(
+    batch, input, _mv_of_batches(xp, mat, batch.on[1], vec, batch.on[2]), beta, alpha, 1))
+
+
+@op(check=_check_baddbmm, expose=_PRODUCT, refuses=_without_product("baddbmm"), exact_out=True)
+def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
+    """beta · input + alpha · (batch1 @ batch2), matrix by matrix.
+
+    >>> import flambeau as torch
+    >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
+    tensor([4., 4.])
+    """
+    return xp.add_product(input, batch1, batch2, beta, alpha)
+
+
+baddbmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+            batch1=lambda xp, g, batch2, alpha: _times(xp.bmm(g, xp.transpose(batch2, 1, 2)), alpha),
+            batch2=lambda xp, g, batch1, alpha: _times(xp.bmm(xp.transpose(batch1, 1, 2), g), alpha))
+baddbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
+    xp, xp.bmm, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
+baddbmm.batching(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
+    batch, input, _bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), beta, alpha, 3))
+
+
+@op(check=_check_addbmm, expose=_PRODUCT, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
+def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
+    """beta · input + alpha · Σ (batch1 @ batch2) over the batch.
+
+    >>> import flambeau as torch
+    >>> torch.addbmm(torch.ones(1, 1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
+    tensor([[7.]])
+    """
+    return xp.add_batch_product(input, batch1, batch2, beta, alpha)
+
+
+def _over_batch(xp, g, batch):
+    return xp.broadcast_to(xp.unsqueeze(g, 0), (batch, g.shape[0], g.shape[1]))
+
+
+addbmm.vjp(
+    input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+    batch1=lambda xp, g, batch2, alpha: _times(
+        xp.bmm(_over_batch(xp, g, batch2.shape[0]), xp.transpose(batch2, 1, 2)), alpha),
+    batch2=lambda xp, g, batch1, alpha: _times(
+        xp.bmm(xp.transpose(batch1, 1, 2), _over_batch(xp, g, batch1.shape[0])), alpha))
+addbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
+    xp, lambda x, y: xp.sum(xp.bmm(x, y), 0), t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
+addbmm.batching(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
+    batch, input, xp.sum(_bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), -3), beta, alpha, 2))
+
+
+@op(check=_check_addr, promote="common", expose=("torch", "method", "inplace"))
+def addr(xp, input, vec1, vec2, *, beta=1, alpha=1):
+    """beta · input + alpha · (vec1 ⊗ vec2).
+
+    >>> import flambeau as torch
+    >>> torch.addr(torch.zeros(2, 2), torch.tensor([1., 2.]), torch.tensor([3., 4.]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    return xp.add_outer(input, vec1, vec2, beta, alpha)
+
+
+addr.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
+         vec1=lambda xp, g, vec2, alpha: _times(xp.mv(g, vec2), alpha),
+         vec2=lambda xp, g, vec1, alpha: _times(xp.mv(xp.t(g), vec1), alpha))
+addr.jvp(lambda xp, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha: _tangent(
+    xp, lambda x, y: xp.unsqueeze(x, 1) * y, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha))
+
+
+def _addr_of_batches(xp, batch, input, vec1, vec2, beta, alpha):
+    product = xp.unsqueeze(vec1, -1) * xp.unsqueeze(vec2, -2)
+    if input.dtype is dtypes.bool_ and product.dtype is dtypes.bool_:
+        product = batch.full(product) if not any(batch.on[1:]) else product
+        total = product if alpha else xp.zeros_like(product)
+        return xp.logical_or(batch.padded(0, input, 2), total) if beta else total
+    return _added(batch, input, product, beta, alpha, 2)
+
+
+addr.batching(lambda xp, batch, input, vec1, vec2, *, beta=1, alpha=1: _addr_of_batches(
+    xp, batch, input, vec1, vec2, beta, alpha))
+
+
+# ----- other functions of matrices and vectors ------------------------------------------
+
+
+@linear(name="trace", holomorphic=False, refuses=lacks("trace", *_NO_PRODUCT))
+def trace(xp, input):
+    """The sum of a matrix's diagonal.
+
+    >>> import flambeau as torch
+    >>> torch.trace(torch.tensor([[1., 2.], [3., 4.]]))
+    tensor(5.)
+    """
+    if len(input.shape) != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(input.shape)}")
+    return xp.sum(xp.diagonal(input, 0, 0, 1))
+
+
+trace.vjp(input=lambda xp, g, input_shape: xp._embed_diagonal(
+    xp.broadcast_to(g, (min(input_shape),)), size=input_shape, offset=0, dim1=0, dim2=1))
+trace.batching(lambda xp, batch, input: xp.sum(xp.diagonal(input, 0, -2, -1), -1, dtype=input.dtype))
+
+
+@linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
+        promote="common", check=_check_cross, refuses=lacks("cross", *_NO_PRODUCT))
+def linalg_cross(xp, input, other, *, dim=-1):
+    """The cross product of vectors of length 3 along `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
+    tensor([0., 0., 1.])
+    """
+    return xp.cross_product(input, other, dim)
+
+
+linalg_cross.vjp(
+    input=lambda xp, g, other, input_shape, dim: xp.sum_to_size(xp.linalg_cross(other, g, dim=dim), input_shape),
+    other=lambda xp, g, input, other_shape, dim: xp.sum_to_size(xp.linalg_cross(g, input, dim=dim), other_shape))
+
+
+@linear(name="squeeze", key="_squeeze_fresh", node="SqueezeBackward4", expose=(), widens=False, holomorphic=False)
+def _squeeze_fresh(xp, input, *, dim):
+    """A fresh result without a dimension of size 1: `squeeze_`, which nobody else can see."""
+    return xp.squeeze(input, dim)
+
+
+_squeeze_fresh.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+
+
+# ----- a form in three vectors ----------------------------------------------------------
+
+
+def _rows_by_maps(xp, rows, weight, dims):
+    """rows (b, k) times maps (o, l, k), which `dims` make (k, o, l) of the weight: (b, o, l)."""
+    turned = xp.permute(weight, dims)
+    k, o, m = turned.shape
+    return xp.reshape(xp.mm(rows, xp.reshape(turned, (k, o * m))), (rows.shape[0], o, m))
+
+
+@linear("input1", "weight", "input2", name="_trilinear", node="TrilinearBackward0", expose=(),
+        refuses=dict.fromkeys(_NO_PRODUCT, _without_form))
+def _trilinear(xp, input1, weight, input2):
+    """out[b, o] = Σ input1[b, i] · weight[o, i, j] · input2[b, j]."""
+    return xp.trilinear(input1, weight, input2)
+
+
+def _by_weight(xp, g, input1, input2):
+    (b, o), i, j = g.shape, input1.shape[1], input2.shape[1]
+    pairs = xp.reshape(xp.unsqueeze(g, 2) * xp.unsqueeze(input1, 1), (b, o * i))
+    return xp.reshape(xp.mm(xp.t(pairs), input2), (o, i, j))
+
+
+_trilinear.vjp(
+    input1=lambda xp, g, weight, input2: xp.sum(
+        xp.unsqueeze(g, 2) * _rows_by_maps(xp, input2, weight, (2, 0, 1)), 1),
+    weight=lambda xp, g, input1, input2: _by_weight(xp, g, input1, input2),
+    input2=lambda xp, g, input1, weight: xp.sum(
+        xp.unsqueeze(g, 2) * _rows_by_maps(xp, input1, weight, (1, 0, 2)), 1))
+
+
+def _trilinear_of_batches(xp, input1, weight, input2):
+    maps = xp.movedim(weight, -1, -3)  # (…, j, o, i)
+    *front, j, o, i = maps.shape
+    rows = xp.matmul(input2, xp.reshape(maps, (*front, j, o * i)))
+    return xp.sum(xp.reshape(rows, (*rows.shape[:-1], o, i)) * xp.unsqueeze(input1, -2), -1)
+
+
+_trilinear.batching(lambda xp, batch, input1, weight, input2: _trilinear_of_batches(xp, input1, weight, input2))

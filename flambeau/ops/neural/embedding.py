@@ -1,0 +1,190 @@
+"""Looking rows up by number: embeddings, and bags of them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..declare import linear, op
+
+
+@linear("weight", edgeless=("indices",), widens=False, expose=(), name="embedding", key="_embedding")
+def _embedding(xp, weight, indices, *, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """The rows of `weight` that `indices` name.
+
+    Args:
+        padding_idx: a row that gets no gradient; -1 for none.
+        scale_grad_by_freq: divide a row's gradient by how often it is named.
+    """
+    return xp.take_rows(weight, indices)
+
+
+@linear("input", edgeless=("indices",), node="EmbeddingDenseBackwardBackward0", expose=())
+def _embedding_backward(xp, input, indices, *, rows, padding_idx, scale_grad_by_freq):
+    """Rows added up where `indices` name them, into zeros (rows, width)."""
+    return xp.add_rows(input, indices, rows, padding_idx, scale_grad_by_freq)
+
+
+@linear("input", edgeless=("indices",), expose=())
+def _embedding_masked(xp, input, indices, *, padding_idx, scale_grad_by_freq):
+    """The transpose of `_embedding_backward`: the rows named, zeros for `padding_idx`."""
+    return xp.take_weighted_rows(input, indices, padding_idx, scale_grad_by_freq)
+
+
+_embedding.vjp(weight=lambda xp, g, indices, weight_shape, padding_idx, scale_grad_by_freq: xp._embedding_backward(
+    g, indices, rows=weight_shape[0], padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq))
+_embedding_backward.vjp(input=lambda xp, g, indices, padding_idx, scale_grad_by_freq: xp._embedding_masked(
+    g, indices, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq))
+_embedding_masked.vjp(input=lambda xp, g, indices, input_shape, padding_idx, scale_grad_by_freq: xp._embedding_backward(
+    g, indices, rows=input_shape[0], padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq))
+
+
+# ----- in batches -----
+
+
+def _by_rows(use, places_rows):
+    """The batching rule of an operator on rows: weights side by side, or under each other.
+
+    Args:
+        use: the operator's name.
+        places_rows: it adds up rows, so that its first input is shaped as the indices.
+    """
+    def rule(xp, batch, input, indices, *, padding_idx, scale_grad_by_freq=False, **params):
+        k, sizes, count = batch.k, batch.sizes, batch.count
+        call = getattr(xp, use)
+        named = {"padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
+        if not batch.on[1]:  # the same rows of each: one row holds those of all
+            n = input.ndim - k
+            front = (*range(k, k + n - 1), *range(k), k + n - 1)
+            wide = xp.permute(input, front)
+            wide = xp.reshape(wide, (*input.shape[k:-1], count * input.shape[-1]))
+            found = call(wide, indices, **named, **params)
+            m = found.ndim - 1
+            found = xp.reshape(found, (*found.shape[:-1], *sizes, input.shape[-1]))
+            return xp.permute(found, (*range(m, m + k), *range(m), m + k))
+        if not (batch.on[0] or places_rows):
+            return call(input, indices, **named, **params)
+        rows = params["rows"] if places_rows else input.shape[k if batch.on[0] else 0]
+        if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < rows:
+            raise IndexError("index out of range in self")
+        offset = xp.reshape(xp.arange(count), (*sizes, *(1,) * (indices.ndim - k))) * rows
+        padding = xp.unsqueeze(indices == padding_idx, -1) if padding_idx >= 0 else None
+        named["padding_idx"] = -1
+        x = input if batch.on[0] else batch.full(input)
+        if places_rows:
+            if padding is not None:
+                x = xp._masked_fill_number(x, mask=padding, value=0)
+            found = call(x, indices + offset, **named, rows=count * rows)
+            return xp.reshape(found, (*sizes, rows, x.shape[-1]))
+        found = call(xp.reshape(x, (count * rows, x.shape[-1])), indices + offset, **named, **params)
+        if padding is None:
+            return found
+        return xp.where(padding, found.detach() if use == "_embedding" else xp.zeros_like(found), found)
+
+    return rule
+
+
+def _looking_up(xp, batch, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    return _by_rows("_embedding", False)(xp, batch, weight, indices, padding_idx=padding_idx,
+                                         scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+
+
+_embedding.batching(_looking_up)
+_embedding_backward.batching(_by_rows("_embedding_backward", True))
+_embedding_masked.batching(_by_rows("_embedding_masked", False))
+
+
+# ----- bags -----------------------------------------------------------------------------
+
+
+@linear(expose=(), node="IndexSelectBackward0")
+def _rows_at(xp, input, *, index):
+    """The rows at an array of numbers."""
+    return xp.take_rows(input, index)
+
+
+@linear(expose=(), node="IndexAddBackward0")
+def _add_rows_at(xp, input, *, index, rows):
+    """Rows added up into zeros (rows, ...), each where an array of numbers says."""
+    return xp.add_rows(input, index, rows, -1, False)
+
+
+def _side_by_side(use):
+    """The batching rule of an operator on the rows of one matrix: the matrices of a batch as one of longer rows."""
+    def rule(xp, batch, input, **params):
+        k, width = batch.k, input.shape[-1]
+        wide = xp.reshape(xp.permute(input, (k, *range(k), k + 1)), (input.shape[k], batch.count * width))
+        found = getattr(xp, use)(wide, **params)
+        found = xp.reshape(found, (found.shape[0], *batch.sizes, width))
+        return xp.permute(found, (*range(1, k + 1), 0, k + 1))
+
+    return rule
+
+
+_rows_at.batching(_side_by_side("_rows_at"))
+_add_rows_at.batching(_side_by_side("_add_rows_at"))
+_rows_at.vjp(input=lambda xp, g, input_shape, index: xp._add_rows_at(g, index=index, rows=input_shape[0]))
+_add_rows_at.vjp(input=lambda xp, g, index: xp._rows_at(g, index=index))
+
+
+@op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=())
+def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, factors):
+    """Rows of `weight`, each times its factors, added up by bag.
+
+    Args:
+        indices, bags: arrays: the row of each sample and the bag it goes to.
+        count: the number of bags.
+        factors: an array, what each sample counts.
+    """
+    rows = xp.take_rows(weight, indices) * factors[:, None]
+    if per_sample_weights is not None:
+        rows = rows * xp.unsqueeze(per_sample_weights, 1)
+    return xp.add_rows(rows, bags, count, -1, False)
+
+
+def _bag_by_weight(xp, g, weight_shape, per_sample_weights, indices, bags, factors):
+    rows = xp._scaled_rows(xp._rows_at(g, index=bags), factors=factors)
+    if per_sample_weights is not None:
+        rows = rows * xp.unsqueeze(per_sample_weights, 1)
+    return xp._add_rows_at(rows, index=indices, rows=weight_shape[0])
+
+
+@linear(expose=())
+def _scaled_rows(input, *, factors):
+    """Each row times a number of an array."""
+    return input * factors[:, None]
+
+
+_scaled_rows.batching(_side_by_side("_scaled_rows"))
+_scaled_rows.vjp(input=lambda xp, g, factors: xp._scaled_rows(g, factors=factors))
+_embedding_bag.vjp(
+    weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, factors: _bag_by_weight(
+        xp, g, weight_shape, per_sample_weights, indices, bags, factors),
+    per_sample_weights=lambda xp, g, weight, indices, bags, factors: xp.sum(
+        xp._scaled_rows(xp._rows_at(g, index=bags), factors=factors) * xp._rows_at(weight, index=indices), 1))
+
+
+@linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), widens=False)
+def _embedding_bag_max(xp, weight, *, places):
+    """The elements of `weight` at flat places, those of the largest in each bag; 0 where a place is -1."""
+    return xp.take_places(weight, places)
+
+
+@linear(expose=())
+def _put_places(xp, input, *, places, size):
+    """Zeros of that size with elements added at flat places; those of -1 are left out."""
+    return xp.put_places(input, places, size)
+
+
+def _put_places_of_batches(xp, batch, input, *, places, size):
+    """One tensor of all elements' results: each has places of its own."""
+    import numpy as np
+
+    first = np.arange(batch.count).reshape(-1, *(1 for _ in places.shape)) * prod(size)
+    every = np.where(places < 0, -1, places + first)
+    found = xp._put_places(xp.reshape(input, every.shape), places=every, size=(batch.count, *size))
+    return xp.reshape(found, (*batch.sizes, *size))
+
+
+_put_places.batching(_put_places_of_batches)
+_embedding_bag_max.vjp(weight=lambda xp, g, weight_shape, places: xp._put_places(g, places=places, size=weight_shape))
+_put_places.vjp(input=lambda xp, g, places: xp._embedding_bag_max(g, places=places))

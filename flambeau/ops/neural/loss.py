@@ -1,0 +1,342 @@
+"""Losses: how far an output is from what was wanted, as one number or element by element.
+
+Each gradient is an operator of its own (`_mse_loss_backward`, ...): one pass over arrays where
+the primitive of that name makes it so, a differentiable formula where it is differentiated again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...shapes import broadcast_shapes
+from ..declare import composite, lacks, linear, op
+from ..pointwise.arithmetic import neg
+from .class_rows import gradient_of_rows, loss_of_rows
+
+_LOSS: dict[str, Any] = {"expose": ("nn.functional",)}
+
+
+def _reduced(xp, loss, reduction, dims=None):
+    if reduction == "mean":
+        return xp.mean(loss, dims)
+    return xp.sum(loss, dims) if reduction == "sum" else loss
+
+
+def _share(xp, g, count, reduction):
+    """Each element's share of the cotangent of a reduced loss."""
+    return g / count if reduction == "mean" else g
+
+
+def _count(shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def by_element(name):
+    """The batching rule of a loss of elements, the operator `name`: each element's, reduced over what shows."""
+    def rule(xp, batch, *inputs, reduction="mean", **params):
+        k = batch.k
+        ndim = max(len(x.shape) - k * on for x, on in zip(inputs[:2], batch.on, strict=False))
+        values = [x if x is None else batch.padded(i, x, ndim) for i, x in enumerate(inputs)]
+        values[:2] = [x if on else batch.full(x) for x, on in zip(values[:2], batch.on, strict=False)]
+        loss = getattr(xp, name)(*values, reduction="none", **params)
+        dims = tuple(range(k, k + ndim))
+        return _reduced(xp, loss, reduction, dims) if dims else loss
+
+    return rule
+
+
+# ----- distances of two tensors ---------------------------------------------------------
+
+
+@op(promote="common", refuses=lacks("mse_cpu", "bool", "integer", "complex"), **_LOSS)
+def mse_loss(xp, input, target, *, reduction="mean"):
+    """(input - target)², the mean, the sum or each.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.zeros(2))
+    tensor(2.5000)
+    """
+    d = input - target
+    return _reduced(xp, d * d, reduction)
+
+
+@composite(expose=())
+def _mse_loss_backward(xp, g, input, target, *, reduction):
+    """g · 2 (input - target), shared."""
+    return (input - target) * (_share(xp, g, _count(input.shape), reduction) * 2)
+
+
+mse_loss.vjp(
+    input=lambda xp, g, input, target, reduction: xp._mse_loss_backward(g, input, target, reduction=reduction),
+    target=lambda xp, g, input, target, reduction: xp._mse_loss_backward(g, target, input, reduction=reduction))
+
+
+def _two_terms(xp, slope, t_input, t_target, reduction):
+    t = t_input if t_target is None else -t_target if t_input is None else t_input - t_target
+    return _reduced(xp, slope * t, reduction)
+
+
+mse_loss.jvp(lambda xp, t_input, t_target, input, target, reduction: _two_terms(
+    xp, (input - target) * 2, t_input, t_target, reduction))
+
+
+@op(promote="common", refuses=lacks("smooth_l1_cpu", "bool", "integer", "complex"), **_LOSS)
+def smooth_l1_loss(xp, input, target, *, reduction="mean", beta=1.0):
+    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0.5, 3.]), torch.zeros(2), reduction="none")
+    tensor([0.1250, 2.5000])
+    """
+    d = xp.abs(input - target)
+    return _reduced(xp, xp.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
+
+
+def _smooth_l1_slope(xp, input, target, beta):
+    d = input - target
+    return xp.where(xp.abs(d) >= beta, xp.sign(d), d / beta)  # NaN stays NaN
+
+
+@op(promote="common", refuses=lacks("huber_cpu", "bool", "integer", "complex"), **_LOSS)
+def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
+    """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2).
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.huber_loss(torch.tensor([0.5, 3.]), torch.zeros(2), reduction="none", delta=2.0)
+    tensor([0.1250, 4.0000])
+    """
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    d = xp.abs(input - target)
+    return _reduced(xp, xp.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
+
+
+def _huber_slope(xp, input, target, delta):
+    d = input - target
+    return xp.where(xp.abs(d) >= delta, xp.sign(d) * delta, d)  # NaN stays NaN
+
+
+def _from_slope(xp, g, slope, reduction):
+    return slope * _share(xp, g, _count(slope.shape), reduction)
+
+
+smooth_l1_loss.vjp(
+    input=lambda xp, g, input, target, reduction, beta: _from_slope(
+        xp, g, _smooth_l1_slope(xp, input, target, beta), reduction),
+    target=lambda xp, g, input, target, reduction, beta: _from_slope(
+        xp, g, _smooth_l1_slope(xp, target, input, beta), reduction))
+smooth_l1_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, beta: _two_terms(
+    xp, _smooth_l1_slope(xp, input, target, beta), t_input, t_target, reduction))
+huber_loss.vjp(
+    input=lambda xp, g, input, target, reduction, delta: _from_slope(
+        xp, g, _huber_slope(xp, input, target, delta), reduction),
+    target=lambda xp, g, input, target, reduction, delta: _from_slope(
+        xp, g, _huber_slope(xp, target, input, delta), reduction))
+huber_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, delta: _two_terms(
+    xp, _huber_slope(xp, input, target, delta), t_input, t_target, reduction))
+
+
+# ----- probabilities of yes or no -------------------------------------------------------
+
+
+def _not_differentiable(function: str, name: str, x: Any) -> None:
+    if x is not None and x.requires_grad:
+        from ...modes import is_grad_enabled
+
+        if is_grad_enabled():
+            raise RuntimeError(f"The function '{function}' is not differentiable with respect to argument '{name}'. "
+                               "This input cannot have requires_grad True.")
+
+
+def _check_binary_cross_entropy(input, target, weight):
+    _not_differentiable("binary_cross_entropy", "weight", weight)
+    for x in (target, weight):
+        if x is not None and x.dtype is not input.dtype:
+            raise RuntimeError(f"Found dtype {x.dtype.scalar_name} but expected {input.dtype.scalar_name}")
+
+
+@op(edgeless=("weight",), check=_check_binary_cross_entropy,
+    refuses=lacks("binary_cross_entropy", "bool", "integer", "complex"), **_LOSS)
+def binary_cross_entropy(xp, input, target, weight=None, *, reduction="mean"):
+    """-weight · (t log x + (1 - t) log(1 - x)), the logarithms not below -100.
+
+    Raises:
+        RuntimeError: an element of input is outside [0, 1].
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([1.]))
+    tensor(0.6931)
+    """
+    xp.check_probabilities(input)
+    yes, no = xp.clamp_below(xp.log(input), -100), xp.clamp_below(xp.log1p(-input), -100)
+    loss = (target - 1) * no - target * yes
+    return _reduced(xp, loss if weight is None else loss * weight, reduction)
+
+
+def _bce_by_input(xp, g, input, target, weight, reduction):
+    slope = (input - target) / xp.clamp_below((1 - input) * input, 1e-12)
+    return _from_slope(xp, g, slope if weight is None else slope * weight, reduction)
+
+
+def _bce_by_target(xp, g, input, weight, reduction):
+    slope = xp.clamp_below(xp.log1p(-input), -100) - xp.clamp_below(xp.log(input), -100)
+    return _from_slope(xp, g, slope if weight is None else slope * weight, reduction)
+
+
+binary_cross_entropy.vjp(
+    input=lambda xp, g, input, target, weight, reduction: _bce_by_input(xp, g, input, target, weight, reduction),
+    target=lambda xp, g, input, weight, reduction: _bce_by_target(xp, g, input, weight, reduction))
+
+
+@composite(key="clamp_below", name="clamp_below", expose=())
+def clamp_below(xp, input, *, limit):
+    """The greater of input and a number."""
+    return xp.clamp_min(input, limit)
+
+
+def _check_with_logits(input, target, weight, pos_weight):
+    _not_differentiable("binary_cross_entropy_with_logits", "weight", weight)
+    _not_differentiable("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
+
+
+@op(promote="common", edgeless=("weight", "pos_weight"), check=_check_with_logits,
+    refuses=lacks("log_sigmoid_cpu", "bool", "integer", "complex"), **_LOSS)
+def binary_cross_entropy_with_logits(xp, input, target, weight=None, pos_weight=None, *, reduction="mean"):
+    """`binary_cross_entropy` of sigmoid(input), without overflow.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0.]), torch.tensor([1.]))
+    tensor(0.6931)
+    """
+    unlikely = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)  # -log sigmoid(input)
+    if pos_weight is not None:
+        unlikely = unlikely * ((pos_weight - 1) * target + 1)
+    loss = (1 - target) * input + unlikely
+    return _reduced(xp, loss if weight is None else loss * weight, reduction)
+
+
+@composite(expose=())
+def _logits_by_input(xp, input, target, g, weight=None, pos_weight=None, *, reduction):
+    """The cotangent of the logits."""
+    if pos_weight is None:
+        slope = xp.sigmoid(input) - target
+    else:
+        positive = target * pos_weight
+        slope = (positive + (1 - target)) * xp.sigmoid(input) - positive
+    return _from_slope(xp, g, slope if weight is None else slope * weight, reduction)
+
+
+def _logits_by_target(xp, g, input, target_shape, weight, pos_weight, reduction):
+    slope = -input
+    if pos_weight is not None:
+        unlikely = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)
+        slope = slope + (pos_weight - 1) * unlikely
+    return _from_slope(xp, g, slope if weight is None else slope * weight, reduction)
+
+
+binary_cross_entropy_with_logits.vjp(
+    input=lambda xp, g, input, target, weight, pos_weight, reduction: xp._logits_by_input(
+        input, target, g, weight, pos_weight, reduction=reduction),
+    target=lambda xp, g, input, target_shape, weight, pos_weight, reduction: _logits_by_target(
+        xp, g, input, target_shape, weight, pos_weight, reduction))
+
+
+for _op in (mse_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, binary_cross_entropy_with_logits):
+    _op.batching(by_element(_op.name))
+
+
+# ----- margins --------------------------------------------------------------------------
+
+
+def _check_soft_margin(input, target):
+    _not_differentiable("soft_margin_loss", "target", target)
+    if target.dtype.name == "bool":
+        raise neg.refuses["bool"]
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_name}")
+    shape = broadcast_shapes(input.shape, target.shape)
+    if shape != input.shape:
+        raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
+
+
+@op(promote="common", check=_check_soft_margin, **_LOSS)
+def soft_margin_loss(xp, input, target, *, reduction="mean"):
+    """log(1 + e^(-target · input)).
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.]), torch.tensor([1.]))
+    tensor(0.6931)
+    """
+    return _reduced(xp, xp.log1p(xp.exp(-target * input)), reduction)
+
+
+soft_margin_loss.edgeless = ("target",)
+soft_margin_loss.vjp(
+    input=lambda xp, g, input, target, reduction: _from_slope(
+        xp, g, -target * xp.sigmoid(-target * input), reduction))
+soft_margin_loss.batching(by_element("soft_margin_loss"))
+
+
+# ----- classes --------------------------------------------------------------------------
+
+
+@linear("input", node="NllLossBackward0", edgeless=("target", "weight"),
+        refuses=lacks("nll_loss_out_frame", "bool", "integer", "complex"), expose=())
+def _nll_loss(xp, input, target, weight=None, *, reduction="mean", ignore_index=-100):
+    """-weight[t] · input[n, t] for the classes t of (N, C) or (C) log-probabilities."""
+    return xp.pick_classes(input, target, weight, reduction, ignore_index)
+
+
+@linear("input", node="NllLoss2DBackward0", edgeless=("target", "weight"),
+        refuses=lacks("nll_loss2d_forward_out_frame", "bool", "integer", "complex"), expose=())
+def _nll_loss2d(xp, input, target, weight=None, *, reduction="mean", ignore_index=-100):
+    """-weight[t] · input[n, t, y, x] for the classes t of (N, C, H, W) log-probabilities."""
+    return xp.pick_classes(input, target, weight, reduction, ignore_index)
+
+
+@linear("grad_output", node="NllLossBackwardBackward0", edgeless=("target", "weight"), expose=())
+def _nll_loss_backward(xp, grad_output, input, target, weight=None, *, reduction, ignore_index):
+    """The transpose of `_nll_loss`: the cotangent at each class named, zeros elsewhere, in the input's shape."""
+    return xp.place_classes(grad_output, target, weight, input.shape, reduction, ignore_index)
+
+
+for _op in (_nll_loss, _nll_loss2d):
+    _op.vjp(input=lambda xp, g, input, target, weight, reduction, ignore_index: xp._nll_loss_backward(
+        g, input, target, weight, reduction=reduction, ignore_index=ignore_index))
+_nll_loss_backward.vjp(
+    grad_output=lambda xp, g, target, weight, reduction, ignore_index: xp._nll_loss(
+        g, target, weight, reduction=reduction, ignore_index=ignore_index),
+    input=lambda xp, input: xp.zeros_like(input))
+_nll_loss.batching(loss_of_rows("_nll_loss"))
+_nll_loss2d.batching(loss_of_rows("_nll_loss2d"))
+_nll_loss_backward.batching(gradient_of_rows)
+
+
+# ----- alignments -----------------------------------------------------------------------
+
+
+@op(node="CtcLossBackward0", expose=(), refuses=lacks("ctc_loss_cpu", "bool", "integer", "complex", "narrow"))
+def _ctc_loss(xp, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity, kept):
+    """Minus the log-probability of all alignments of each target with its (T, N, C) log-probabilities."""
+    return xp.align(log_probs, targets, input_lengths, target_lengths, blank, kept)
+
+
+@op(node="CtcLossBackwardBackward0", expose=())
+def _ctc_loss_backward(xp, grad_output, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity,
+                       kept):
+    """The cotangent of log-probabilities that a log_softmax made."""
+    return xp.align_backward(grad_output, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, kept)
+
+
+def _no_second_derivative(g):
+    raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
+
+
+_ctc_loss.vjp(
+    log_probs=lambda xp, g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, kept:
+    xp._ctc_loss_backward(g, log_probs, targets=targets, input_lengths=input_lengths, target_lengths=target_lengths,
+                          blank=blank, zero_infinity=zero_infinity, kept=kept))
+_ctc_loss_backward.vjp(grad_output=_no_second_derivative, log_probs=_no_second_derivative)

@@ -1,0 +1,126 @@
+"""Margins between the score of the right class, or classes, and those of all others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import dtypes
+from ..declare import lacks, op
+from .loss import _count, _not_differentiable, _reduced, _share
+
+
+def _check_scores(shape: tuple[int, ...]) -> None:
+    if len(shape) > 2 or (shape and not shape[-1]):
+        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                           f"{list(shape)}")
+
+
+def _check_classes(target: Any) -> None:
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
+
+
+def _check_multi_margin(input, target, weight):
+    _not_differentiable("multi_margin_loss", "weight", weight)
+    shape = tuple(input.shape)
+    _check_scores(shape)
+    n, classes = _as_rows(shape)
+    if len(target.shape) > 1 or _count(target.shape) != n:
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+                           f"samples (batch size). Expected target size [{n}], but got {list(target.shape)}. Input has "
+                           f"shape {list(shape)}.")
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    if input.dtype in (dtypes.float32, dtypes.float64):
+        _check_classes(target)
+        if weight is not None and weight.dtype is not input.dtype:
+            raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}")
+
+
+def _check_multilabel_margin(input, target):
+    shape, labels = tuple(input.shape), tuple(target.shape)
+    _check_scores(shape)
+    if (labels != shape if len(shape) == 2 else len(labels) > 1 or _count(labels) != _count(shape)):
+        raise RuntimeError(f"inconsistent target size: {list(labels)} for input of size: {list(shape)}")
+    if input.dtype in (dtypes.float32, dtypes.float64):
+        _check_classes(target)
+
+
+def _as_rows(shape: tuple[int, ...]) -> tuple[int, int]:
+    return (1, shape[0] if shape else 1) if len(shape) < 2 else (shape[0], shape[1])
+
+
+@op(differentiable=False, expose=())
+def _count_classes(xp, target, scores, *, ended):
+    """(N, K) classes beside (N, C) scores: how often each class is named, up to the first -1 of a row if `ended`."""
+    return xp.count_classes(target, scores, ended)
+
+
+def _named(xp, input, target, k, ended):
+    """The scores as (N, C), and how often each is among the k targets of its row."""
+    rows = _as_rows(tuple(input.shape))
+    x = xp.reshape(input, rows)
+    return x, xp._count_classes(xp.reshape(target, (rows[0], k)), x, ended=ended)
+
+
+def _excess(xp, input, target, weight, margin):
+    """margin - x[t] + x[i] for each wrong class i, 0 for the right one; which is right; its weight."""
+    x, counts = _named(xp, input, target, 1, False)
+    right = counts > 0
+    own = xp.sum(xp.where(right, x, 0), 1, True)
+    over = margin - own + x
+    over = xp.where(xp.logical_and(over > 0, xp.logical_not(right)), over, 0)
+    return over, right, None if weight is None else xp.sum(xp.where(right, weight, 0), 1, True)
+
+
+@op(key="_multi_margin_loss", name="multi_margin_loss", edgeless=("target", "weight"), check=_check_multi_margin,
+    refuses=lacks("multi_margin_loss_cpu_kernel", "bool", "integer", "complex", "narrow"), expose=())
+def _multi_margin_loss(xp, input, target, weight=None, *, p=1, margin=1.0, reduction="mean"):
+    """Σ over wrong classes i of weight[t] · max(0, margin - x[t] + x[i])ᵖ, divided by the number of classes."""
+    over, _, scale = _excess(xp, input, target, weight, margin)
+    loss = xp.sum(over if p == 1 else over * over, 1) / over.shape[1]
+    if scale is not None:
+        loss = loss * xp.squeeze(scale, 1)
+    return _reduced(xp, loss if len(target.shape) else xp.reshape(loss, ()), reduction)
+
+
+def _multi_margin_vjp(xp, g, input, target, weight, p, margin, reduction):
+    over, right, scale = _excess(xp, input, target, weight, margin)
+    slope = (xp.where(over > 0, xp.ones_like(over), 0) if p == 1 else over * 2) / over.shape[1]
+    slope = xp.where(right, -xp.sum(slope, 1, True), slope)
+    if scale is not None:
+        slope = slope * scale
+    g = _share(xp, g, over.shape[0], reduction)
+    return xp.reshape(slope * (xp.reshape(g, (-1, 1))), input.shape)
+
+
+_multi_margin_loss.vjp(input=_multi_margin_vjp)
+
+
+def _pairs(xp, input, target):
+    """max(0, 1 - x[t] + x[i]) as (N, t, i), 0 unless t is a target and i is none; the targets' counts (N, C)."""
+    x, counts = _named(xp, input, target, _as_rows(tuple(input.shape))[1], True)
+    over = 1 - xp.unsqueeze(x, 2) + xp.unsqueeze(x, 1)
+    apart = xp.logical_and(xp.unsqueeze(counts > 0, 2), xp.unsqueeze(counts == 0, 1))
+    return xp.where(xp.logical_and(over > 0, apart), over, 0), counts
+
+
+@op(key="_multilabel_margin_loss", name="multilabel_margin_loss", edgeless=("target",),
+    check=_check_multilabel_margin, expose=(),
+    refuses=lacks("multilabel_margin_loss_forward_out_frame", "bool", "integer", "complex", "narrow"))
+def _multilabel_margin_loss(xp, input, target, *, reduction="mean"):
+    """Σ over targets t and wrong classes i of max(0, 1 - x[t] + x[i]), divided by the number of classes."""
+    over, counts = _pairs(xp, input, target)
+    loss = xp.sum(xp.sum(over, 2) * counts, 1) / over.shape[1]
+    return _reduced(xp, loss if len(input.shape) == 2 else xp.reshape(loss, ()), reduction)
+
+
+def _multilabel_margin_vjp(xp, g, input, target, reduction):
+    over, counts = _pairs(xp, input, target)
+    met = xp.where(over > 0, xp.unsqueeze(counts, 2), 0)  # (N, t, i): how often the pair adds to the loss
+    slope = xp.sum(met, 1) - xp.sum(met, 2)
+    g = _share(xp, g, over.shape[0], reduction) / over.shape[1]
+    return xp.reshape(xp.reshape(g, (-1, 1)) * slope, input.shape)
+
+
+_multilabel_margin_loss.vjp(input=_multilabel_margin_vjp)

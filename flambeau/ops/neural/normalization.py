@@ -1,0 +1,182 @@
+"""Normalization: subtract a mean, divide by a standard deviation, scale and shift.
+
+The statistics are worked out with the result: the operators leave them in the list `kept` that they are
+given, for their first derivatives and for running averages. Higher derivatives go through formulas of
+the input itself.
+"""
+
+from __future__ import annotations
+
+from ..declare import composite, lacks, op
+
+_REFUSED = lacks("batch_norm", "bool", "integer", "complex")
+
+
+def _numel(shape, dims):
+    n = 1
+    for d in dims:
+        n *= shape[d]
+    return n
+
+
+def _standardized(xp, input, dims, eps):
+    """(x - mean) / √(var + eps) over some dimensions, and 1 / √(var + eps)."""
+    d = input - xp.mean(input, dims, True)
+    rstd = xp.rsqrt(xp.mean(d * d, dims, True) + eps)
+    return d * rstd, rstd
+
+
+def _through_statistics(xp, g, y, rstd, dims):
+    """The cotangent of the input of a standardization, from that of its result."""
+    return rstd * (g - xp.mean(g, dims, True) - y * xp.mean(g * y, dims, True))
+
+
+# ----- by channel, over the batch -------------------------------------------------------
+
+
+@op(node="NativeBatchNormBackward0", expose=(), refuses=_REFUSED)
+def _batch_norm(xp, input, weight=None, bias=None, *, running_mean, running_var, training, eps, kept):
+    """(x - mean) / √(var + eps) · weight + bias by channel, with the batch's statistics or the running ones.
+
+    Args:
+        running_mean, running_var: arrays or None.
+        kept: gets mean and 1 / √(var + eps), and the variance where it was worked out.
+    """
+    return xp.batch_norm(input, weight, bias, running_mean, running_var, training, eps, kept)
+
+
+@op(expose=(), batches="trailing")
+def _centred(input, *, shift, factor):
+    """(input - shift) · factor, for arrays of numbers that are nobody's variables."""
+    return input * factor if shift is None else (input - shift) * factor
+
+
+_centred.vjp(input=lambda xp, g, factor: xp._centred(g, shift=None, factor=factor))
+_centred.jvp(lambda xp, t_input, factor: xp._centred(t_input, shift=None, factor=factor))
+
+
+@composite(expose=())
+def _batch_norm_backward(xp, g, input, weight=None, *, training, eps, kept, needs):
+    """The cotangents of input, weight and bias."""
+    dims = (0, *range(2, len(input.shape)))
+    across = (1, -1, *(1 for _ in dims[1:]))
+    if training:
+        y, rstd = _standardized(xp, input, dims, eps)
+    else:
+        factor = kept[1].reshape(across)
+        y = xp._centred(input, shift=kept[0].reshape(across), factor=factor)
+    scaled = g if weight is None else g * xp.reshape(weight, across)
+    by_input = None
+    if needs[0]:
+        by_input = (_through_statistics(xp, scaled, y, rstd, dims) if training
+                    else xp._centred(scaled, shift=None, factor=factor))
+    return (by_input, xp.sum(g * y, dims) if needs[1] else None, xp.sum(g, dims) if needs[2] else None)
+
+
+_batch_norm.joint_vjp(lambda xp, g, input, weight, training, eps, kept, needs: xp._batch_norm_backward(
+    g, input, weight, training=training, eps=eps, kept=kept, needs=needs))
+
+
+# ----- over the last dimensions ---------------------------------------------------------
+
+
+@op(node="NativeLayerNormBackward0", expose=(), refuses=lacks("LayerNormKernelImpl", "bool", "integer", "complex"))
+def _layer_norm(xp, input, weight=None, bias=None, *, normalized_shape, eps, kept):
+    """(x - mean) / √(var + eps) · weight + bias, over the dimensions of `normalized_shape`."""
+    return xp.layer_norm(input, weight, bias, normalized_shape, eps, kept)
+
+
+@composite(expose=())
+def _layer_norm_backward(xp, g, input, weight=None, *, normalized_shape, eps, kept, needs):
+    """The cotangents of input, weight and bias."""
+    rank = len(input.shape)
+    first = rank - len(normalized_shape)
+    last, rest = tuple(range(first, rank)), tuple(range(first))
+    y, rstd = _standardized(xp, input, last, eps)
+    by_input = None
+    if needs[0]:
+        by_input = _through_statistics(xp, g if weight is None else g * weight, y, rstd, last)
+    by_weight = (xp.sum(g * y, rest) if rest else g * y) if needs[1] else None
+    by_bias = (xp.sum(g, rest) if rest else g) if needs[2] else None
+    return by_input, by_weight, by_bias
+
+
+_layer_norm.joint_vjp(lambda xp, g, input, weight, normalized_shape, eps, kept, needs: xp._layer_norm_backward(
+    g, input, weight, normalized_shape=normalized_shape, eps=eps, kept=kept, needs=needs))
+
+
+def _layer_norm_of_batches(xp, batch, input, weight=None, bias=None, *, normalized_shape, eps, kept):
+    how = {"normalized_shape": normalized_shape, "eps": eps, "kept": kept}
+    if not (batch.on[1] or batch.on[2]):
+        return xp._layer_norm(input, weight, bias, **how)
+    out = xp._layer_norm(input, None, None, **how)
+    ndim = len(input.shape) - batch.k * batch.on[0]
+    if weight is not None:
+        out = out * batch.padded(1, weight, ndim)
+    if bias is not None:
+        out = out + batch.padded(2, bias, ndim)
+    return out
+
+
+_layer_norm.batching(_layer_norm_of_batches)
+
+
+@op(expose=(), differentiable=False)
+def _rms_norm(xp, input, weight=None, *, normalized_shape, eps):
+    """x / √(mean(x²) + eps) · weight, over the dimensions of `normalized_shape`: where nothing is recorded."""
+    dims = tuple(range(-len(normalized_shape), 0))
+    out = input * xp.rsqrt(xp.mean(input * input, dims, True) + eps)
+    return out if weight is None else out * weight
+
+
+# ----- by sample and group of channels --------------------------------------------------
+
+
+@op(node="NativeGroupNormBackward0", expose=(), refuses=lacks("GroupNormKernelImpl", "bool", "integer", "complex"))
+def _group_norm(xp, input, weight=None, bias=None, *, group, eps, kept):
+    """(x - mean) / √(var + eps) by sample and group of channels, · weight + bias by channel."""
+    return xp.group_norm(input, weight, bias, group, eps, kept)
+
+
+@composite(expose=())
+def _group_norm_backward(xp, g, input, weight=None, *, group, eps, kept, needs):
+    """The cotangents of input, weight and bias."""
+    shape = input.shape
+    n, c = shape[0], shape[1]
+    length = _numel(shape, range(2, len(shape)))
+    by_group, by_channel = (n, group, c // group * length), (n, c, length)
+    y, rstd = _standardized(xp, xp.reshape(input, by_group), (2,), eps)
+    flat = xp.reshape(g, by_channel)
+    by_input = None
+    if needs[0]:
+        scaled = flat if weight is None else flat * xp.reshape(weight, (1, c, 1))
+        by_input = xp.reshape(_through_statistics(xp, xp.reshape(scaled, by_group), y, rstd, (2,)), shape)
+    by_weight = xp.sum(flat * xp.reshape(y, by_channel), (0, 2)) if needs[1] else None
+    return by_input, by_weight, xp.sum(flat, (0, 2)) if needs[2] else None
+
+
+_group_norm.joint_vjp(lambda xp, g, input, weight, group, eps, kept, needs: xp._group_norm_backward(
+    g, input, weight, group=group, eps=eps, kept=kept, needs=needs))
+
+
+def _group_norm_of_batches(xp, batch, input, weight=None, bias=None, *, group, eps, kept):
+    """The samples of all elements as those of one batch."""
+    k = batch.k
+    how = {"group": group, "eps": eps, "kept": kept}
+    merged = not (batch.on[1] or batch.on[2])
+    x = input
+    if batch.on[0]:
+        x = xp.reshape(input, (_numel(input.shape, range(k + 1)), *input.shape[k + 1:]))
+    out = xp._group_norm(x, weight if merged else None, bias if merged else None, **how)
+    out = xp.reshape(out, input.shape)
+    if merged:
+        return out
+    spatial = (1,) * (len(input.shape) - k * batch.on[0] - 2)
+    if weight is not None:
+        out = out * xp.reshape(weight, (*weight.shape[:-1], 1, weight.shape[-1], *spatial))
+    if bias is not None:
+        out = out + xp.reshape(bias, (*bias.shape[:-1], 1, bias.shape[-1], *spatial))
+    return out
+
+
+_group_norm.batching(_group_norm_of_batches)

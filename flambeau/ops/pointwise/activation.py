@@ -1,0 +1,428 @@
+"""Activations of neural networks."""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+
+from ...backends.numpy.memory import as_element
+from ..declare import composite, elementwise, lacks, no_kernel, op
+
+_LIKE_LEAKY = ("bool", "integer", "complex")
+_F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
+
+
+# ----- gates: cotangents let through, or not, by where the input lies -----
+#
+# Each is an operator of its own, flat in the input: so a gradient through a relu is still a function of
+# what went into the relu, and its derivative there is 0, not undefined.
+
+@elementwise(node="ThresholdBackwardBackward0", expose=(), numbers=())
+def _threshold_backward(xp, grad, input, *, threshold):
+    """The gradient where input > threshold."""
+    return xp.where(input <= threshold, 0, grad)
+
+
+_threshold_backward.vjp(
+    grad=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold),
+    input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(node="LeakyReluBackwardBackward0", expose=(), numbers=())
+def _leaky_relu_backward(xp, grad, input, *, negative_slope):
+    """The gradient where input > 0, else negative_slope of it."""
+    return xp.where(input > 0, grad, grad * negative_slope)
+
+
+_leaky_relu_backward.vjp(
+    grad=lambda xp, g, input, negative_slope: xp._leaky_relu_backward(g, input, negative_slope=negative_slope),
+    input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(node="HardtanhBackwardBackward0", expose=(), numbers=())
+def _hardtanh_backward(xp, grad, input, *, min_val, max_val):
+    """The gradient where input lies between the two."""
+    return xp.where(xp.logical_or(input <= min_val, input >= max_val), 0, grad)
+
+
+_hardtanh_backward.vjp(
+    grad=lambda xp, g, input, min_val, max_val: xp._hardtanh_backward(g, input, min_val=min_val, max_val=max_val),
+    input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(node="HardshrinkBackwardBackward0", expose=(), numbers=())
+def _shrink_backward(xp, grad, input, *, lambd):
+    """The gradient where |input| > lambd."""
+    return xp.where(xp.logical_and(input >= -lambd, input <= lambd), 0, grad)
+
+
+_shrink_backward.vjp(
+    grad=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd),
+    input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(expose=(), numbers=(), node="torch::autograd::NotImplemented")
+def _hardsigmoid_backward(xp, grad, input):
+    """A sixth of the gradient where -3 < input < 3."""
+    # the sixth is float32's, whatever the dtype: PyTorch's constant
+    return xp.where(xp.logical_and(input > -3, input < 3), grad * 0.1666666716337204, 0)
+
+
+def _hardsigmoid_twice(g):
+    raise RuntimeError("derivative for aten::hardsigmoid_backward is not implemented")
+
+
+_hardsigmoid_backward.vjp(grad=_hardsigmoid_twice,
+                          input=_hardsigmoid_twice)
+
+
+# ----- activations -----
+
+@elementwise(refuses={"bool": RuntimeError("Boolean inputs not supported for relu"),
+                      "complex": NotImplementedError("clamp is not supported for complex types")})
+def relu(xp, input):
+    """max(0, x).
+
+    >>> import flambeau as torch
+    >>> torch.relu(torch.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
+    return xp.maximum(input, 0)
+
+
+relu.vjp(input=lambda xp, g, out: xp._threshold_backward(g, out, threshold=0))
+
+
+@elementwise(expose=_F_IN_PLACE, refuses=lacks("leaky_relu_cpu", *_LIKE_LEAKY))
+def leaky_relu(xp, input, *, negative_slope=0.01):
+    """x where x > 0, else negative_slope · x.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-1., 2.]))
+    tensor([-0.0100,  2.0000])
+    """
+    return xp.where(input > 0, input, input * negative_slope)
+
+
+leaky_relu.vjp(input=lambda xp, g, input, negative_slope: xp._leaky_relu_backward(
+    g, input, negative_slope=negative_slope))
+leaky_relu.overwriting("LeakyReluBackward1")
+
+
+@elementwise(expose=_F_IN_PLACE, refuses=lacks("elu_cpu", *_LIKE_LEAKY))
+def elu(xp, input, *, alpha=1, scale=1, input_scale=1):
+    """scale · x where x > 0, else scale · alpha · (exp(input_scale · x) - 1).
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.elu(torch.tensor([-1., 2.]))
+    tensor([-0.6321,  2.0000])
+    """
+    scaled = input if scale == 1 else input * scale
+    return xp.where(input > 0, scaled, _times(xp.expm1(_times(input, input_scale)), alpha * scale))
+
+
+def _times(x, factor):
+    return x if factor == 1 else x * factor
+
+
+def _elu_vjp(xp, g, input, alpha, scale, input_scale):
+    below = g * (alpha * scale * input_scale * xp.exp(_times(input, input_scale)))
+    return xp.where(input <= 0, below, _times(g, scale))
+
+
+elu.vjp(input=_elu_vjp)
+elu.overwriting("EluBackward1")
+
+
+@elementwise(expose=("torch", "nn.functional", "inplace_function"), refuses=lacks("elu_cpu", *_LIKE_LEAKY))
+def celu(xp, input, *, alpha=1.0):
+    """max(0, x) + min(0, alpha · (exp(x / alpha) - 1)).
+
+    >>> import flambeau as torch
+    >>> torch.celu(torch.tensor([-1., 2.]), 2.)
+    tensor([-0.7869,  2.0000])
+    """
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return xp.where(input > 0, input, xp.expm1(input / alpha) * alpha)
+
+
+celu.vjp(input=lambda xp, g, input, alpha: xp.where(input <= 0, g * xp.exp(input / alpha), g))
+celu.overwriting("CeluBackward1")
+
+
+@elementwise(expose=_F, refuses=lacks("GeluKernelImpl", *_LIKE_LEAKY))
+def gelu(xp, input, *, approximate="none"):
+    """x Φ(x), where Φ is the normal distribution function.
+
+    Args:
+        approximate: "tanh" for 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))).
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.gelu(torch.tensor([-1., 2.]))
+    tensor([-0.1587,  1.9545])
+    """
+    if approximate == "tanh":
+        return 0.5 * input * (1 + xp.tanh(_gelu_inner(input)))
+    if approximate != "none":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return input * _normal(xp, input)
+
+
+def _gelu_inner(x):
+    return sqrt(2 / pi) * (x + 0.044715 * (x * x * x))
+
+
+def _normal(xp, x):
+    return 0.5 * (1 + xp.erf(x * sqrt(0.5)))
+
+
+def _gelu_vjp(xp, g, input, approximate):
+    if approximate == "tanh":
+        t = xp.tanh(_gelu_inner(input))
+        inner = sqrt(2 / pi) * (1 + 3 * 0.044715 * (input * input))
+        return g * (0.5 * (1 + t) + 0.5 * input * ((1 - t * t) * inner))
+    density = xp.exp(-0.5 * (input * input)) * (1 / sqrt(2 * pi))
+    return g * (_normal(xp, input) + input * density)
+
+
+gelu.vjp(input=_gelu_vjp)
+
+
+@elementwise(expose=_F_IN_PLACE, refuses=lacks("silu_cpu", "bool", "integer"))
+def silu(xp, input):
+    """x · sigmoid(x).
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.silu(torch.tensor([-1., 2.]))
+    tensor([-0.2689,  1.7616])
+    """
+    return input / (1 + xp.exp(-input))
+
+
+def _silu_vjp(xp, g, input):
+    s = xp.sigmoid(input)
+    return g * (s * (1 + input * (1 - s)))
+
+
+silu.vjp(input=_silu_vjp)
+
+
+@elementwise(expose=_F_IN_PLACE, refuses=lacks("mish_cpu", *_LIKE_LEAKY))
+def mish(xp, input):
+    """x · tanh(softplus(x)).
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.mish(torch.tensor([-1., 2.]))
+    tensor([-0.3034,  1.9440])
+    """
+    return input * xp.tanh(xp.log1p(xp.exp(input)))
+
+
+def _mish_vjp(xp, g, input):
+    t = xp.tanh(xp.log1p(xp.exp(input)))
+    return g * (t + input * xp.sigmoid(input) * (1 - t * t))
+
+
+mish.vjp(input=_mish_vjp)
+
+
+@elementwise(expose=_F, refuses=lacks("softplus_cpu", *_LIKE_LEAKY))
+def softplus(xp, input, *, beta=1, threshold=20):
+    """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.softplus(torch.tensor([-1., 2.]))
+    tensor([0.3133, 2.1269])
+    """
+    scaled = input * beta
+    return xp.where(scaled > threshold, input, xp.log1p(xp.exp(scaled)) / beta)
+
+
+def _softplus_vjp(xp, g, input, beta, threshold):
+    scaled = input * beta
+    return xp.where(scaled > threshold, g, g * xp.sigmoid(scaled))
+
+
+softplus.vjp(input=_softplus_vjp)
+
+
+@elementwise(expose=_F, name="logsigmoid", node="LogSigmoidBackward0", refuses=lacks("log_sigmoid_cpu", *_LIKE_LEAKY))
+def logsigmoid(xp, input):
+    """log(sigmoid(x)), without overflow.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.logsigmoid(torch.tensor([-1., 2.]))
+    tensor([-1.3133, -0.1269])
+    """
+    return xp.minimum(input, 0) - xp.log1p(xp.exp(-xp.abs(input)))
+
+
+logsigmoid.vjp(input=lambda xp, g, input: g * xp.sigmoid(-input))
+
+
+_NO_CLAMP = {"complex": NotImplementedError("clamp is not supported for complex types")}
+
+
+@elementwise(expose=_F_IN_PLACE, refuses=_NO_CLAMP | {"bool": RuntimeError("Bool inputs not supported for hardtanh")})
+def hardtanh(xp, input, *, min_val=-1.0, max_val=1.0):
+    """x limited to [min_val, max_val].
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.hardtanh(torch.tensor([-2., 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
+    if input.dtype.kind in "iu":
+        min_val, max_val = int(min_val), int(max_val)
+        if input.dtype.kind == "u" and min_val < 0:
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return xp.minimum(xp.maximum(input, min_val), max_val)
+
+
+hardtanh.vjp(input=lambda xp, g, input, min_val, max_val: xp._hardtanh_backward(
+    g, input, min_val=min_val, max_val=max_val))
+
+
+@elementwise(expose=_F_IN_PLACE, refuses=lacks("hardswish_cpu", *_LIKE_LEAKY))
+def hardswish(xp, input):
+    """x · min(max(x + 3, 0), 6) / 6.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.hardswish(torch.tensor([-1., 4.]))
+    tensor([-0.3333,  4.0000])
+    """
+    return input * xp.minimum(xp.maximum(input + 3, 0), 6) / 6
+
+
+hardswish.vjp(input=lambda xp, g, input: xp.where(
+    input <= -3, 0, xp.where(input < 3, g * (input / 3 + 0.5), g)))
+
+
+@elementwise(expose=_F_IN_PLACE, refuses=lacks("hardsigmoid_cpu", *_LIKE_LEAKY))
+def hardsigmoid(xp, input):
+    """min(max(x + 3, 0), 6) / 6.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.hardsigmoid(torch.tensor([-1., 4.]))
+    tensor([0.3333, 1.0000])
+    """
+    return xp.minimum(xp.maximum(input + 3, 0), 6) / 6
+
+
+hardsigmoid.vjp(input=lambda xp, g, input: xp._hardsigmoid_backward(g, input))
+
+
+@elementwise(expose=("torch", "method", "nn.functional"), refuses=lacks("hardshrink_cpu", *_LIKE_LEAKY))
+def hardshrink(xp, input, *, lambd=0.5):
+    """x, and 0 where |x| ≤ lambd.
+
+    >>> import flambeau as torch
+    >>> torch.hardshrink(torch.tensor([-1., 0.3]))
+    tensor([-1.,  0.])
+    """
+    return xp.where(xp.logical_and(input >= -lambd, input <= lambd), 0, input)
+
+
+hardshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
+
+
+@elementwise(expose=_F, refuses=lacks("softshrink_check", *_LIKE_LEAKY))
+def softshrink(xp, input, *, lambd=0.5):
+    """x moved by lambd towards 0, and 0 where |x| ≤ lambd.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.softshrink(torch.tensor([-1., 0.3]))
+    tensor([-0.5000,  0.0000])
+    """
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    return xp.where(input > lambd, input - lambd, xp.where(input < -lambd, input + lambd, input * 0))
+
+
+softshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
+
+
+@elementwise(expose=("torch", "nn.functional", "inplace_function"), refuses=lacks("threshold_cpu", "bool", "complex"))
+def threshold(xp, input, *, threshold, value):
+    """x where x > threshold, else value.
+
+    >>> import flambeau as torch
+    >>> torch.threshold(torch.tensor([-1., 0.3]), 0., 9.)
+    tensor([9.0000, 0.3000])
+    """
+    dtype = input.dtype
+    return xp.where(input <= as_element(threshold, dtype), as_element(value, dtype), input)
+
+
+threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))
+threshold.overwriting("ThresholdBackward1")
+
+
+@elementwise(key="_prelu_kernel", name="prelu", node="PreluKernelBackward0", expose=(), numbers=(),
+             refuses=lacks("prelu_cpu", *_LIKE_LEAKY))
+def prelu_kernel(xp, input, weight):
+    """x where x > 0, else weight · x; the weight already laid along the channels."""
+    return xp.where(input > 0, input, weight * input)
+
+
+@elementwise(node="PreluKernelBackwardBackward0", expose=(), numbers=())
+def _prelu_backward(xp, grad, input, slope):
+    """The gradient where input > 0, else the slope's part of it."""
+    return xp.where(input > 0, grad, slope * grad)
+
+
+_prelu_backward.vjp(grad=lambda xp, g, input, slope: xp._prelu_backward(g, input, slope),
+                    input=lambda xp, g: xp.zeros_like(g),
+                    slope=lambda xp, g, grad, input: xp.where(input > 0, 0, grad * g))
+prelu_kernel.vjp(input=lambda xp, g, input, weight: xp._prelu_backward(g, input, weight),
+                 weight=lambda xp, g, input: xp.where(input > 0, 0, input * g))
+
+
+@elementwise(key="_rrelu_with_noise", name="rrelu", node="RreluWithNoiseBackward0", expose=(), numbers=(),
+             edgeless=("noise",), refuses={
+                 **dict.fromkeys(_LIKE_LEAKY, lambda *_, training, **__: no_kernel(
+                     "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")),
+                 "float16": lambda *_, training, **__: no_kernel("rrelu_with_noise_out_cpu") if training else None})
+def rrelu_with_noise(xp, input, noise, *, lower, upper, training):
+    """noise · x: the slopes drawn, or their mean where nothing is trained."""
+    return xp.where(input > 0, input, input * (noise if training else (lower + upper) / 2))
+
+
+def _rrelu_vjp(xp, g, input, noise, lower, upper, training):
+    return xp._prelu_backward(g, input, noise if training else xp.full_like(input, (lower + upper) / 2))
+
+
+rrelu_with_noise.vjp(input=_rrelu_vjp)
+rrelu_with_noise.overwriting("RreluWithNoiseBackward1")
+
+
+@op(expose=_F, refuses=lacks("glu_cpu", *_LIKE_LEAKY))
+def glu(xp, input, *, dim=-1):
+    """a · sigmoid(b), where a and b are the halves of x along `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.glu(torch.tensor([1., 2., 0., 0.]))
+    tensor([0.5000, 1.0000])
+    """
+    a, b = _halves(xp, input, dim)
+    return a * xp.sigmoid(b)
+
+
+def _halves(xp, x, dim):
+    from ...shapes import wrap_dim
+
+    axis = wrap_dim(dim, len(x.shape))
+    size = x.shape[axis]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {size}")
+    return xp.split_with_sizes(x, split_sizes=(size // 2, size // 2), dim=axis)
+
+
+@composite(expose=())
+def _glu_backward(xp, input, g, *, dim):
+    """The cotangent of glu's input."""
+    a, b = _halves(xp, input, dim)
+    s = xp.sigmoid(b)
+    return xp.cat([g * s, g * a * (s * (1 - s))], dim=dim)
+
+
+glu.vjp(input=lambda xp, g, input, dim: xp._glu_backward(input, g, dim=dim))

@@ -1,0 +1,471 @@
+"""Arithmetic: sums, products, quotients, powers and their kin."""
+
+from __future__ import annotations
+
+from ...backends.numpy.memory import as_element
+from ...dtypes import bool_
+from ..declare import composite, elementwise, lacks
+
+NO_DIFFERENCE = {"bool": RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
+                                      "`^` or `logical_xor()` operator instead.")}
+_BOTH = ("input", "other")
+
+
+def _no_bool_operand(input, other):
+    bools = [isinstance(x, bool) or getattr(x, "dtype", None) is bool_ for x in (input, other)]
+    if bools[0] != bools[1]:
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                           "invert a mask, use the `~` or `logical_not()` operator instead.")
+
+
+@elementwise(numbers=_BOTH)
+def add(input, other):
+    """The sum, input + other.
+
+    >>> import flambeau as torch
+    >>> torch.add(torch.tensor([1., 2.]), 3)
+    tensor([4., 5.])
+    """
+    return input + other
+
+
+add.vjp(input=lambda g: g,
+        other=lambda g: g)
+
+
+@elementwise(name="add", key="_add_scaled", node="AddBackward0", expose=())
+def add_scaled(input, other, *, alpha):
+    """input + alpha · other."""
+    return input + alpha * other
+
+
+add_scaled.vjp(input=lambda g: g,
+               other=lambda g, alpha: g * alpha)
+
+
+@elementwise(numbers=_BOTH, check=_no_bool_operand, refuses=NO_DIFFERENCE)
+def sub(input, other):
+    """The difference, input - other.
+
+    >>> import flambeau as torch
+    >>> torch.sub(torch.tensor([1., 2.]), 3)
+    tensor([-2., -1.])
+    """
+    return input - other
+
+
+sub.vjp(input=lambda g: g,
+        other=lambda g: -g)
+
+
+@elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), check=_no_bool_operand,
+             refuses=NO_DIFFERENCE)
+def sub_scaled(input, other, *, alpha):
+    """input - alpha · other."""
+    return input - alpha * other
+
+
+sub_scaled.vjp(input=lambda g: g,
+               other=lambda g, alpha: -(g * alpha))
+
+
+@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), check=_no_bool_operand, refuses=NO_DIFFERENCE)
+def rsub(input, other, *, alpha=1):
+    """other - alpha · input."""
+    return other - (input if alpha == 1 else alpha * input)
+
+
+rsub.vjp(input=lambda g, alpha: -(g if alpha == 1 else g * alpha),
+         other=lambda g: g)
+
+
+@elementwise(name="rsub", key="_rsub_number", node="RsubBackward1", expose=(), promoting=("other",),
+             refuses=NO_DIFFERENCE)
+def rsub_number(input, *, other, alpha=1):
+    """other - alpha · input, for a number."""
+    return other - (input if alpha == 1 else alpha * input)
+
+
+rsub_number.vjp(input=lambda g, alpha: -(g if alpha == 1 else g * alpha))
+
+
+@elementwise(aliases=("multiply",), numbers=_BOTH, unrounded=("other",))
+def mul(input, other):
+    """The product, input · other.
+
+    >>> import flambeau as torch
+    >>> torch.mul(torch.tensor([1., 2.]), 3)
+    tensor([3., 6.])
+    """
+    return input * other
+
+
+mul.vjp(input=lambda g, other: g * other,
+        other=lambda g, input: g * input)
+
+
+@elementwise(promote="float", numbers=_BOTH, unrounded=("other",))
+def div(input, other):
+    """The quotient, input / other.
+
+    >>> import flambeau as torch
+    >>> torch.div(torch.tensor([1, 2]), 4)
+    tensor([0.2500, 0.5000])
+    """
+    return input / other
+
+
+div.vjp(input=lambda g, other: g / other,
+        other=lambda g, input, other: -(g * ((input / other) / other)))
+
+
+def _div_jvp(out, t_input, t_other, other):
+    """(dx - out · dy) / y."""
+    if t_other is None:
+        return t_input / other
+    moved = t_other * out
+    return (-moved if t_input is None else t_input - moved) / other
+
+
+div.jvp(_div_jvp)
+
+
+@elementwise(name="div", key="_div_rounded", node="DivBackward2", expose=(), numbers=_BOTH, unrounded=("other",),
+             refuses=lacks("div_trunc_cpu", "bool", "complex"))
+def div_rounded(xp, input, other, *, rounding_mode):
+    """input / other, rounded towards zero."""
+    return xp.trunc_divide(input, other)
+
+
+@elementwise(name="div", key="_div_rounded_twice", node="DivBackward2", expose=(), numbers=_BOTH, widens=False)
+def div_rounded_twice(xp, input, other, *, rounding_mode):
+    """input / other of float16 or bfloat16 by more elements than one: rounded to that dtype, and then towards zero."""
+    return xp.trunc_divide_narrow(input, other)
+
+
+@elementwise(name="div", key="_div_floored", node="DivBackward2", expose=(), numbers=_BOTH, unrounded=("other",),
+             refuses=lacks("div_floor_cpu", "bool", "complex"))
+def div_floored(xp, input, other, *, rounding_mode):
+    """input / other, rounded down."""
+    return xp.floor_divide(input, other)
+
+
+for _rounded in (div_rounded, div_rounded_twice, div_floored):
+    _rounded.vjp(input=lambda xp, g, input, rounding_mode: xp.zeros_like(g),
+                 other=lambda xp, g, other, rounding_mode: xp.zeros_like(g))
+
+
+def _undifferentiable(name):
+    def rule(g):
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+    return rule
+
+
+@elementwise(numbers=_BOTH, unrounded=("other",), node="torch::autograd::NotImplemented",
+             refuses=lacks("div_floor_cpu", "bool", "complex"))
+def floor_divide(xp, input, other):
+    """The quotient rounded down, ⌊input / other⌋.
+
+    >>> import flambeau as torch
+    >>> torch.floor_divide(torch.tensor([-7, 7]), 2)
+    tensor([-4,  3])
+    """
+    return xp.floor_divide(input, other)
+
+
+floor_divide.vjp(input=_undifferentiable("floor_divide"),
+                 other=_undifferentiable("floor_divide"))
+
+
+@elementwise(node="RemainderBackward1", numbers=(), refuses=lacks("remainder_cpu", "bool", "complex"))
+def remainder(xp, input, other):
+    """What is left of a division rounded down; it has the sign of the divisor.
+
+    >>> import flambeau as torch
+    >>> torch.remainder(torch.tensor([-3., 3.]), 2)
+    tensor([1., 1.])
+    """
+    return xp.remainder(input, other)
+
+
+remainder.vjp(input=lambda g: g,
+              other=lambda xp, g, input, other: -(g * xp._div_floored(input, other, rounding_mode="floor")))
+
+
+@elementwise(name="remainder", key="_remainder_number", node="RemainderBackward0", expose=(), promoting=("other",),
+             refuses=lacks("remainder_cpu", "bool", "complex"))
+def remainder_number(xp, input, *, other):
+    """`remainder` by a number."""
+    return xp.remainder(input, other)
+
+
+remainder_number.vjp(input=lambda g: g)
+remainder.when_number("other", remainder_number)
+
+
+@elementwise(name="remainder", key="_number_remainder", node="torch::autograd::NotImplemented", expose=(),
+             promoting=("input",), order=("input", "other"), refuses=lacks("remainder_cpu", "bool", "complex"))
+def number_remainder(xp, other, *, input):
+    """`remainder` of a number."""
+    return xp.remainder(input, other)
+
+
+number_remainder.vjp(other=_undifferentiable("remainder"))
+
+
+@elementwise(node="FmodBackward1", numbers=(), refuses=lacks("fmod_cpu", "bool", "complex"))
+def fmod(xp, input, other):
+    """What is left of a division rounded towards zero; it has the sign of the dividend.
+
+    >>> import flambeau as torch
+    >>> torch.fmod(torch.tensor([-3., 3.]), 2)
+    tensor([-1.,  1.])
+    """
+    return xp.fmod(input, other)
+
+
+fmod.vjp(input=lambda g: g,
+         other=lambda xp, g, input, other: -(g * xp._div_rounded(input, other, rounding_mode="trunc")))
+
+
+@elementwise(name="fmod", key="_fmod_number", node="FmodBackward0", expose=(), promoting=("other",),
+             refuses=lacks("fmod_cpu", "bool", "complex"))
+def fmod_number(xp, input, *, other):
+    """`fmod` by a number."""
+    return xp.fmod(input, other)
+
+
+fmod_number.vjp(input=lambda g: g)
+fmod.when_number("other", fmod_number)
+
+
+@elementwise(aliases=("negative",), refuses={"bool": RuntimeError(
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
+    "or `logical_not()` operator instead.")})
+def neg(input):
+    """The negative, -input.
+
+    >>> import flambeau as torch
+    >>> torch.neg(torch.tensor([1., -2.]))
+    tensor([-1.,  2.])
+    """
+    return -input
+
+
+neg.vjp(input=lambda g: -g)
+
+
+@elementwise(promote="float")
+def reciprocal(xp, input):
+    """The reciprocal, 1 / input.
+
+    >>> import flambeau as torch
+    >>> torch.reciprocal(torch.tensor([2., 4.]))
+    tensor([0.5000, 0.2500])
+    """
+    return xp.reciprocal(input)
+
+
+reciprocal.vjp(input=lambda g, out: -(g * (out * out)))
+
+
+# ----- powers -----
+
+@elementwise(node="PowBackward1", numbers=(), refuses=lacks("pow", "bool"))
+def pow(xp, input, exponent):
+    """The power, input ** exponent.
+
+    >>> import flambeau as torch
+    >>> torch.pow(torch.tensor([2., 3.]), torch.tensor([3., 2.]))
+    tensor([8., 9.])
+    """
+    return xp.pow(input, exponent)
+
+
+def _pow_by_base(xp, g, input, exponent):
+    # at exponent 0 the power is constant, even where input ** -1 is infinite
+    slope = exponent * xp.pow(input, exponent - 1)
+    return xp.where(exponent == 0, 0, g * slope)
+
+
+def _pow_by_exponent(xp, g, input, exponent, exponent_dtype, out):
+    # 0 ** exponent stays 0 near any exponent that is not negative
+    constant = xp.logical_and(input == 0, xp.real(exponent) >= 0)
+    base = input + 0j if exponent_dtype.is_complex else input  # a negative base has a complex logarithm
+    return xp.where(constant, 0, g * (out * xp.log(base)))
+
+
+pow.vjp(input=_pow_by_base,
+        exponent=_pow_by_exponent)
+
+
+@elementwise(name="pow", key="_pow_number", node="PowBackward0", expose=(), promoting=("exponent",))
+def pow_number(xp, input, *, exponent):
+    """input ** exponent, for a number."""
+    return xp.pow_number(input, exponent)
+
+
+def _pow_number_vjp(xp, g, input, exponent):
+    if exponent == 0:
+        return xp.zeros_like(g)
+    if exponent == 2:
+        return g * (input + input)
+    return g * (exponent * xp.pow(input, exponent - 1))
+
+
+pow_number.vjp(input=_pow_number_vjp)
+pow.when_number("exponent", pow_number)
+
+
+@elementwise(name="pow", key="_number_pow", node="PowBackward2", expose=(), promoting=("base",))
+def number_pow(xp, exponent, *, base):
+    """base ** exponent, for a number as the base."""
+    return xp.number_pow(base, exponent)
+
+
+def _number_pow_vjp(xp, g, exponent, exponent_dtype, out, base):
+    import cmath
+    import math
+
+    if base == 0:
+        return xp.where(xp.real(exponent) >= 0, 0, g * (out * -math.inf))
+    if isinstance(base, complex) or (base < 0 and exponent_dtype.is_complex):
+        return g * (out * cmath.log(base))
+    return g * (out * (math.log(base) if base > 0 else math.nan))
+
+
+number_pow.vjp(exponent=_number_pow_vjp)
+
+
+# ----- three operands -----
+
+@elementwise(numbers=(), refuses=lacks("addcmul_cpu_out", "bool"))
+def addcmul(input, tensor1, tensor2, *, value=1):
+    """input + value · tensor1 · tensor2.
+
+    >>> import flambeau as torch
+    >>> torch.addcmul(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([3., 4.]), value=2)
+    tensor([ 7., 17.])
+    """
+    return input + (tensor1 * tensor2 if value == 1 else as_element(value, input.dtype) * tensor1 * tensor2)
+
+
+addcmul.vjp(input=lambda g: g,
+            tensor1=lambda g, tensor2, value: g * (tensor2 * value),
+            tensor2=lambda g, tensor1, value: g * (tensor1 * value))
+
+
+@elementwise(numbers=(), refuses=dict.fromkeys(("bool", "integer"), RuntimeError(
+    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+    "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+    "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) "
+    "for float inputs. The future addcdiv behavior is just the latter implementation: (input + value * tensor1 / "
+    "tensor2), for all dtypes.")))
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    """input + value · tensor1 / tensor2.
+
+    >>> import flambeau as torch
+    >>> torch.addcdiv(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([2., 4.]), value=2)
+    tensor([2., 2.])
+    """
+    return input + (tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
+
+
+addcdiv.vjp(input=lambda g: g,
+            tensor1=lambda g, tensor2, value: g * (value / tensor2),
+            tensor2=lambda g, tensor1, tensor2, value: -(g * (value * tensor1 / (tensor2 * tensor2))))
+
+
+# ----- absolute value and sign -----
+
+@elementwise(aliases=("absolute",), holomorphic=False, refuses=lacks("abs_cpu", "bool"))
+def abs(xp, input):
+    """The absolute value, |input|.
+
+    >>> import flambeau as torch
+    >>> torch.abs(torch.tensor([-1., 2.]))
+    tensor([1., 2.])
+    """
+    return xp.abs(input)
+
+
+abs.vjp(input=lambda xp, g, input: g * xp.sgn(input))
+abs.jvp(lambda xp, t_input, input: xp.real(xp.conj(t_input) * xp.sgn(input)))
+
+
+@elementwise(refuses={"complex": NotImplementedError(
+    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")})
+def sign(xp, input):
+    """-1, 0 or 1, as each element is negative, zero or positive.
+
+    >>> import flambeau as torch
+    >>> torch.sign(torch.tensor([-3., 0., 2.]))
+    tensor([-1.,  0.,  1.])
+    """
+    return xp.sign(input)
+
+
+sign.vjp(input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(holomorphic=False)
+def sgn(xp, input):
+    """input / |input|, and 0 at 0: the sign, for complex numbers too.
+
+    >>> import flambeau as torch
+    >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
+    tensor([0.6000+0.8000j, 0.0000+0.0000j])
+    """
+    return xp.sgn(input)
+
+
+def _sgn_vjp(xp, g, input, out):
+    if not xp.is_complex(input):
+        return xp.zeros_like(g)
+    # the part of g along `out` is lost; the rest is turned by an angle that falls with 1 / |input|
+    along = out * xp.real(xp.conj(out) * g)
+    return xp.where(input == 0, 0, (g - along) / xp.abs(input))
+
+
+sgn.vjp(input=_sgn_vjp)
+sgn.jvp(lambda xp, t_input, input, out: _sgn_vjp(xp, t_input, input, out))  # the projection is its own transpose
+
+
+@composite
+def positive(input):
+    """The tensor itself, +input.
+
+    Raises:
+        RuntimeError: it is a bool tensor.
+
+    >>> import flambeau as torch
+    >>> torch.positive(torch.tensor([1., -2.]))
+    tensor([ 1., -2.])
+    """
+    if input.dtype is bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+# ----- integers -----
+
+@elementwise(differentiable=False, numbers=(), refuses=lacks("gcd_cpu", "bool", "float", "complex"))
+def gcd(xp, input, other):
+    """The greatest common divisor.
+
+    >>> import flambeau as torch
+    >>> torch.gcd(torch.tensor([12, 7]), torch.tensor([18, 21]))
+    tensor([6, 7])
+    """
+    return xp.gcd(input, other)
+
+
+@elementwise(differentiable=False, numbers=(), refuses=lacks("lcm_cpu", "bool", "float", "complex"))
+def lcm(xp, input, other):
+    """The least common multiple.
+
+    >>> import flambeau as torch
+    >>> torch.lcm(torch.tensor([4, 7]), torch.tensor([6, 3]))
+    tensor([12, 21])
+    """
+    return xp.lcm(input, other)

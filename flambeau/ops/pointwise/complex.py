@@ -1,0 +1,181 @@
+"""Complex numbers: their parts, made from parts, angles, conjugates."""
+
+from __future__ import annotations
+
+from ..declare import composite, elementwise, linear, view
+
+
+@linear(holomorphic=False, expose=("torch", "method"), batches="trailing")
+def conj(xp, input):
+    """The conjugate; real tensors as they are.
+
+    >>> import flambeau as torch
+    >>> torch.conj(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return xp.conj(input)
+
+
+conj.vjp(input=lambda xp, g: xp.conj(g))
+
+
+@elementwise(holomorphic=False, expose=("torch", "method", "inplace"))
+def conj_physical(xp, input):
+    """The conjugate, computed.
+
+    >>> import flambeau as torch
+    >>> torch.conj_physical(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return xp.conj(input)
+
+
+conj_physical.vjp(input=lambda xp, g: xp.conj(g))
+conj_physical.jvp(lambda xp, t_input: xp.conj(t_input))
+conj_physical.overwriting("ConjPhysicalBackward1")
+
+
+@composite(expose=("torch", "method"))
+def resolve_conj(input):
+    """The tensor itself: conjugates are never put off.
+
+    >>> import flambeau as torch
+    >>> torch.resolve_conj(torch.tensor([1 + 2j]))
+    tensor([1.+2.j])
+    """
+    return input
+
+
+@composite(expose=("torch", "method"))
+def resolve_neg(input):
+    """The tensor itself: negation is never put off.
+
+    >>> import flambeau as torch
+    >>> torch.resolve_neg(torch.tensor([1.]))
+    tensor([1.])
+    """
+    return input
+
+
+@view(holomorphic=False, expose=("torch",), batches="trailing", refuses=dict.fromkeys(
+    ("bool", "integer", "float"), RuntimeError("view_as_real is only supported for complex tensors")))
+def view_as_real(xp, input):
+    """A view of complex numbers as pairs (real, imaginary) along a new last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.view_as_real(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    return xp.view_as_real(input)
+
+
+view_as_real.vjp(input=lambda xp, g: xp.view_as_complex(xp.contiguous(g)))
+
+
+@view(holomorphic=False, expose=("torch",), refuses=dict.fromkeys(
+    ("bool", "integer", "complex", "narrow"),
+    RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar "
+                 "type: {}")))
+def view_as_complex(xp, input):
+    """A view of pairs (real, imaginary) in the last dimension as complex numbers.
+
+    >>> import flambeau as torch
+    >>> torch.view_as_complex(torch.tensor([[1., 2.]]))
+    tensor([1.+2.j])
+    """
+    return xp.view_as_complex(input)
+
+
+@view_as_complex.batching
+def _paired(xp, batch, input):
+    if input.ndim == batch.k:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    return xp.view_as_complex(input)
+
+
+view_as_complex.vjp(input=lambda xp, g: xp.view_as_real(g))
+
+
+@elementwise(numbers=(), promote="none", widens=False, holomorphic=False, expose=("torch",))
+def complex(xp, real, imag):
+    """Complex numbers from their parts.
+
+    >>> import flambeau as torch
+    >>> torch.complex(torch.tensor([1.]), torch.tensor([2.]))
+    tensor([1.+2.j])
+    """
+    return xp.complex(real, imag)
+
+
+complex.vjp(real=lambda xp, g: xp.real(g),
+            imag=lambda xp, g: xp.imag(g))
+
+
+def _complex_jvp(xp, t_real, t_imag, real, imag):
+    return xp.complex(xp.zeros_like(real) if t_real is None else t_real,
+                      xp.zeros_like(imag) if t_imag is None else t_imag)
+
+
+complex.jvp(_complex_jvp)
+
+
+@elementwise(numbers=(), promote="none", widens=False, holomorphic=False, expose=("torch",))
+def polar(xp, abs, angle):
+    """Complex numbers from lengths and angles.
+
+    >>> import flambeau as torch
+    >>> torch.polar(torch.tensor([2.]), torch.tensor([0.]))
+    tensor([2.+0.j])
+    """
+    return xp.polar(abs, angle)
+
+
+def _along(xp, g, direction):
+    """The part of g along a direction: a real number, Re(conj(g) · direction)."""
+    return xp.real(xp.conj(g) * direction)
+
+
+polar.vjp(abs=lambda xp, g, out: _along(xp, g, xp.sgn(out)),
+          angle=lambda xp, g, out: _along(xp, g, out * 1j))
+
+
+def _polar_jvp(xp, t_abs, t_angle, out):
+    total = None
+    if t_abs is not None:
+        total = xp.sgn(out) * t_abs
+    if t_angle is not None:
+        turned = out * 1j * t_angle
+        total = turned if total is None else total + turned
+    return total
+
+
+polar.jvp(_polar_jvp)
+
+
+@elementwise(promote="float", holomorphic=False, expose=("torch", "method"))
+def angle(xp, input):
+    """The angle of each number in the complex plane, in radians.
+
+    >>> import flambeau as torch
+    >>> torch.angle(torch.tensor([1j, -1]))
+    tensor([1.5708, 3.1416])
+    """
+    return xp.angle(input)
+
+
+def _angle_vjp(xp, g, input):
+    if not xp.is_complex(input):
+        return xp.zeros_like(g)
+    size = xp.abs(input)
+    return xp.where(input == 0, 0, g * (input * 1j) / (size * size))
+
+
+def _angle_jvp(xp, t_input, input):
+    if not xp.is_complex(input):
+        return xp.zeros_like(t_input)
+    size = xp.abs(input)
+    return xp.where(size == 0, 0, xp.real(xp.conj(t_input) * (input * 1j)) / (size * size))
+
+
+angle.vjp(input=_angle_vjp)
+angle.jvp(_angle_jvp)

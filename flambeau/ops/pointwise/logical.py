@@ -1,0 +1,134 @@
+"""Logic: truth values, and the bits of integers."""
+
+from __future__ import annotations
+
+from ..declare import elementwise, lacks
+
+
+@elementwise(differentiable=False, numbers=())
+def logical_and(xp, input, other):
+    """Whether both are true (not 0).
+
+    >>> import flambeau as torch
+    >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([True, False]))
+    tensor([ True, False])
+    """
+    return xp.logical_and(input, other)
+
+
+@elementwise(differentiable=False, numbers=())
+def logical_or(xp, input, other):
+    """Whether either is true (not 0).
+
+    >>> import flambeau as torch
+    >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([False, False]))
+    tensor([ True, False])
+    """
+    return xp.logical_or(input, other)
+
+
+@elementwise(differentiable=False, numbers=())
+def logical_xor(xp, input, other):
+    """Whether just one is true (not 0).
+
+    >>> import flambeau as torch
+    >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([True, False]))
+    tensor([False,  True])
+    """
+    return xp.logical_xor(input, other)
+
+
+@elementwise(differentiable=False)
+def logical_not(xp, input):
+    """Whether it is false (0).
+
+    >>> import flambeau as torch
+    >>> torch.logical_not(torch.tensor([0, 3]))
+    tensor([ True, False])
+    """
+    return xp.logical_not(input)
+
+
+def _a_tensor(name):
+    """Numbers on either side, not on both."""
+    def check(input, other):
+        if not hasattr(input, "shape") and not hasattr(other, "shape"):
+            raise TypeError(f"{name}() received an invalid combination of arguments - got ({type(input).__name__}, "
+                            f"{type(other).__name__}), but expected one of:\n * (Tensor input, Tensor other, *, Tensor "
+                            "out = None)\n * (Number self, Tensor other)\n * (Tensor input, Number other, *, Tensor "
+                            "out = None)\n")
+    return check
+
+
+_BOTH = ("input", "other")
+
+
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_and"),
+             refuses=lacks("bitwise_and_cpu", "float", "complex"))
+def bitwise_and(xp, input, other):
+    """The bits set in both.
+
+    >>> import flambeau as torch
+    >>> torch.bitwise_and(torch.tensor([6, 5]), 3)
+    tensor([2, 1])
+    """
+    return xp.bitwise_and(input, other)
+
+
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_or"),
+             refuses=lacks("bitwise_or_cpu", "float", "complex"))
+def bitwise_or(xp, input, other):
+    """The bits set in either.
+
+    >>> import flambeau as torch
+    >>> torch.bitwise_or(torch.tensor([6, 5]), 3)
+    tensor([7, 7])
+    """
+    return xp.bitwise_or(input, other)
+
+
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_xor"),
+             refuses=lacks("bitwise_xor_cpu", "float", "complex"))
+def bitwise_xor(xp, input, other):
+    """The bits set in just one.
+
+    >>> import flambeau as torch
+    >>> torch.bitwise_xor(torch.tensor([6, 5]), 3)
+    tensor([5, 6])
+    """
+    return xp.bitwise_xor(input, other)
+
+
+@elementwise(differentiable=False, refuses=lacks("bitwise_not_cpu", "float", "complex"))
+def bitwise_not(xp, input):
+    """All bits flipped.
+
+    >>> import flambeau as torch
+    >>> torch.bitwise_not(torch.tensor([0, 5]))
+    tensor([-1, -6])
+    """
+    return xp.bitwise_not(input)
+
+
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_left_shift"),
+             refuses=lacks("lshift_cpu", "bool", "float", "complex"))
+def bitwise_left_shift(xp, input, other):
+    """The bits moved up, input · 2ʸ.
+
+    >>> import flambeau as torch
+    >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
+    tensor([ 4, 12])
+    """
+    return xp.bitwise_left_shift(input, other)
+
+
+@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_right_shift"),
+             refuses=lacks("rshift_cpu", "bool", "float", "complex"))
+def bitwise_right_shift(xp, input, other):
+    """The bits moved down, ⌊input / 2ʸ⌋.
+
+    >>> import flambeau as torch
+    >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 1)
+    tensor([ 4, -4])
+    """
+    return xp.bitwise_right_shift(input, other)

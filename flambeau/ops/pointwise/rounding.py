@@ -1,0 +1,80 @@
+"""Rounding to integers, and what is left."""
+
+from __future__ import annotations
+
+from ..declare import elementwise, lacks
+
+
+def _refuses(name):
+    return lacks(f"{name}_vml_cpu", "bool") | {
+        "complex": NotImplementedError(f"{name} is not supported for complex inputs")}
+
+
+@elementwise(refuses=_refuses("floor"))
+def floor(xp, input):
+    """The largest integer not above, ⌊x⌋.
+
+    >>> import flambeau as torch
+    >>> torch.floor(torch.tensor([-1.5, 1.5]))
+    tensor([-2.,  1.])
+    """
+    return xp.floor(input)
+
+
+@elementwise(refuses=_refuses("ceil"))
+def ceil(xp, input):
+    """The smallest integer not below, ⌈x⌉.
+
+    >>> import flambeau as torch
+    >>> torch.ceil(torch.tensor([-1.5, 1.5]))
+    tensor([-1.,  2.])
+    """
+    return xp.ceil(input)
+
+
+@elementwise(aliases=("fix",), refuses=_refuses("trunc"))
+def trunc(xp, input):
+    """The integer next to it towards zero.
+
+    >>> import flambeau as torch
+    >>> torch.trunc(torch.tensor([-1.5, 1.5]))
+    tensor([-1.,  1.])
+    """
+    return xp.trunc(input)
+
+
+@elementwise(refuses=lacks("round_vml_cpu", "bool", "complex"))
+def round(xp, input):
+    """The nearest integer, halves to the even one.
+
+    >>> import flambeau as torch
+    >>> torch.round(torch.tensor([0.5, 1.5, -2.7]))
+    tensor([ 0.,  2., -3.])
+    """
+    return xp.round(input)
+
+
+@elementwise(name="round", key="_round_decimals", node="RoundBackward1", expose=(),
+             refuses=lacks("round_cpu", "bool", "integer", "complex"))
+def round_decimals(xp, input, *, decimals):
+    """The nearest multiple of 10⁻ᵈ."""
+    scale = 10.0 ** (decimals if decimals >= 0 else -decimals)
+    return xp.round(input * scale) / scale if decimals >= 0 else xp.round(input / scale) * scale
+
+
+for _flat in (floor, ceil, trunc, round, round_decimals):  # constant almost everywhere
+    _flat.vjp(input=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(refuses=lacks("frac_cpu", "bool", "integer", "complex"))
+def frac(xp, input):
+    """The fractional part, with the sign of the number.
+
+    >>> import flambeau as torch
+    >>> torch.frac(torch.tensor([1.5, -2.25]))
+    tensor([ 0.5000, -0.2500])
+    """
+    return input - xp.trunc(input)
+
+
+frac.vjp(input=lambda g: g)

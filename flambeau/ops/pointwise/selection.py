@@ -1,0 +1,310 @@
+"""Choosing between values: limits, the greater and the lesser, conditions, blends."""
+
+from __future__ import annotations
+
+from ... import dtypes
+from ..declare import elementwise, lacks
+
+_TWO = ("torch", "method")
+
+
+@elementwise(unpromoted=("condition",), numbers=("input", "other"), expose=("torch",), edgeless=("condition",))
+def where(xp, condition, input, other):
+    """input where the condition holds, else other.
+
+    >>> import flambeau as torch
+    >>> torch.where(torch.tensor([True, False]), torch.tensor([1., 2.]), 0.)
+    tensor([1., 0.])
+    """
+    return xp.where(condition, input, other)
+
+
+where.vjp(input=lambda xp, g, condition: xp.where(condition, g, 0),
+          other=lambda xp, g, condition: xp.where(condition, 0, g))
+
+
+# ----- limits -----
+
+_REAL = {"complex": NotImplementedError("clamp is not supported for complex types")}
+
+
+@elementwise(name="clamp", key="_clamp_numbers", node="ClampBackward1", expose=(), promoting=("min", "max"),
+             refuses=_REAL)
+def clamp_numbers(xp, input, *, min=None, max=None):
+    """Limited to [min, max], numbers."""
+    if min is not None:
+        input = xp.maximum(input, min)
+    return input if max is None else xp.minimum(input, max)
+
+
+def _clamp_numbers_vjp(xp, g, input, min, max):
+    if min is not None and max is not None:
+        return xp.where(xp.logical_and(input >= min, input <= max), g, 0)
+    return xp.where(input >= min if max is None else input <= max, g, 0)
+
+
+clamp_numbers.vjp(input=_clamp_numbers_vjp)
+
+
+@elementwise(name="clamp", key="_clamp_tensors", node="ClampBackward0", expose=(), numbers=(),
+             refuses=_REAL | lacks("clamp_cpu", "bool"))
+def clamp_tensors(xp, input, min, max):
+    """Limited to [min, max], tensors; max wins where they cross."""
+    return xp.minimum(xp.maximum(input, min), max)
+
+
+clamp_tensors.vjp(
+    input=lambda xp, g, input, min, max: xp.where(xp.logical_and(input >= min, input <= max), g, 0),
+    min=lambda xp, g, input, min, max: xp.where(xp.logical_and(input < min, min < max), g, 0),
+    max=lambda xp, g, input, min, max: xp.where(xp.logical_or(input > max, max < min), g, 0))
+
+
+@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", expose=(), numbers=(),
+             refuses=_REAL)
+def clamp_below(xp, input, min):
+    """Not below min, a tensor."""
+    return xp.maximum(input, min)
+
+
+@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", expose=(), numbers=(),
+             refuses=_REAL)
+def clamp_above(xp, input, max):
+    """Not above max, a tensor."""
+    return xp.minimum(input, max)
+
+
+@elementwise(node="ClampMinBackward1", numbers=(), refuses=lacks("maximum_cpu", "complex"))
+def clamp_min(xp, input, min):
+    """max(input, min).
+
+    >>> import flambeau as torch
+    >>> torch.clamp_min(torch.tensor([-1., 2.]), 0)
+    tensor([0., 2.])
+    """
+    return xp.maximum(input, min)
+
+
+@elementwise(node="ClampMaxBackward1", numbers=(), refuses=lacks("minimum_cpu", "complex"))
+def clamp_max(xp, input, max):
+    """min(input, max).
+
+    >>> import flambeau as torch
+    >>> torch.clamp_max(torch.tensor([-1., 2.]), 0)
+    tensor([-1.,  0.])
+    """
+    return xp.minimum(input, max)
+
+
+@elementwise(name="clamp_min", key="_clamp_min_number", node="ClampMinBackward0", expose=(), promoting=("min",),
+             refuses=_REAL)
+def clamp_min_number(xp, input, *, min):
+    """Not below a number."""
+    return xp.maximum(input, min)
+
+
+@elementwise(name="clamp_max", key="_clamp_max_number", node="ClampMaxBackward0", expose=(), promoting=("max",),
+             refuses=_REAL)
+def clamp_max_number(xp, input, *, max):
+    """Not above a number."""
+    return xp.minimum(input, max)
+
+
+for _op in (clamp_below, clamp_min):
+    _op.vjp(input=lambda xp, g, input, min: xp.where(input >= min, g, 0),
+            min=lambda xp, g, input, min: xp.where(input < min, g, 0))
+for _op in (clamp_above, clamp_max):
+    _op.vjp(input=lambda xp, g, input, max: xp.where(input <= max, g, 0),
+            max=lambda xp, g, input, max: xp.where(input > max, g, 0))
+clamp_min_number.vjp(input=lambda xp, g, input, min: xp.where(input >= min, g, 0))
+clamp_max_number.vjp(input=lambda xp, g, input, max: xp.where(input <= max, g, 0))
+clamp_min.when_number("min", clamp_min_number)
+clamp_max.when_number("max", clamp_max_number)
+
+
+# ----- the greater and the lesser -----
+
+def _no_complex(name):
+    return {"complex": RuntimeError(f"{name} not implemented for complex tensors.")}
+
+
+def _half(xp, g, input, other):
+    return xp.where(input == other, g / 2, g)
+
+
+@elementwise(numbers=(), expose=_TWO, refuses=_no_complex("maximum"))
+def maximum(xp, input, other):
+    """The greater of two; nan if either is. The gradient is shared half and half at ties.
+
+    >>> import flambeau as torch
+    >>> torch.maximum(torch.tensor([1., 4.]), torch.tensor([3., 2.]))
+    tensor([3., 4.])
+    """
+    return xp.maximum(input, other)
+
+
+maximum.vjp(input=lambda xp, g, input, other: xp.where(input < other, 0, _half(xp, g, input, other)),
+            other=lambda xp, g, input, other: xp.where(input > other, 0, _half(xp, g, input, other)))
+
+
+@elementwise(numbers=(), expose=_TWO, refuses=_no_complex("minimum"))
+def minimum(xp, input, other):
+    """The lesser of two; nan if either is. The gradient is shared half and half at ties.
+
+    >>> import flambeau as torch
+    >>> torch.minimum(torch.tensor([1., 4.]), torch.tensor([3., 2.]))
+    tensor([1., 2.])
+    """
+    return xp.minimum(input, other)
+
+
+minimum.vjp(input=lambda xp, g, input, other: xp.where(input > other, 0, _half(xp, g, input, other)),
+            other=lambda xp, g, input, other: xp.where(input < other, 0, _half(xp, g, input, other)))
+
+
+@elementwise(numbers=(), expose=_TWO, refuses=_no_complex("fmax"))
+def fmax(xp, input, other):
+    """The greater of two; nan only if both are.
+
+    >>> import flambeau as torch
+    >>> torch.fmax(torch.tensor([1., float("nan")]), torch.tensor([3., 2.]))
+    tensor([3., 2.])
+    """
+    return xp.fmax(input, other)
+
+
+fmax.vjp(input=lambda xp, g, input, other: xp.where(xp.logical_or(input >= other, xp.isnan(other)), g, 0),
+         other=lambda xp, g, input, other: xp.where(xp.logical_or(input >= other, xp.isnan(other)), 0, g))
+
+
+@elementwise(numbers=(), expose=_TWO, refuses=_no_complex("fmin"))
+def fmin(xp, input, other):
+    """The lesser of two; nan only if both are.
+
+    >>> import flambeau as torch
+    >>> torch.fmin(torch.tensor([1., float("nan")]), torch.tensor([3., 2.]))
+    tensor([1., 2.])
+    """
+    return xp.fmin(input, other)
+
+
+fmin.vjp(input=lambda xp, g, input, other: xp.where(xp.logical_or(input <= other, xp.isnan(other)), g, 0),
+         other=lambda xp, g, input, other: xp.where(xp.logical_or(input <= other, xp.isnan(other)), 0, g))
+
+
+# ----- blends -----
+
+def _check_lerp(input, end, weight=None):
+    for name, x in (("end", end), ("weight", weight)):
+        if x is not None and x.dtype != input.dtype:
+            raise RuntimeError(f"expected dtype {dtypes.C_NAMES[input.dtype.name]} for `{name}` but got dtype "
+                               f"{dtypes.C_NAMES[x.dtype.name]}")
+
+
+@elementwise(node="LerpBackward1", numbers=(), check=_check_lerp,
+             refuses=lacks("lerp_kernel_tensor", "bool", "integer"))
+def lerp(xp, input, end, weight):
+    """The point between two, input + weight · (end - input).
+
+    >>> import flambeau as torch
+    >>> torch.lerp(torch.tensor([0., 10.]), torch.tensor([10., 20.]), 0.3)
+    tensor([ 3., 13.])
+    """
+    return xp.lerp(input, end, weight)
+
+
+lerp.vjp(input=lambda g, weight: g * (1 - weight),
+         end=lambda g, weight: g * weight,
+         weight=lambda g, input, end: g * (end - input))
+
+
+@elementwise(name="lerp", key="_lerp_number", node="LerpBackward0", expose=(), numbers=(), check=_check_lerp,
+             refuses=lacks("lerp_kernel_scalar", "bool", "integer"))
+def lerp_number(xp, input, end, *, weight):
+    """`lerp` with a number as the weight."""
+    return xp.lerp(input, end, weight)
+
+
+lerp_number.vjp(input=lambda g, weight: g * (1 - weight),
+                end=lambda g, weight: g * weight)
+lerp.when_number("weight", lerp_number)
+
+
+# ----- signs, steps, neighbours -----
+
+def _ratio(xp, g, input, out):
+    return xp.where(input == 0, 0, g * (out / input))
+
+
+@elementwise(promote="float", numbers=(), refuses=lacks("copysign_cpu", "complex"))
+def copysign(xp, input, other):
+    """The size of the first with the sign of the second.
+
+    >>> import flambeau as torch
+    >>> torch.copysign(torch.tensor([1., -2.]), torch.tensor([-1., 1.]))
+    tensor([-1.,  2.])
+    """
+    return xp.copysign(input, other)
+
+
+copysign.vjp(input=_ratio,
+             other=lambda xp, g: xp.zeros_like(g))
+
+
+@elementwise(name="copysign", key="_copysign_number", node="CopysignBackward1", expose=(), promote="float",
+             promoting=("other",), refuses=lacks("copysign_cpu", "complex"))
+def copysign_number(xp, input, *, other):
+    """`copysign` with the sign of a number."""
+    return xp.copysign(input, other)
+
+
+copysign_number.vjp(input=_ratio)
+copysign.when_number("other", copysign_number)
+
+
+@elementwise(numbers=(), widens=False, refuses=lacks("nextafter_cpu", "bool", "integer", "complex"))
+def nextafter(xp, input, other):
+    """The next floating point number towards the other.
+
+    >>> import flambeau as torch
+    >>> bool(torch.nextafter(torch.tensor(1.), torch.tensor(2.)) > 1)
+    True
+    """
+    return xp.nextafter(input, other)
+
+
+nextafter.vjp(input=lambda xp, g, input, other: xp.where(input == other, 0, g),
+              other=lambda xp, g, input, other: xp.where(input == other, g, 0))
+
+
+@elementwise(numbers=(), node="torch::autograd::NotImplemented",
+             refuses={"complex": RuntimeError("heaviside is not yet implemented for complex tensors.")})
+def heaviside(xp, input, values):
+    """The unit step: 0 below 0, 1 above, `values` at 0.
+
+    >>> import flambeau as torch
+    >>> torch.heaviside(torch.tensor([-1., 0., 2.]), torch.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return xp.where(input == 0, values, xp.to(input > 0, values.dtype))
+
+
+def _heaviside_vjp(g):
+    raise RuntimeError("derivative for aten::heaviside is not implemented")
+
+
+heaviside.vjp(input=_heaviside_vjp,
+              values=_heaviside_vjp)
+
+
+@elementwise(widens=False)
+def nan_to_num(xp, input, *, nan=None, posinf=None, neginf=None):
+    """nan and infinities replaced: by 0 and the dtype's greatest numbers, where not said otherwise.
+
+    >>> import flambeau as torch
+    >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf")]), posinf=1.)
+    tensor([0., 1.])
+    """
+    return xp.nan_to_num(input, nan, posinf, neginf)
+
+
+nan_to_num.vjp(input=lambda xp, g, input: xp.where(xp.isfinite(input), g, 0))

@@ -1,0 +1,1 @@
+"""Declarations of reductions, scans and orderings."""

@@ -1,0 +1,166 @@
+"""Norms of vectors and matrices, and distances."""
+
+from __future__ import annotations
+
+from ..declare import op
+from ..pointwise.arithmetic import NO_DIFFERENCE
+from .reductions import kept
+
+_NOT_FLOAT = RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}")
+
+
+def gradient(xp, g, input, out, ord, dim, keepdim):
+    """The gradient of ‖input‖ by the input, 0 where the norm has a kink at 0 (PyTorch's choice)."""
+    if ord == 0:
+        return None
+    shape = input.shape
+    g, norm = kept(xp, g, dim, keepdim, shape), kept(xp, out, dim, keepdim, shape)
+    if ord == 1:
+        return g * xp.sgn(input)
+    if ord == 2:
+        return g * xp.where(xp.eq(norm, 0), 0, input / norm)
+    size = xp.abs(input)
+    if ord in (float("inf"), -float("inf")):
+        return xp.sgn(input) * (g * xp._share(size, out, dim=dim, keepdim=keepdim, nan=True))
+    if ord < 1:
+        # the power is infinite where the element is 0
+        return xp.where(xp.eq(input, 0), 0, xp.sgn(input) * xp.pow(size, ord - 1)) * (g * xp.pow(norm, 1 - ord))
+    scale = xp.where(xp.eq(norm, 0), 0, g / xp.pow(norm, ord - 1))
+    if ord < 2:
+        return xp.sgn(input) * xp.pow(size, ord - 1) * scale
+    return input * xp.where(xp.eq(input, 0), 0, xp.pow(size, ord - 2)) * scale
+
+
+def tangent(xp, t, input, out, ord, dim, keepdim):
+    """How the norm moves with its input: the gradient's transpose."""
+    if ord == 0:
+        return xp.zeros_like(out)
+    weights = gradient(xp, xp.ones_like(out), input, out, ord, dim, keepdim)
+    return xp.sum(xp.real(xp.conj(t) * weights), dim, keepdim)
+
+
+@op(name="linalg_vector_norm", expose=("linalg",), holomorphic=False, batches="reduce",
+    refuses={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT})
+def linalg_vector_norm(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
+    """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
+
+    Args:
+        ord: p; ±inf are the greatest and least magnitude, 0 counts what is not zero.
+
+    >>> import flambeau as torch
+    >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    return xp.linalg_vector_norm(input, ord, dim, keepdim, dtype)
+
+
+linalg_vector_norm.vjp(input=lambda xp, g, input, out, ord, dim, keepdim: gradient(
+    xp, g, input, out, ord, dim, keepdim))
+linalg_vector_norm.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: tangent(
+    xp, t_input, input, out, ord, dim, keepdim))
+
+
+_NO_DIST = RuntimeError("norm(): input dtype should be either floating point or complex. Got {} instead.")
+
+
+@op(promote="common", holomorphic=False, refuses={"integer": _NO_DIST, **NO_DIFFERENCE})
+def dist(xp, input, other, *, p=2):
+    """The p-norm of input - other.
+
+    >>> import flambeau as torch
+    >>> torch.dist(torch.tensor([1., 2.]), torch.tensor([4., 6.]))
+    tensor(5.)
+    """
+    return xp.dist(input, other, p)
+
+
+def _dist_vjp(xp, g, input, other, out, p, needs):
+    found = gradient(xp, g, input - other, out, p, None, False)
+    return (xp.sum_to_size(found, tuple(input.shape)) if needs[0] else None,
+            xp.sum_to_size(-found, tuple(other.shape)) if needs[1] else None)
+
+
+dist.joint_vjp(_dist_vjp)
+dist.jvp(lambda xp, t_input, t_other, input, other, out, p: tangent(
+    xp, xp.zeros_like(input) - t_other if t_input is None else t_input if t_other is None else t_input - t_other,
+    input - other, out, p, None, False))
+
+
+def _dist_of_batches(xp, batch, input, other, p):
+    ranks = [len(x.shape) - batch.k * on for x, on in zip((input, other), batch.on, strict=True)]
+    ndim = max(*ranks, 1)
+    apart = batch.padded(0, input, ndim) - batch.padded(1, other, ndim)
+    return xp.linalg_vector_norm(apart, p, tuple(range(batch.k, batch.k + ndim)))
+
+
+dist.batching(lambda xp, batch, input, other, *, p=2: _dist_of_batches(xp, batch, input, other, p))
+
+
+@op(promote="none", refuses={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT}, holomorphic=False,
+    expose=("torch", "method", "inplace"))
+def renorm(xp, input, *, p, dim, maxnorm):
+    """Slices along `dim` scaled down to a p-norm of `maxnorm` where theirs is greater.
+
+    >>> import flambeau as torch
+    >>> torch.renorm(torch.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1.)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if len(input.shape) < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {len(input.shape)} dimensions")
+    return input * _shrinking(xp, _slice_norms(xp, input, p, dim), maxnorm)
+
+
+def _others(dim, ndim):
+    from ...shapes import wrap_dim
+
+    return tuple(i for i in range(ndim) if i != wrap_dim(dim, ndim))
+
+
+def _slice_norms(xp, input, p, dim):
+    return xp.linalg_vector_norm(input, p, _others(dim, len(input.shape)), True)
+
+
+def _shrinking(xp, norms, maxnorm):
+    return xp.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1)
+
+
+def _renorm_vjp(xp, g, input, p, dim, maxnorm):
+    others = _others(dim, len(input.shape))
+    norms = _slice_norms(xp, input, p, dim)
+    along = xp.sum(xp.real(xp.conj(input) * g), others, True)
+    by_norm = gradient(xp, along, input, norms, p, others, True)
+    near = norms + 1e-7
+    scaled = maxnorm * (g / near - by_norm / (near * near))
+    return xp.where(norms > maxnorm, scaled, g)
+
+
+def _renorm_jvp(xp, t_input, input, p, dim, maxnorm):
+    others = _others(dim, len(input.shape))
+    norms = _slice_norms(xp, input, p, dim)
+    moved = tangent(xp, t_input, input, norms, p, others, True)
+    near = norms + 1e-7
+    return xp.where(norms > maxnorm, maxnorm * (t_input / near - input * moved / (near * near)), t_input)
+
+
+renorm.vjp(input=_renorm_vjp)
+renorm.jvp(_renorm_jvp)
+
+
+def _renorm_of_batches(xp, batch, input, p, dim, maxnorm):
+    """The slices of all elements as those of one tensor."""
+    from ...shapes import wrap_dim
+
+    k = batch.k
+    at = k + wrap_dim(dim, len(input.shape) - k)
+    moved = xp.movedim(input, at, k)
+    flat = xp.reshape(moved, (batch.count * moved.shape[k], *moved.shape[k + 1:]))
+    found = xp.renorm(flat, p=p, dim=0, maxnorm=maxnorm)
+    return xp.movedim(xp.reshape(found, moved.shape), k, at)
+
+
+renorm.batching(lambda xp, batch, input, *, p, dim, maxnorm: _renorm_of_batches(xp, batch, input, p, dim, maxnorm))

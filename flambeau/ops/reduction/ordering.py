@@ -1,0 +1,292 @@
+"""Orderings: sorting, ranks, distinct values, and searching in what is sorted."""
+
+from __future__ import annotations
+
+from ...backends.numpy.memory import refuse_number
+from ..declare import composite, lacks, no_kernel, op
+from .reductions import selecting, tied_in_rows, tied_over_all
+
+_PAIR = ("values", "indices")
+
+
+# ----- sorting -----------------------------------------------------------------------------
+
+_NO_SORT = {"complex": RuntimeError(" Sort does not support complex dtypes on CPU")}
+
+
+@op(name="sort", key="_sort", outputs=_PAIR, expose=(), widens=False, refuses=_NO_SORT)
+def sort(xp, input, *, dim=-1, descending=False):
+    """The elements in order along `dim`, and where they came from."""
+    return xp._sort(input, dim, descending)
+
+
+@op(name="sort", key="_sort_stable", node="SortBackward1", outputs=_PAIR, expose=(), widens=False, refuses=_NO_SORT)
+def sort_stable(xp, input, *, stable, dim=-1, descending=False):
+    """`sort`; equal elements keep their order if `stable`."""
+    return xp._sort_stable(input, stable, dim, descending)
+
+
+selecting(sort)
+selecting(sort_stable)
+
+
+@op(differentiable=False, widens=False, refuses=_NO_SORT)
+def argsort(xp, input, *, dim=-1, descending=False, stable=False):
+    """The indices that sort along `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.argsort(torch.tensor([3., 1., 2.]))
+    tensor([1, 2, 0])
+    """
+    return xp.argsort(input, dim, descending, stable)
+
+
+@composite
+def msort(xp, input):
+    """The elements in order along the first dimension.
+
+    >>> import flambeau as torch
+    >>> torch.msort(torch.tensor([3., 1., 2.]))
+    tensor([1., 2., 3.])
+    """
+    return xp.sort(input, 0)[0]
+
+
+@op(outputs=_PAIR, widens=False, refuses={
+    "bool": RuntimeError("topk does not support bool dtypes on CPU"),
+    "complex": RuntimeError(" topk does not support complex dtypes on CPU")})
+def topk(xp, input, *, k, dim=-1, largest=True, sorted=True):
+    """The k greatest (or least) elements along `dim`, best first, and where they are.
+
+    >>> import flambeau as torch
+    >>> torch.topk(torch.tensor([1., 3., 2.]), 2).values
+    tensor([3., 2.])
+    """
+    return xp.topk(input, k, dim, largest, sorted)
+
+
+selecting(topk)
+
+
+# ----- ranks ----------------------------------------------------------------------------------
+
+
+@op(outputs=_PAIR, widens=False, refuses=lacks("kthvalue_cpu", "bool", "complex"))
+def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
+    """The k-th least element along `dim` (from 1), and where it is.
+
+    >>> import flambeau as torch
+    >>> torch.kthvalue(torch.tensor([3., 1., 2.]), 2).values
+    tensor(2.)
+    """
+    return xp.kthvalue(input, k, dim, keepdim)
+
+
+@op(outputs=_PAIR, widens=False, refuses=lacks("mode_cpu", "complex"))
+def mode(xp, input, *, dim=-1, keepdim=False):
+    """The most frequent element along `dim`, the least of several, and where it is.
+
+    >>> import flambeau as torch
+    >>> torch.mode(torch.tensor([1., 2., 2., 3.])).values
+    tensor(2.)
+    """
+    return xp.mode(input, dim, keepdim)
+
+
+selecting(kthvalue)
+selecting(mode)
+
+_NO_MEDIAN = lacks("median_cpu", "bool", "unsigned", "complex")
+_NO_MEDIANS = lacks("median_out", "bool", "unsigned", "complex")
+
+
+@op(name="median", key="_median_all", node="MedianBackward0", expose=(), widens=False, refuses=_NO_MEDIAN)
+def median_all(xp, input):
+    """The lower median of all elements; NaN if there is one."""
+    return xp._median_all(input)
+
+
+@op(name="nanmedian", key="_nanmedian_all", node="NanmedianBackward0", expose=(), widens=False, refuses=_NO_MEDIAN)
+def nanmedian_all(xp, input):
+    """The lower median of all elements that are not NaN."""
+    return xp._nanmedian_all(input)
+
+
+@op(name="median", key="_median_along", node="MedianBackward1", outputs=_PAIR, expose=(), widens=False,
+    refuses=_NO_MEDIANS)
+def median_along(xp, input, *, dim, keepdim=False):
+    """The lower median along `dim`, and where it is."""
+    return xp._median_along(input, dim, keepdim)
+
+
+@op(name="nanmedian", key="_nanmedian_along", node="NanmedianBackward1", outputs=_PAIR, expose=(), widens=False,
+    refuses=_NO_MEDIANS)
+def nanmedian_along(xp, input, *, dim, keepdim=False):
+    """The lower median along `dim` of what is not NaN, and where it is."""
+    return xp._nanmedian_along(input, dim, keepdim)
+
+
+@op(name="median", key="_median_of_rows", expose=(), widens=False)
+def median_of_rows(xp, input):
+    """The lower median of each row; NaN if there is one."""
+    return xp._median_along(input, -1, False)[0]
+
+
+@op(name="nanmedian", key="_nanmedian_of_rows", expose=(), widens=False)
+def nanmedian_of_rows(xp, input):
+    """The lower median of each row's elements that are not NaN."""
+    return xp._nanmedian_along(input, -1, False)[0]
+
+
+tied_over_all(median_all, "_median_of_rows")
+tied_over_all(nanmedian_all, "_nanmedian_of_rows")
+tied_in_rows(median_of_rows)
+tied_in_rows(nanmedian_of_rows)
+selecting(median_along)
+selecting(nanmedian_along)
+
+
+# ----- distinct values ----------------------------------------------------------------------------
+
+
+def _no_derivative(name):
+    def rule(g0):
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+    return rule
+
+
+_DISTINCT = {"outputs": ("output", "inverse_indices", "counts"), "named": False, "expose": (), "widens": False,
+             "refuses": lacks("unique", "complex")}
+
+
+@op(name="_unique2", key="_unique_all", node="Unique2Backward0", **_DISTINCT)
+def unique_all(xp, input):
+    """Sorted distinct elements, the place of each element among them, and their counts."""
+    return xp._unique_all(input)
+
+
+@op(name="unique_dim", key="_unique_dim", **_DISTINCT)
+def unique_dim(xp, input, *, dim):
+    """Distinct slices along `dim`, the place of each slice among them, and their counts."""
+    return xp._unique_dim(input, dim)
+
+
+@op(name="unique_consecutive", key="_unique_consecutive", **_DISTINCT)
+def unique_consecutive(xp, input, *, dim=None):
+    """One of each run of equal neighbours, the run of each element, and their lengths."""
+    return xp._unique_consecutive(input, dim)
+
+
+def _dynamic(name):
+    def rule(xp, batch, input, **params):
+        raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to "
+                           f"vmap over aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues "
+                           "if you need this feature.")
+    return rule
+
+
+unique_all.batching(_dynamic("_unique2"))
+unique_dim.batching(_dynamic("unique_dim"))
+unique_consecutive.batching(_dynamic("unique_consecutive"))
+unique_all.vjp(input=_no_derivative("_unique2"))
+unique_dim.vjp(input=_no_derivative("unique_dim"))
+unique_consecutive.vjp(input=_no_derivative("unique_consecutive"))
+
+
+# ----- searching -------------------------------------------------------------------------------------
+
+
+@op(name="searchsorted", key="_searchsorted", expose=(), differentiable=False, numbers=("input",))
+def searchsorted(xp, sorted_sequence, input, sorter=None, *, right=False, out_int32=False):
+    """Where each value would be inserted to keep the sequence sorted."""
+    return xp._searchsorted(sorted_sequence, input, sorter, right, out_int32)
+
+
+def _search_of_batches(xp, batch, sequence, input, sorter, how):
+    on, k = batch.on, batch.k
+    rank = len(sequence.shape) - k * on[0]
+    if not on[0] and not (sorter is not None and on[2]) and rank == 1:
+        return xp._searchsorted(sequence, input, sorter, **how)
+    sequence, input, sorter = (x if x is None or has else batch.full(x) for x, has in zip(
+        (sequence, input, sorter), (*on, False)[:3], strict=True))
+    values = xp.reshape(input, (*batch.sizes, _count(input.shape[k:]))) if rank == 1 else input
+    return xp.reshape(xp._searchsorted(sequence, values, sorter, **how), input.shape)
+
+
+def _count(shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+searchsorted.batching(lambda xp, batch, sorted_sequence, input, sorter=None, **how: _search_of_batches(
+    xp, batch, sorted_sequence, input, sorter, how))
+
+
+@op(name="isin", key="_isin", expose=(), differentiable=False, promote="common", numbers=("elements", "test_elements"),
+    refuses={"bool": RuntimeError("Unsupported input type encountered for isin(): {}"),
+             "complex": RuntimeError("Unsupported input type encountered for isin(): {}")})
+def isin(xp, elements, test_elements, *, assume_unique=False, invert=False):
+    """Whether each element is one of the test elements."""
+    return xp._isin(elements, test_elements, assume_unique, invert)
+
+
+isin.batching(lambda xp, batch, elements, test_elements, **how: NotImplemented if batch.on[1] else xp._isin(
+    elements, test_elements, **how))
+
+
+# ----- counts ----------------------------------------------------------------------------------------
+
+
+def _undifferentiable(name):
+    def rule(g):
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+    return rule
+
+
+@op(node="torch::autograd::NotImplemented", widens=False, refuses=lacks("bincount_cpu", "bool", "float", "complex"))
+def bincount(xp, input, weights=None, *, minlength=0):
+    """How often each number occurs, or the sum of the weights it occurs with.
+
+    >>> import flambeau as torch
+    >>> torch.bincount(torch.tensor([0, 1, 1, 3]))
+    tensor([1, 2, 0, 1])
+    """
+    return xp.bincount(input, weights, minlength)
+
+
+bincount.vjp(weights=_undifferentiable("bincount"))
+
+
+def _no_counts(input, *, min=0, max=0, **_):
+    """PyTorch's words for counts of integers or complex numbers, which it gets to by way of their range."""
+    for limit in (min, max):
+        refuse_number(float(limit), input.dtype)
+    return no_kernel("aminmax_cpu" if min == max and input.dtype.is_complex else "histogram_cpu")
+
+
+@op(differentiable=False, widens=False,
+    refuses=lacks("linspace_cpu", "bool") | dict.fromkeys(("integer", "complex"), _no_counts))
+def histc(xp, input, *, bins=100, min=0, max=0):
+    """Counts of the elements in `bins` equal bins between `min` and `max` (their own range where both are equal).
+
+    >>> import flambeau as torch
+    >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    return xp.histc(input, bins, min, max)
+
+
+@op(name="histogram", key="_histogram", node="torch::autograd::NotImplemented", outputs=("hist", "bin_edges"),
+    expose=(), widens=False, refuses=lacks("histogramdd", "bool", "integer", "complex", "narrow"))
+def histogram(xp, input, bins=None, weight=None, *, count=None, range=None, density=False):
+    """Counts, or sums of weights, between edges, and the edges."""
+    return xp._histogram(input, bins, weight, count, range, density)
+
+
+def _no_histogram(g0):
+    raise RuntimeError("derivative for aten::histogram is not implemented")
+
+
+histogram.vjp(input=_no_histogram, bins=_no_histogram, weight=_no_histogram)

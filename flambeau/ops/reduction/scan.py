@@ -1,0 +1,184 @@
+"""Scans: each element combined with all before it along one dimension."""
+
+from __future__ import annotations
+
+from ..declare import composite, lacks, linear, no_kernel, op
+
+_SCAN = {"expose": ("torch", "method", "inplace")}
+
+
+# ----- sums --------------------------------------------------------------------------------
+
+
+@linear(**_SCAN)
+def cumsum(xp, input, *, dim, dtype=None):
+    """Running sums along `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.cumsum(torch.tensor([1., 2., 3.]), dim=0)
+    tensor([1., 3., 6.])
+    """
+    return xp.cumsum(input, dim, dtype)
+
+
+cumsum.vjp(input=lambda xp, g, dim: xp._cumsum_back(g, dim=dim))
+
+
+@linear(name="_cumsum_back", node="FlipBackward0", expose=())
+def _cumsum_back(xp, input, *, dim):
+    """Running sums from the end."""
+    return xp._cumsum_back(input, dim)
+
+
+_cumsum_back.vjp(input=lambda xp, g, dim: xp.cumsum(g, dim))
+
+
+# ----- products: a linear recurrence, so that no rule divides -----------------------------------
+
+
+@linear(name="_shifted", expose=(), widens=False)
+def _shifted(xp, input, *, dim, by, edge=False):
+    """Elements moved by one place along `dim`; 0, or the old element if `edge`, where none moves in."""
+    return xp._shifted(input, dim, by, edge)
+
+
+def _shifted_vjp(xp, g, dim, by, edge):
+    back = xp._shifted(g, dim=dim, by=-by)
+    return back + (g - xp._shifted(back, dim=dim, by=by)) if edge else back
+
+
+_shifted.vjp(input=_shifted_vjp)
+
+
+@op(name="_recurrence", expose=())
+def _recurrence(xp, input, factor, *, dim, reverse=False):
+    """r[k] = input[k] + factor[k] · r[k-1] along `dim`; from the end, with r[k+1], if `reverse`."""
+    return xp._recurrence(input, factor, dim, reverse)
+
+
+def _recurrence_vjp(xp, g, factor, out, dim, reverse, needs):
+    step = 1 if reverse else -1
+    back = xp._recurrence(g, xp._shifted(factor, dim=dim, by=step), dim=dim, reverse=not reverse)
+    return back, back * xp._shifted(out, dim=dim, by=-step) if needs[1] else None
+
+
+_recurrence.joint_vjp(_recurrence_vjp)
+
+
+@op(name="_exclusive_cumprod", expose=())
+def _exclusive_cumprod(xp, input, *, dim, reverse=False):
+    """Products of all elements before each one along `dim`; after each one if `reverse`."""
+    return xp._exclusive_cumprod(input, dim, reverse)
+
+
+def _exclusive_cumprod_vjp(xp, g, input, out, dim, reverse):
+    total = xp._recurrence(g, input, dim=dim, reverse=not reverse)
+    return out * xp._shifted(total, dim=dim, by=1 if reverse else -1)
+
+
+_exclusive_cumprod.vjp(input=_exclusive_cumprod_vjp)
+
+
+@op(**_SCAN)
+def cumprod(xp, input, *, dim, dtype=None):
+    """Running products along `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.cumprod(torch.tensor([1., 2., 3.]), dim=0)
+    tensor([1., 2., 6.])
+    """
+    return xp.cumprod(input, dim, dtype)
+
+
+@composite(name="_cumprod_slope", expose=())
+def _cumprod_slope(xp, g, input, out, *, dim):
+    """The vjp of cumprod: the products before each element times the sum of what depends on it."""
+    from math import prod
+
+    if prod(input.shape) <= 1:
+        return g
+    total = xp._recurrence(g, xp._shifted(input, dim=dim, by=-1), dim=dim, reverse=True)
+    return xp._exclusive_cumprod(input, dim=dim) * total
+
+
+cumprod.vjp(input=lambda xp, g, input, out, dim: xp._cumprod_slope(g, input, out, dim=dim))
+cumprod.jvp(lambda xp, t_input, input, dim: t_input if not input.shape else xp._recurrence(
+    t_input * xp._exclusive_cumprod(input, dim=dim), input, dim=dim))
+
+
+# ----- extrema -----------------------------------------------------------------------------------
+
+
+def _without_order(kernel):
+    """PyTorch's words for complex numbers, unless there is nothing to compare."""
+    error = no_kernel(kernel)
+    return {"complex": lambda input, **_: error if input.shape and 0 not in input.shape else None}
+
+
+@op(outputs=("values", "indices"), refuses=_without_order("cummax_cpu"))
+def cummax(xp, input, *, dim):
+    """Running maxima along `dim`, and where they were met last.
+
+    >>> import flambeau as torch
+    >>> torch.cummax(torch.tensor([1., 3., 2.]), dim=0).values
+    tensor([1., 3., 3.])
+    """
+    return xp.cummax(input, dim)
+
+
+@op(outputs=("values", "indices"), refuses=_without_order("cummin_cpu"))
+def cummin(xp, input, *, dim):
+    """Running minima along `dim`, and where they were met last.
+
+    >>> import flambeau as torch
+    >>> torch.cummin(torch.tensor([3., 1., 2.]), dim=0).values
+    tensor([3., 1., 1.])
+    """
+    return xp.cummin(input, dim)
+
+
+for _extremum in (cummax, cummin):
+    _extremum.vjp(input=lambda xp, g0, input_shape, indices, dim: xp._placed(
+        g0, indices, dim=dim, size=input_shape, repeats=True))
+    _extremum.jvp(lambda xp, t_input, indices, dim: (xp._picked(t_input, indices, dim=dim), None))
+
+
+# ----- logarithms of sums ----------------------------------------------------------------------------
+
+
+@op(refuses=lacks("logcumsumexp_out_cpu", "bool", "integer"))
+def logcumsumexp(xp, input, *, dim):
+    """Logarithms of running sums of exponentials along `dim`, without overflow.
+
+    >>> import flambeau as torch
+    >>> torch.logcumsumexp(torch.tensor([0., 0., 0.]), dim=0)
+    tensor([0.0000, 0.6931, 1.0986])
+    """
+    return xp.logcumsumexp(input, dim)
+
+
+def _decay(xp, out, dim, by):
+    """exp(out[k] - out[k+1]) for by = -1, exp(out[k-1] - out[k]) for by = 1: never above 1."""
+    moved = xp._shifted(out, dim=dim, by=by, edge=True)
+    step = out - moved if by < 0 else moved - out
+    return xp.exp(xp.where(out == moved, 0, step))  # equal infinities are no step
+
+
+def _weight(xp, input, out):
+    return xp.exp(input - out)
+
+
+def _logcumsumexp_vjp(xp, g, input, out, dim):
+    if not input.shape:
+        return g
+    return _weight(xp, input, out) * xp._recurrence(g, _decay(xp, out, dim, -1), dim=dim, reverse=True)
+
+
+def _logcumsumexp_jvp(xp, t_input, input, out, dim):
+    if not input.shape:
+        return t_input
+    return xp._recurrence(t_input * _weight(xp, input, out), _decay(xp, out, dim, 1), dim=dim)
+
+
+logcumsumexp.vjp(input=_logcumsumexp_vjp)
+logcumsumexp.jvp(_logcumsumexp_jvp)

@@ -1,0 +1,1 @@
+"""Declarations of views, copies, joins and indexing."""

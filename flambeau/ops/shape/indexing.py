@@ -1,0 +1,527 @@
+"""Elements chosen by indices and masks: taken out, written, added up.
+
+An index or a mask is an input like any other, without a rule: it has no gradient and no
+edge. Taking and adding are each other's transposes, so their rules are each other.
+"""
+
+from __future__ import annotations
+
+from ...modes import is_grad_enabled
+from ..declare import linear, no_kernel, op
+
+_MOVES = {"widens": False, "holomorphic": False}  # only data moves
+_INDEX = {**_MOVES, "edgeless": ("index",)}
+_MASK = {**_MOVES, "edgeless": ("mask",)}
+
+
+# ----- x[i, j] ---------------------------------------------------------------------------
+
+
+@linear("input", name="index", key="_index", expose=(), edgeless=("indices",), **_MOVES)
+def index_(xp, input, *indices):
+    """The elements at index arrays, one per dimension (None: the whole dimension)."""
+    return xp.index_at(input, *indices)
+
+
+index_.joint_vjp(lambda xp, g, input_shape, indices: (xp._add_at_indices(g, indices, size=input_shape),))
+
+
+@linear("input", name="_add_at_indices", expose=(), edgeless=("indices",), **_MOVES)
+def _add_at_indices(xp, input, *indices, size):
+    """Zeros of shape `size` with the input added at index arrays."""
+    return xp.add_at_indices(input, *indices, size=size)
+
+
+_add_at_indices.joint_vjp(lambda xp, g, indices: (xp._index(g, indices),))
+
+
+@linear(name="index_put", key="_index_put", expose=(), edgeless=("indices",), **_MOVES)
+def index_put(xp, input, values, *indices, accumulate=False):
+    """The input with `values` written (or added) at index arrays."""
+    return xp.put_at_indices(input, values, *indices, accumulate=accumulate)
+
+
+def _index_put_vjp(xp, g, values_shape, indices, accumulate, needs):
+    into = values = None
+    if needs[0]:
+        into = g if accumulate else xp._index_put(
+            g, xp.zeros((), dtype=g.dtype), indices, accumulate=False)
+    if needs[1]:
+        values = xp.sum_to_size(xp._index(g, indices), values_shape)
+    return into, values
+
+
+index_put.joint_vjp(_index_put_vjp)
+index_put.jvp(lambda xp, input, values, indices, t_input, t_values, accumulate: xp._index_put(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(values) if t_values is None else t_values, indices, accumulate=accumulate))
+
+
+# ----- along a dimension -------------------------------------------------------------------
+
+
+@linear("input", order=("input", "dim", "index"), exact_out=True, apart=True, **_INDEX)
+def gather(xp, input, index, *, dim, sparse_grad=False):
+    """out[i][j] = input[index[i][j]][j] for dim = 0, and so on for every dimension.
+
+    >>> import flambeau as torch
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0], [1]]))
+    tensor([[1],
+            [4]])
+    """
+    return xp.gather_along(input, index, dim)
+
+
+gather.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
+    xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
+
+
+@linear("input", "src", name="scatter", key="_scatter", expose=(), **_INDEX)
+def scatter(xp, input, index, src, *, dim):
+    """The input with out[index[i][j]][j] = src[i][j] for dim = 0, and so on."""
+    return xp.scatter_along(input, index, src, dim)
+
+
+@op(name="scatter", key="_scatter_number", node="ScatterBackward1", expose=(), **_INDEX)
+def scatter_number(xp, input, index, *, dim, value):
+    """The input with a number at the index."""
+    return xp.scatter_along(input, index, value, dim)
+
+
+scatter.vjp(input=lambda xp, g, index, dim: xp._scatter_number(g, index=index, dim=dim, value=0),
+            src=lambda xp, g, index, dim, src_shape: xp._gather_padded(g, index=index, dim=dim, size=src_shape))
+scatter.jvp(lambda xp, input, index, src, t_input, t_src, dim: xp._scatter(
+    xp.zeros_like(input) if t_input is None else t_input, index=index,
+    src=xp.zeros_like(src) if t_src is None else t_src, dim=dim))
+scatter_number.vjp(input=lambda xp, g, index, dim: xp._scatter_number(g, index=index, dim=dim, value=0))
+scatter_number.jvp(lambda xp, index, t_input, dim: xp._scatter_number(t_input, index=index, dim=dim, value=0))
+
+
+@linear("input", name="_gather_padded", expose=(), **_INDEX)
+def _gather_padded(xp, input, index, *, dim, size):
+    """`gather`, with zeros where `size` reaches beyond the index."""
+    found = xp.gather_along(input, index, dim)
+    if found.shape == tuple(size):
+        return found
+    return xp.embed(found, size, tuple(slice(n) for n in found.shape))
+
+
+_gather_padded.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
+    xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
+
+
+@linear(order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **_INDEX)
+def scatter_add(xp, input, index, src, *, dim):
+    """The input with src[i][j] added at [index[i][j]][j] for dim = 0, and so on.
+
+    >>> import flambeau as torch
+    >>> torch.scatter_add(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.ones(3))
+    tensor([2., 1.])
+    """
+    return xp.scatter_added(input, index, src, dim)
+
+
+scatter_add.vjp(input=lambda g: g,
+                src=lambda xp, g, index, dim, src_shape: xp._gather_padded(g, index=index, dim=dim, size=src_shape))
+scatter_add.jvp(lambda xp, input, index, src, t_input, t_src, dim: xp.scatter_add(
+    xp.zeros_like(input) if t_input is None else t_input, index=index,
+    src=xp.zeros_like(src) if t_src is None else t_src, dim=dim))
+
+
+def _lacks(kernel, *reductions):
+    """PyTorch's words for numbers that only some reductions lack; the name of the kernel may have that of one."""
+
+    def refusal(*_, reduce, **__):
+        return no_kernel(kernel.format(reduce=reduce)) if reduce in reductions else None
+
+    return refusal
+
+
+@op(order=("input", "dim", "index", "src", "reduce"), expose=("torch", "method", "inplace"), edgeless=("index",),
+    widens=False, refuses={"complex": _lacks("scatter_gather_tensor_cpu_reduce_{reduce}", "amax", "amin"),
+                           "bool": _lacks("scatter_gather_tensor_cpu_reduce_{reduce}", "mean")})
+def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
+    """The input with the elements of `src` that the index sends to one place reduced into it.
+
+    Args:
+        reduce: "sum", "prod", "mean", "amax" or "amin".
+        include_self: whether the input's own element takes part.
+
+    >>> import flambeau as torch
+    >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1., 3., 2.]), "amax")
+    tensor([3., 2.])
+    """
+    return xp.scatter_reduced(input, index, src, dim, reduce, include_self)
+
+
+@op(expose=(), edgeless=("crowded",), batches="elementwise")
+def _once_where_apart(xp, input, crowded, *, by, name):
+    """The input itself, whose derivative is refused where something is crowded.
+
+    Args:
+        by: the function that the user called.
+        name: what it calls its sources.
+    """
+    return xp.where(crowded, input, input)
+
+
+def _refuse_crowded(xp, g, crowded, by, name):
+    if xp.any(crowded):
+        raise RuntimeError(f"{by}(): Double backward is unsupported for {name} when >1 zeros in {name} are scattered "
+                           "to the same position in self")
+    return g
+
+
+_once_where_apart.vjp(input=_refuse_crowded)
+_once_where_apart.jvp(lambda xp, t_input: t_input)
+
+
+def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, by, name):
+    """Cotangents of a scattered reduction, worked out place by place.
+
+    A place collects the sources sent to it, and its own element if that takes part.
+    """
+    def scattered(values):
+        return xp.scatter_add(xp.zeros_like(g), index=index, src=values, dim=dim)
+
+    def gathered(values):
+        return xp._gather_padded(values, index=index, dim=dim, size=src.shape)
+
+    inside = xp._gather_padded(xp.ones_like(g), index=index, dim=dim, size=src.shape)  # 0 beyond the index
+    for_input = for_src = None
+    if reduce == "sum":
+        for_input, for_src = g, gathered(g)
+    elif reduce == "mean":
+        own = xp.ones_like(g) if include_self else xp.zeros_like(g)
+        count = own + scattered(xp.ones_like(src))
+        share = g / xp.where(count == 0, xp.ones_like(count), count)
+        for_input, for_src = share, gathered(share)
+    elif reduce in ("amax", "amin"):
+        from_input = xp.to(input == out, g.dtype)
+        from_src = xp.to(src == gathered(out), g.dtype) * inside
+        share = g / xp.maximum(from_input + scattered(from_src), xp.ones_like(g))
+        for_input, for_src = from_input * share, from_src * gathered(share)
+    else:
+        # the product of all but one, zeros apart: a lone zero takes the product of the others
+        zero_input = input == 0
+        others = xp.scatter_reduce(xp.where(zero_input, xp.ones_like(input), input), index=index, src=src, dim=dim,
+                                   reduce="prod", include_self=include_self)
+        for_input = g * others / xp.where(zero_input, xp.ones_like(input), input)
+        zero = src == 0
+        zeros_here = gathered(scattered(xp.to(zero, g.dtype)))
+        lone = zero & (zeros_here == 1)
+        rest = xp.scatter_reduce(input, index=index, src=xp.where(lone, xp.ones_like(src), src), dim=dim,
+                                 reduce="prod", include_self=include_self)
+        for_src = xp.where(lone, gathered(g * rest), gathered(g * out) / xp.where(zero, xp.ones_like(src), src))
+        for_src = xp._once_where_apart(for_src, zero & (zeros_here > 1), by=by, name=name)
+    if not include_self:
+        for_input = xp._scatter_number(for_input, index=index, dim=dim, value=0)
+    return for_input if needs[0] else None, None, for_src if needs[2] else None
+
+
+def _scatter_reduce_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs):
+    return _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, "scatter_reduce", "src")
+
+
+scatter_reduce.joint_vjp(_scatter_reduce_vjp)
+
+
+# ----- whole slices ------------------------------------------------------------------------
+
+
+@linear("input", order=("input", "dim", "index"),
+        exact_out="index_select(): self and result must have the same scalar type", apart=True, **_INDEX)
+def index_select(xp, input, index, *, dim):
+    """The slices of a dimension that a vector of indices names, in its order.
+
+    >>> import flambeau as torch
+    >>> torch.index_select(torch.tensor([5, 6, 7]), 0, torch.tensor([2, 0]))
+    tensor([7, 5])
+    """
+    return xp.rows_taken(input, index, dim)
+
+
+index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
+    xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, source=g, dim=dim))
+
+
+@linear(order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
+        exact_out=True, **_INDEX)
+def index_add(xp, input, index, source, *, dim, alpha=1):
+    """The input with `alpha` times the slices of `source` added to the slices that the index names.
+
+    >>> import flambeau as torch
+    >>> torch.index_add(torch.zeros(2), 0, torch.tensor([0, 0]), torch.ones(2))
+    tensor([2., 0.])
+    """
+    return xp.rows_added(input, index, source, dim, alpha)
+
+
+def _rows_of(xp, g, index, dim, shape):
+    found = xp.index_select(g, index=index, dim=dim)
+    return xp.reshape(found, shape) if tuple(found.shape) != tuple(shape) else found
+
+
+index_add.vjp(input=lambda g: g,
+              source=lambda xp, g, index, source_shape, dim, alpha: _rows_of(xp, g, index, dim, source_shape) * alpha)
+index_add.jvp(lambda xp, input, index, source, t_input, t_source, dim, alpha: xp.index_add(
+    xp.zeros_like(input) if t_input is None else t_input, index=index,
+    source=xp.zeros_like(source) if t_source is None else t_source, dim=dim, alpha=alpha))
+
+
+@linear(order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **_INDEX)
+def index_copy(xp, input, index, source, *, dim):
+    """The input with the slices that the index names replaced by those of `source`.
+
+    >>> import flambeau as torch
+    >>> torch.index_copy(torch.zeros(2), 0, torch.tensor([1]), torch.ones(1))
+    tensor([0., 1.])
+    """
+    return xp.rows_copied(input, index, source, dim)
+
+
+index_copy.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0),
+               source=lambda xp, g, index, source_shape, dim: _rows_of(xp, g, index, dim, source_shape))
+index_copy.jvp(lambda xp, input, index, source, t_input, t_source, dim: xp.index_copy(
+    xp.zeros_like(input) if t_input is None else t_input, index=index,
+    source=xp.zeros_like(source) if t_source is None else t_source, dim=dim))
+
+
+@op(name="index_fill", key="_index_fill_number", expose=(), **_INDEX)
+def index_fill_number(xp, input, index, *, dim, value):
+    """The input with a number in the slices that the index names."""
+    return xp.rows_filled(input, index, value, dim)
+
+
+index_fill_number.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0))
+index_fill_number.jvp(lambda xp, index, t_input, dim: xp._index_fill_number(t_input, index=index, dim=dim, value=0))
+
+
+@op(name="index_fill", key="_index_fill_tensor", node="IndexFillBackward1", expose=(), **_INDEX)
+def index_fill_tensor(xp, input, index, value, *, dim):
+    """The input with a 0-d tensor's value in the slices that the index names."""
+    return xp.rows_filled(input, index, value, dim)
+
+
+index_fill_tensor.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0),
+                      value=lambda xp, g, index, dim: xp.sum(xp.where(
+                          xp._index_fill_number(xp.zeros_like(g), index=index, dim=dim, value=1) == 1, g,
+                          xp.zeros_like(g))))
+index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp._index_fill_tensor(
+    xp.zeros_like(input) if t_input is None else t_input, index=index,
+    value=xp.zeros_like(value) if t_value is None else t_value, dim=dim))
+
+
+def _without_reduction(input, index, source, *, reduce, include_self=True, **_):
+    """PyTorch's words for numbers that it cannot reduce; slices of several dimensions it reduces by other operators."""
+    if input.dtype.is_complex and is_grad_enabled() and (input.requires_grad or source.requires_grad):
+        return RuntimeError("index_reduce does not support automatic differentiation for outputs with complex dtype.")
+    if not include_self:
+        return no_kernel("index_reduce_func_exclude_input_init")
+    if len(input.shape) < 2:
+        return no_kernel("index_func_")
+    if input.dtype.is_complex:
+        return no_kernel({"amax": "maximum_cpu", "amin": "minimum_cpu"}[reduce]) if reduce in ("amax", "amin") else None
+    return no_kernel("div_floor_cpu") if reduce == "mean" else None
+
+
+@op(order=("input", "dim", "index", "source", "reduce"), expose=("torch", "method", "inplace"), edgeless=("index",),
+    widens=False, refuses=dict.fromkeys(("bool", "complex"), _without_reduction))
+def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
+    """The input with slices of `source` reduced into the slices that the index names.
+
+    Args:
+        reduce: "prod", "mean", "amax" or "amin".
+
+    >>> import flambeau as torch
+    >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([2., 3.]), "prod")
+    tensor([6., 1.])
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    return xp.rows_reduced(input, index, source, dim, reduce, include_self)
+
+
+def _rows_reduced_vjp(xp, g, input, index, source, out, dim, reduce, include_self, needs):
+    from ...shapes import wrap_dim
+
+    axis = wrap_dim(dim, len(input.shape))
+    if len(source.shape) == 0:
+        spread = xp.reshape(index, ())
+    else:
+        spread = xp.reshape(index, (-1,) + (1,) * (len(source.shape) - 1 - axis))
+        spread = xp.broadcast_to(spread, source.shape)
+    return _reduced_vjp(xp, g, input, spread, source, out, dim, reduce, include_self, needs, "index_reduce", "source")
+
+
+index_reduce.joint_vjp(_rows_reduced_vjp)
+
+
+# ----- masks -------------------------------------------------------------------------------
+
+
+@op(name="masked_fill", key="_masked_fill_number", expose=(), **_MASK)
+def masked_fill_number(xp, input, mask, *, value):
+    """The input with a number where the mask is true."""
+    return xp.fill_masked(input, mask, value)
+
+
+masked_fill_number.vjp(input=lambda xp, g, mask, input_shape: xp.sum_to_size(
+    xp._masked_fill_number(g, mask=mask, value=0), input_shape))
+masked_fill_number.jvp(lambda xp, mask, t_input: xp._masked_fill_number(t_input, mask=mask, value=0))
+
+
+@op(numbers=("value",), node="MaskedFillBackward1", expose=("torch", "method", "inplace"), **_MASK)
+def masked_fill(xp, input, mask, value):
+    """The input with `value`, a number or a 0-d tensor, where the mask is true.
+
+    >>> import flambeau as torch
+    >>> torch.masked_fill(torch.zeros(2), torch.tensor([True, False]), 1.)
+    tensor([1., 0.])
+    """
+    return xp.fill_masked(input, mask, value)
+
+
+masked_fill.when_number("value", masked_fill_number)
+masked_fill.vjp(
+    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_number(g, mask=mask, value=0), input_shape),
+    value=lambda xp, g, mask: xp.sum(xp.where(mask, g, xp.zeros_like(g))))
+masked_fill.jvp(lambda xp, input, mask, value, t_input, t_value: xp.masked_fill(
+    xp.zeros_like(input) if t_input is None else t_input, mask,
+    xp.zeros_like(value) if t_value is None else t_value))
+
+
+@linear("input", apart=True, **_MASK)
+def masked_select(xp, input, mask):
+    """The elements where the mask is true, as a vector.
+
+    >>> import flambeau as torch
+    >>> torch.masked_select(torch.tensor([1, 2]), torch.tensor([False, True]))
+    tensor([2])
+    """
+    return xp.select_masked(input, mask)
+
+
+masked_select.vjp(input=lambda xp, g, mask, input_shape: xp._spread_masked(g, mask=mask, size=input_shape))
+
+
+@linear("input", name="_spread_masked", expose=(), **_MASK)
+def _spread_masked(xp, input, mask, *, size):
+    """A vector's elements put where a mask is true, zeros elsewhere, summed to `size`."""
+    from ...shapes import broadcast_shapes
+
+    shape = broadcast_shapes(size, mask.shape)
+    return xp.sum_to_size(xp.scatter_masked(xp.zeros(shape, dtype=input.dtype), mask, input), size)
+
+
+_spread_masked.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
+
+
+@op(expose=("torch", "method", "inplace"), **_MASK)
+def masked_scatter(xp, input, mask, source):
+    """The input with the first elements of `source`, in order, where the mask is true.
+
+    >>> import flambeau as torch
+    >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5., 6.]))
+    tensor([5., 0., 6.])
+    """
+    return xp.scatter_masked(input, mask, source)
+
+
+masked_scatter.vjp(
+    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_number(g, mask=mask, value=0), input_shape),
+    source=lambda xp, g, mask, source_shape: xp._masked_scatter_gradient(g, mask=mask, size=source_shape))
+masked_scatter.jvp(lambda xp, input, mask, source, t_input, t_source: xp.masked_scatter(
+    xp.zeros_like(input) if t_input is None else t_input, mask,
+    xp.zeros_like(source) if t_source is None else t_source))
+
+
+@linear("input", name="_masked_scatter_gradient", expose=(), **_MASK)
+def _masked_scatter_gradient(xp, input, mask, *, size):
+    """The masked elements, first, in a tensor of zeros of shape `size`."""
+    return xp.masked_scatter_gradient(input, mask, size)
+
+
+_masked_scatter_gradient.vjp(input=lambda xp, g, mask, input_shape: xp.masked_scatter(
+    xp.zeros(input_shape, dtype=g.dtype), mask, g))
+
+
+# ----- positions in the flattened tensor ---------------------------------------------------
+
+
+@linear("input", apart=True, **_INDEX)
+def take(xp, input, index):
+    """The elements at positions in the flattened input.
+
+    >>> import flambeau as torch
+    >>> torch.take(torch.tensor([[4, 5], [6, 7]]), torch.tensor([0, 3]))
+    tensor([4, 7])
+    """
+    return xp.take_flat(input, index)
+
+
+take.vjp(input=lambda xp, g, index, input_shape:
+         xp.put(xp.zeros(input_shape, dtype=g.dtype), index, g, accumulate=True))
+
+
+@op(expose=("torch", "method", "inplace"), **_INDEX)
+def put(xp, input, index, source, *, accumulate=False):
+    """The input with `source` at positions in the flattened input.
+
+    >>> import flambeau as torch
+    >>> torch.put(torch.zeros(3), torch.tensor([1]), torch.ones(1))
+    tensor([0., 1., 0.])
+    """
+    return xp.put_flat(input, index, source, accumulate)
+
+
+def _put_vjp(xp, g, index, source_shape, accumulate, needs):
+    into = source = None
+    if needs[0]:
+        into = g if accumulate else xp.put(g, index, xp.zeros(tuple(index.shape), dtype=g.dtype))
+    if needs[2]:
+        source = xp.reshape(xp.take(g, index), source_shape)
+    return into, None, source
+
+
+put.joint_vjp(_put_vjp)
+put.jvp(lambda xp, input, index, source, t_input, t_source, accumulate: xp.put(
+    xp.zeros_like(input) if t_input is None else t_input, index,
+    xp.zeros_like(source) if t_source is None else t_source, accumulate=accumulate))
+
+
+# ----- where something is ------------------------------------------------------------------
+
+
+@op(name="nonzero", key="_nonzero", expose=(), differentiable=False, widens=False)
+def nonzero(xp, input):
+    """The indices of the elements that are not zero, a row each."""
+    return xp.nonzero(input)
+
+
+@op(differentiable=False, widens=False)
+def argwhere(xp, input):
+    """The indices of the elements that are not zero, a row each.
+
+    >>> import flambeau as torch
+    >>> torch.argwhere(torch.tensor([0, 3, 4]))
+    tensor([[1],
+            [2]])
+    """
+    return xp.nonzero(input)
+
+
+# ----- what PyTorch records but cannot differentiate ----------------------------------------
+
+
+@op(name="_not_differentiable", node="NotImplemented", expose=(), widens=False)
+def _not_differentiable(xp, *inputs, value, of):
+    """A result whose node only says that there is no derivative."""
+    return value
+
+
+def _refused(needs, of):
+    raise RuntimeError(f"derivative for aten::{of} is not implemented")
+
+
+_not_differentiable.joint_vjp(_refused)

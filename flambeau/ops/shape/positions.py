@@ -1,0 +1,51 @@
+"""A view's elements in its base: what writes through views, and views made stale by them, differentiate by.
+
+A geometry says where the view lies in the base; it takes elements from an array shaped as
+the base, puts them back and adds them up.
+"""
+
+from __future__ import annotations
+
+from ..declare import linear, op
+
+_MOVES = {"widens": False, "holomorphic": False, "expose": ()}
+
+
+@linear(name="_strided_part", node="AsStridedBackward0", **_MOVES)
+def _strided_part(xp, input, *, geometry):
+    """The view's elements of a base."""
+    return xp.strided_part(input, geometry)
+
+
+_strided_part.batching(lambda xp, batch, input, geometry: xp._strided_part(
+    input, geometry=geometry.repeated(batch.sizes)))
+_strided_part.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
+
+
+@linear(name="_embed_strided", node="AsStridedBackwardBackward0", **_MOVES)
+def _embed_strided(xp, input, *, geometry):
+    """Zeros shaped as the base, with the input added at the view's elements."""
+    return xp.embed_strided(input, geometry)
+
+
+_embed_strided.batching(lambda xp, batch, input, geometry: xp._embed_strided(
+    input, geometry=geometry.repeated(batch.sizes)))
+_embed_strided.vjp(input=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
+
+
+@op(name="_replace_strided", node="AsStridedScatterBackward0", **_MOVES)
+def _replace_strided(xp, input, source, *, geometry):
+    """A base with the view's elements replaced by `source`."""
+    return xp.replace_strided(input, source, geometry)
+
+
+_replace_strided.batching(lambda xp, batch, input, source, geometry: xp._replace_strided(
+    input if batch.on[0] else batch.full(input), source if batch.on[1] else batch.full(source),
+    geometry=geometry.repeated(batch.sizes)))
+_replace_strided.vjp(
+    input=lambda xp, g, geometry: xp._replace_strided(
+        g, xp.zeros_like(xp._strided_part(g, geometry=geometry)), geometry=geometry),
+    source=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
+_replace_strided.jvp(lambda xp, input, source, t_input, t_source, geometry: xp._replace_strided(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(source) if t_source is None else t_source, geometry=geometry))

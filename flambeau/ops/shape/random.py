@@ -1,0 +1,35 @@
+"""Random numbers as operators: what was drawn replaces or follows the input, and its gradient is zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..declare import op
+
+
+def _drawn(name: str, node: str, inputs: int = 1) -> None:
+    """An operator whose result was drawn beforehand: `values`."""
+    if inputs == 1:
+        def forward(input: Any, *, values: Any) -> Any:
+            return values
+    else:
+        def forward(input: Any, other: Any, *, values: Any) -> Any:  # type: ignore[misc]
+            return values
+    declared = op(forward, name=name, key=f"_{name}_{node}", node=node, expose=(), widens=False)
+    declared.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(xp.zeros_like(g), input_shape))
+    if inputs == 2:
+        declared.vjp(other=lambda xp, g, other_shape: xp.sum_to_size(xp.zeros_like(g), other_shape))
+    declared.jvp(lambda xp, out: xp.zeros_like(out))
+
+
+#: (name, node, number of inputs) of every random operator that autograd can meet
+DRAWN = (
+    ("uniform", "UniformBackward0", 1), ("normal", "NormalBackward0", 1), ("normal", "NormalBackward1", 1),
+    ("normal", "NormalBackward2", 1), ("normal", "NormalBackward3", 2), ("random", "RandomBackward0", 1),
+    ("random", "RandomBackward1", 1), ("random", "RandomBackward2", 1), ("bernoulli", "BernoulliBackward0", 1),
+    ("bernoulli", "BernoulliBackward1", 2), ("bernoulli", "BernoulliBackward2", 1),
+    ("exponential", "ExponentialBackward0", 1), ("geometric", "GeometricBackward0", 1),
+    ("cauchy", "CauchyBackward0", 1), ("log_normal", "LogNormalBackward0", 1), ("poisson", "PoissonBackward0", 1),
+)
+for _name, _node, _inputs in DRAWN:
+    _drawn(_name, _node, _inputs)

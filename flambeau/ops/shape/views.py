@@ -1,0 +1,626 @@
+"""Views: the same memory under another shape, and the copies of the same name.
+
+The gradient of a view that shows a part is that part embedded in zeros (`_embed`), whose
+own gradient is the part again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..declare import LINEAR, REGISTRY, Op, composite, linear, op, view
+
+_VIEW: dict[str, Any] = {"holomorphic": False}  # only data moves: nothing to conjugate
+
+
+# ----- parts of a whole ------------------------------------------------------------------
+
+
+@linear(name="_embed", expose=(), widens=False, holomorphic=False)
+def _embed(xp, input, *, size, key):
+    """Zeros of shape `size` with the input at the basic index `key`."""
+    return xp.embed(input, size, key)
+
+
+_embed.batching(lambda xp, batch, input, size, key: xp._embed(
+    input, size=(*batch.sizes, *size), key=(slice(None),) * batch.k + tuple(key)))
+_embed.vjp(input=lambda xp, g, key: xp._part(g, key=key))
+
+
+@linear(name="_part", expose=(), widens=False, holomorphic=False)
+def _part(xp, input, *, key):
+    """The part of the input at the basic index `key`."""
+    return input[key]
+
+
+_part.batching(lambda xp, batch, input, key: xp._part(input, key=(slice(None),) * batch.k + tuple(key)))
+_part.vjp(input=lambda xp, g, input_shape, key: xp._embed(g, size=input_shape, key=key))
+
+
+@linear(name="_embed_diagonal", expose=(), widens=False, holomorphic=False)
+def _embed_diagonal(xp, input, *, size, offset, dim1, dim2):
+    """Zeros of shape `size` with the input on a diagonal."""
+    return xp.embed_diagonal(input, size, offset, dim1, dim2)
+
+
+def _shifted(dim, n, k):
+    """A dimension of `n` behind `k` hidden ones."""
+    from ...shapes import wrap_dim
+
+    return wrap_dim(dim, n) + k
+
+
+_embed_diagonal.batching(lambda xp, batch, input, size, offset, dim1, dim2: xp._embed_diagonal(
+    input, size=(*batch.sizes, *size), offset=offset, dim1=_shifted(dim1, len(size), batch.k),
+    dim2=_shifted(dim2, len(size), batch.k)))
+_embed_diagonal.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
+
+
+@linear(name="_embed_windows", node="UnfoldBackwardBackward0", expose=(), widens=False, holomorphic=False)
+def _embed_windows(xp, input, *, size, dimension, window, step):
+    """Windows, as `unfold` gives them, added where they came from."""
+    return xp.embed_windows(input, size, dimension, window, step)
+
+
+_embed_windows.batching(lambda xp, batch, input, size, dimension, window, step: xp._embed_windows(
+    input, size=(*batch.sizes, *size), dimension=_shifted(dimension, len(size), batch.k), window=window, step=step)
+    if size else xp.sum(input, batch.k))
+_embed_windows.vjp(input=lambda xp, g, dimension, window, step: xp.unfold(
+    g, dimension=dimension, size=window, step=step))
+
+
+def _at(shape, dim, key):
+    """The basic index that is `key` in dimension `dim` and everything elsewhere."""
+    from ...shapes import wrap_dim
+
+    return (slice(None),) * wrap_dim(dim, len(shape)) + (key,)
+
+
+def _bounds(shape, dim, start, end, step):
+    from ...shapes import wrap_dim
+
+    length = shape[wrap_dim(dim, len(shape))]
+    begin, stop, _ = slice(start, end).indices(length)
+    return slice(begin, max(begin, stop), step)
+
+
+# ----- views -----------------------------------------------------------------------------
+
+
+@view(name="view", expose=("method",), spread="size", batches="size", **_VIEW)
+def view_(xp, input, *, size):
+    """The same elements under another shape, in the same memory.
+
+    >>> import flambeau as torch
+    >>> torch.arange(6).view(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    return xp.view(input, size)
+
+
+view_.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+
+
+@view(name="view", key="_view_dtype", node="ViewBackward1", expose=(), differentiable=False)
+def view_dtype(xp, input, *, dtype):
+    """The same bytes as elements of another dtype."""
+    return xp.view_dtype(input, dtype)
+
+
+def _same_bytes(xp, batch, input, dtype):
+    if input.ndim == batch.k and dtype.itemsize != input.dtype.itemsize:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {input.dtype.scalar_name} as {dtype.scalar_name} "
+                           "(different element sizes)")
+    return xp._view_dtype(input, dtype=dtype)
+
+
+view_dtype.batching(_same_bytes)
+
+
+@view(key="_alias", name="alias", expose=(), batches="trailing", **_VIEW)
+def alias(xp, input):
+    """The same elements, as a view of their own."""
+    return input[...]
+
+
+alias.vjp(input=lambda g: g)
+
+
+@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), widens=False, batches="size", **_VIEW)
+def _unsafe_view(xp, input, *, size):
+    """`view` of a fresh copy, which nobody else can see: not tracked as a view."""
+    return xp.view(input, size)
+
+
+_unsafe_view.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+
+
+@view(expose=("torch", "method"), **_VIEW)
+def t(xp, input):
+    """The transpose of a matrix; a vector as it is.
+
+    >>> import flambeau as torch
+    >>> torch.t(torch.ones(2, 3)).shape
+    flambeau.Size([3, 2])
+    """
+    return xp.t(input)
+
+
+def _transposed(xp, batch, input):
+    n = input.ndim - batch.k
+    if n > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
+    return xp.transpose(input, batch.k, batch.k + 1) if n == 2 else xp._alias(input)
+
+
+t.batching(_transposed)
+t.vjp(input=lambda xp, g: xp.t(g))
+
+
+@view(aliases=("swapaxes", "swapdims"), **_VIEW)
+def transpose(xp, input, *, dim0, dim1):
+    """Two dimensions swapped.
+
+    >>> import flambeau as torch
+    >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
+    flambeau.Size([3, 2])
+    """
+    return xp.transpose(input, dim0, dim1)
+
+
+transpose.vjp(input=lambda xp, g, dim0, dim1: xp.transpose(g, dim0, dim1))
+
+
+@view(spread="dims", **_VIEW)
+def permute(xp, input, *, dims):
+    """The dimensions in another order.
+
+    >>> import flambeau as torch
+    >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
+    flambeau.Size([5, 2, 3])
+    """
+    return xp.permute(input, dims)
+
+
+def _inverse(dims):
+    order = [0] * len(dims)
+    for i, d in enumerate(dims):
+        order[d] = i
+    return tuple(order)
+
+
+permute.batching(lambda xp, batch, input, dims: xp.permute(
+    input, (*range(batch.k), *(_shifted(d, input.ndim - batch.k, batch.k) for d in dims))))
+permute.vjp(input=lambda xp, g, dims: xp.permute(g, dims=_inverse(dims)))
+
+
+@view(spread="size", expose=("method",), batches="size", **_VIEW)
+def expand(xp, input, *, size, implicit=False):
+    """Dimensions of size 1 stretched, without copying. -1 keeps a size.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([[1], [2]]).expand(-1, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    return xp.expand(input, size)
+
+
+expand.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
+
+
+@view(expose=("torch", "method"), spread="size", **_VIEW)
+def broadcast_to(xp, input, *, size):
+    """`expand` to a whole shape.
+
+    >>> import flambeau as torch
+    >>> torch.broadcast_to(torch.ones(1), (2, 3)).shape
+    flambeau.Size([2, 3])
+    """
+    return xp.expand(input, size)
+
+
+broadcast_to.batches = expand.batches
+broadcast_to.node = "ExpandBackward0"
+broadcast_to.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
+
+
+@view(name="squeeze", key="_squeeze_all", node="SqueezeBackward0", expose=(), **_VIEW)
+def squeeze_all(xp, input):
+    """All dimensions of size 1 left out."""
+    return xp.squeeze(input)
+
+
+@view(name="squeeze", key="_squeeze_dim", node="SqueezeBackward1", expose=(), **_VIEW)
+def squeeze_dim(xp, input, *, dim):
+    """One dimension left out, if its size is 1."""
+    return xp.squeeze(input, dim)
+
+
+@view(name="squeeze", key="_squeeze_dims", node="SqueezeBackward2", expose=(), **_VIEW)
+def squeeze_dims(xp, input, *, dim):
+    """Some dimensions left out, where their sizes are 1."""
+    return xp.squeeze(input, dim)
+
+
+squeeze_all.batching(lambda xp, batch, input: xp.squeeze(input, tuple(range(batch.k, input.ndim))))
+for _op in (squeeze_all, squeeze_dim, squeeze_dims):
+    _op.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+
+
+@view(**_VIEW)
+def unsqueeze(xp, input, *, dim):
+    """A new dimension of size 1 at `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.unsqueeze(torch.ones(2), 1).shape
+    flambeau.Size([2, 1])
+    """
+    return xp.unsqueeze(input, dim)
+
+
+unsqueeze.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+
+
+@view(order=("input", "dim", "index"), **_VIEW)
+def select(xp, input, *, dim, index):
+    """The slice number `index` of dimension `dim`, without that dimension.
+
+    >>> import flambeau as torch
+    >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([3, 4])
+    """
+    return xp.select(input, dim, index)
+
+
+select.vjp(input=lambda xp, g, input_shape, dim, index: xp._embed(
+    g, size=input_shape, key=_at(input_shape, dim, index)))
+
+
+@view(name="slice", expose=(), **_VIEW)
+def slice_(xp, input, *, dim=0, start=None, end=None, step=1):
+    """From `start` up to, not including, `end`, every `step`-th, of dimension `dim`."""
+    return xp.slice(input, dim, start, end, step)
+
+
+slice_.vjp(input=lambda xp, g, input_shape, dim, start, end, step: xp._embed(
+    g, size=input_shape, key=_at(input_shape, dim, _bounds(input_shape, dim, start, end, step))))
+
+
+@view(**_VIEW)
+def diagonal(xp, input, *, offset=0, dim1=0, dim2=1):
+    """The diagonal of two dimensions, as a new last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return xp.diagonal(input, offset, dim1, dim2)
+
+
+diagonal.vjp(input=lambda xp, g, input_shape, offset, dim1, dim2: xp._embed_diagonal(
+    g, size=input_shape, offset=offset, dim1=dim1, dim2=dim2))
+
+
+@view(name="unfold", expose=("method",), **_VIEW)
+def unfold(xp, input, *, dimension, size, step):
+    """All windows of `size` elements, every `step`-th, of a dimension, as a new last dimension.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).unfold(0, 2, 1)
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
+    return xp.unfold(input, dimension, size, step)
+
+
+def _windows(xp, batch, input, dimension, size, step):
+    k = batch.k
+    if input.ndim > k:
+        return xp.unfold(input, _shifted(dimension, input.ndim - k, k), size, step)
+    return xp.select(xp.unfold(xp.unsqueeze(input, k), k, size, step), k, 0)
+
+
+unfold.batching(_windows)
+unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_windows(
+    g, size=input_shape, dimension=dimension, window=size, step=step))
+
+
+@view(name="as_strided", key="_as_strided", expose=(), batches="trailing", **_VIEW)
+def as_strided(xp, input, *, size, stride, storage_offset, geometry):
+    """Any shape and strides over the input's storage; `geometry` says where that lies in the input."""
+    return xp.strided_view(input, size, stride, storage_offset)
+
+
+as_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry) if 0 not in geometry.shape else
+               xp.zeros(geometry.base_shape, dtype=g.dtype))
+
+
+# ----- views that come in lists ------------------------------------------------------------
+
+
+@view(many=True, multi_view=True, **_VIEW)
+def unbind(xp, input, *, dim=0):
+    """All slices of a dimension, each without it.
+
+    >>> import flambeau as torch
+    >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    return xp.unbind(input, dim)
+
+
+unbind.vjp(input=lambda xp, gs, dim: xp.stack(gs, dim=dim))
+
+
+@view(name="split", key="_split", many=True, multi_view=True, expose=(), **_VIEW)
+def split(xp, input, *, split_size, dim=0):
+    """Pieces of `split_size` along a dimension, the last one smaller where it does not divide."""
+    return xp.split(input, split_size, dim)
+
+
+@view(many=True, multi_view=True, **_VIEW)
+def split_with_sizes(xp, input, *, split_sizes, dim=0):
+    """Pieces of the given sizes along a dimension.
+
+    >>> import flambeau as torch
+    >>> torch.split_with_sizes(torch.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
+    return xp.split_with_sizes(input, split_sizes, dim)
+
+
+for _op in (split, split_with_sizes):
+    _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
+
+
+@linear(name="unsafe_split", many=True, expose=("torch", "method"), widens=False, **_VIEW)
+def unsafe_split(xp, input, *, split_size, dim=0):
+    """`split`, without telling autograd that the pieces share memory.
+
+    >>> import flambeau as torch
+    >>> torch.unsafe_split(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    return xp.split(input, split_size, dim)
+
+
+@linear(name="unsafe_split_with_sizes", many=True, expose=("torch", "method"), widens=False, **_VIEW)
+def unsafe_split_with_sizes(xp, input, *, split_sizes, dim=0):
+    """`split_with_sizes`, without telling autograd that the pieces share memory.
+
+    >>> import flambeau as torch
+    >>> torch.unsafe_split_with_sizes(torch.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
+    return xp.split_with_sizes(input, split_sizes, dim)
+
+
+for _op in (unsafe_split, unsafe_split_with_sizes):
+    _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
+
+
+# ----- copies under a view's name ------------------------------------------------------------
+
+
+def _copying(of: Op, name: str, example: str = "", shows: str = "") -> None:
+    """Declare the operator that gives a copy of what the view `of` shows.
+
+    Args:
+        example: a call on a (2, 3) tensor `x`, for the docstring.
+        shows: the shape of its result, or of its first result.
+    """
+    forward_of, many = of.forward, of.many
+
+    def forward(xp, input, **params):
+        found = forward_of(xp, input, **params)
+        return [a.copy() for a in found] if many else found.copy()
+
+    doc = f"A copy of what `{of.name}` shows."
+    if example:
+        first = "[0]" if many else ""
+        doc += f"""
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(2, 3)
+    >>> torch.{name}({example}){first}.shape
+    flambeau.Size({shows})
+    """
+    rule = of.batches
+    if callable(rule):
+        def rule(xp, batch, *inputs, **params):
+            return xp.clone(of.batches(xp, batch, *inputs, **params))
+
+    copied = object.__new__(Op)
+    copied.__dict__.update(of.__dict__)
+    copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", plans={}, doc=doc,
+                           batches=rule,
+                           expose=("torch",) if example else (), aliases=(), multi_view=False, exact_out=True)
+    REGISTRY[name] = copied
+
+
+_copying(view_, "view_copy", "x, (6,)", "[6]")
+_copying(alias, "alias_copy", "x", "[2, 3]")
+_copying(t, "t_copy", "x", "[3, 2]")
+_copying(transpose, "transpose_copy", "x, 0, 1", "[3, 2]")
+_copying(permute, "permute_copy", "x, (1, 0)", "[3, 2]")
+_copying(expand, "expand_copy", "x, (4, 2, 3)", "[4, 2, 3]")
+_copying(unsqueeze, "unsqueeze_copy", "x, 0", "[1, 2, 3]")
+_copying(select, "select_copy", "x, 0, 1", "[3]")
+_copying(slice_, "slice_copy", "x, 0, 0, 1", "[1, 3]")
+_copying(diagonal, "diagonal_copy", "x", "[2]")
+_copying(unfold, "unfold_copy", "x, 1, 2, 1", "[2, 2, 2]")
+_copying(unbind, "unbind_copy", "x", "[3]")
+_copying(split, "split_copy", "x, 1", "[1, 3]")
+_copying(split_with_sizes, "split_with_sizes_copy", "x, [1, 1]", "[1, 3]")
+_copying(squeeze_all, "_squeeze_all_copy")
+_copying(squeeze_dim, "_squeeze_dim_copy")
+_copying(squeeze_dims, "_squeeze_dims_copy")
+_copying(as_strided, "_as_strided_copy")
+
+
+@linear(expose=("torch", "method"), widens=False, **_VIEW)
+def narrow_copy(xp, input, *, dim, start, length):
+    """A copy of `length` elements from `start` on, of dimension `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
+    tensor([1, 2])
+    """
+    return xp.slice(input, dim, start, start + length).copy()
+
+
+narrow_copy.vjp(input=lambda xp, g, input_shape, dim, start, length: xp._embed(
+    g, size=input_shape, key=_at(input_shape, dim, _bounds(input_shape, dim, start, start + length, 1))))
+
+
+# ----- a part replaced ---------------------------------------------------------------------
+
+
+@op(order=("input", "src", "dim", "index"), widens=False, **_VIEW)
+def select_scatter(xp, input, src, *, dim, index):
+    """A copy of `input` with `src` as its slice number `index` of dimension `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 0)
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    return xp.replace_part(input, src, xp.select(input, dim, index).shape, _at(input.shape, dim, index), "select")
+
+
+def _rest(xp, g, key):
+    return g - xp._embed(xp._part(g, key=key), size=g.shape, key=key)
+
+
+select_scatter.vjp(
+    input=lambda xp, g, input_shape, dim, index: _rest(xp, g, _at(input_shape, dim, index)),
+    src=lambda xp, g, input_shape, dim, index: xp._part(g, key=_at(input_shape, dim, index)))
+
+
+@op(widens=False, **_VIEW)
+def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
+    """A copy of `input` with `src` as a slice of it.
+
+    >>> import flambeau as torch
+    >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
+    tensor([0., 1., 1., 0.])
+    """
+    return xp.replace_part(input, src, xp.slice(input, dim, start, end, step).shape,
+                           _at(input.shape, dim, _bounds(input.shape, dim, start, end, step)), "slice")
+
+
+slice_scatter.vjp(
+    input=lambda xp, g, input_shape, dim, start, end, step: _rest(
+        xp, g, _at(input_shape, dim, _bounds(input_shape, dim, start, end, step))),
+    src=lambda xp, g, input_shape, dim, start, end, step: xp._part(
+        g, key=_at(input_shape, dim, _bounds(input_shape, dim, start, end, step))))
+
+
+@op(widens=False, **_VIEW)
+def diagonal_scatter(xp, input, src, *, offset=0, dim1=0, dim2=1):
+    """A copy of `input` with `src` as a diagonal.
+
+    >>> import flambeau as torch
+    >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return xp.replace_diagonal(input, src, offset, dim1, dim2)
+
+
+diagonal_scatter.vjp(
+    input=lambda xp, g, offset, dim1, dim2: g - xp._embed_diagonal(
+        xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2), size=g.shape, offset=offset, dim1=dim1, dim2=dim2),
+    src=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
+
+
+@op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), widens=False, **_VIEW)
+def as_strided_scatter(xp, input, src, *, size, stride, storage_offset, geometry):
+    """A copy of `input` with `src` at strided places."""
+    return xp.replace_strided(input, src, geometry)
+
+
+as_strided_scatter.batching(lambda xp, batch, input, src, size, stride, storage_offset, geometry: xp._replace_strided(
+    input if batch.on[0] else batch.full(input), src if batch.on[1] else batch.full(src),
+    geometry=geometry.repeated(batch.sizes)))
+as_strided_scatter.vjp(
+    input=lambda xp, g, geometry: xp._replace_strided(
+        g, xp.zeros_like(xp._strided_part(g, geometry=geometry)), geometry=geometry),
+    src=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
+
+
+select_scatter.jvp(lambda xp, input, src, t_input, t_src, dim, index: xp.select_scatter(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(src) if t_src is None else t_src, dim=dim, index=index))
+slice_scatter.jvp(lambda xp, input, src, t_input, t_src, dim, start, end, step: xp.slice_scatter(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(src) if t_src is None else t_src, dim=dim, start=start, end=end, step=step))
+diagonal_scatter.jvp(lambda xp, input, src, t_input, t_src, offset, dim1, dim2: xp.diagonal_scatter(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(src) if t_src is None else t_src, offset=offset, dim1=dim1, dim2=dim2))
+as_strided_scatter.jvp(lambda xp, input, src, t_input, t_src, geometry: xp._replace_strided(
+    xp.zeros_like(input) if t_input is None else t_input,
+    xp.zeros_like(src) if t_src is None else t_src, geometry=geometry))
+
+
+# ----- formulas ------------------------------------------------------------------------------
+
+
+@composite(expose=("method",))
+def view_as(input, other):
+    """`view` under the other's shape.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).view_as(torch.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return input.view(other.shape)
+
+
+@composite(expose=("method",))
+def expand_as(input, other):
+    """`expand` to the other's shape.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1).expand_as(torch.ones(3))
+    tensor([1., 1., 1.])
+    """
+    return input.expand(other.shape)
+
+
+@composite(expose=("method",))
+def reshape_as(input, other):
+    """`reshape` to the other's shape.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).reshape_as(torch.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return input.reshape(other.shape)
+
+
+# ----- the same views under other nodes ------------------------------------------------------
+
+
+def _renamed(of: Op, key: str, node: str) -> None:
+    """Declare another use of a view (in place, by `reshape`): the same rule under the node PyTorch gives it."""
+    made = object.__new__(Op)
+    made.__dict__.update(of.__dict__)
+    made.__dict__.update(node=node, expose=(), plans={}, aliases=(), key=key)
+    REGISTRY[key] = made
+
+
+for _op, _name, _node in ((view_, "_reshape_alias", "ReshapeAliasBackward0"),
+                          (t, "_t_", "TBackward1"),
+                          (transpose, "_transpose_", "TransposeBackward1"),
+                          (squeeze_all, "_squeeze_all_", "SqueezeBackward3"),
+                          (squeeze_dim, "_squeeze_dim_", "SqueezeBackward4"),
+                          (squeeze_dims, "_squeeze_dims_", "SqueezeBackward5"),
+                          (unsqueeze, "_unsqueeze_", "UnsqueezeBackward1"),
+                          (as_strided, "_as_strided_", "AsStridedBackward1")):
+    _renamed(_op, _name, _node)

@@ -1,0 +1,1 @@
+"""Runtime: object code compiled by LLVM, kept on disk, loaded, and launched on a thread pool."""

@@ -1,0 +1,429 @@
+"""Kernels as data, and the compiled loop that runs lists of them: one call for any number of kernels.
+
+A kernel's work is a function `body(pointers, plan, chunk)` (`calling.BODY`). A `Launch` says which body, how many
+chunks, and the plan; a `Program` holds many of them over a table of addresses, and runs them all without the
+interpreter: `run` walks a table of steps, fills in each step's pointers (a base's address and an offset) and hands its
+chunks to the pool.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import compilation, entry_points, numpy_abi, thread_pool
+
+#: pointers that one step may have
+POINTERS = 192
+#: words of a step: body, chunks, plan, then, number of pointers, their places
+WIDTH = 6
+#: where a record's addresses begin: behind the pool, the steps, their number, and the numbers of objects and addresses
+FIRST = 5
+#: what scratch memory is aligned to
+ALIGNMENT = 64
+
+
+class Spec(NamedTuple):
+    """An array as a kernel sees it before there is one: shape, strides in bytes, and dtype.
+
+    >>> import numpy as np
+    >>> Spec.of(np.zeros((2, 3), np.float32)).strides
+    (12, 4)
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> Spec:
+        """What describes this array."""
+        return cls(array.shape, array.strides, array.dtype)
+
+    @classmethod
+    def dense(cls, shape: Sequence[int], dtype: np.dtype) -> Spec:
+        """An array in row-major order without gaps."""
+        strides, stride = [], dtype.itemsize
+        for extent in reversed(shape):
+            strides.append(stride)
+            stride *= extent
+        return cls(tuple(shape), tuple(reversed(strides)), dtype)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements, gaps not counted."""
+        return self.size * self.dtype.itemsize
+
+
+class Launch(NamedTuple):
+    """One kernel to run: a body, in how many chunks, by which plan.
+
+    Attributes:
+        library: keeps the code.
+        body: the address of `body(pointers, plan, chunk)`; chunks may be done in any order, by any thread. It may be
+            a symbol of a library that is still compiled, as may `then` and words of the plan.
+        chunks: how many; with `threads.HERE` added where the thread that calls is to do all of them.
+        words: the plan's integers.
+        then: the address of a body that is called once, after all chunks; 0 for none.
+        scratch: bytes of memory that it wants, whose address stands behind those of its operands.
+    """
+
+    library: compilation.Library
+    body: compilation.Word
+    chunks: int
+    words: tuple[compilation.Word, ...]
+    then: compilation.Word = 0
+    scratch: int = 0
+
+    @property
+    def shared(self) -> bool:
+        """Whether several threads may work at it."""
+        return 1 < self.chunks < thread_pool.HERE
+
+
+_IR = """
+define i64 @run(ptr %record) {{
+entry:
+  %pool = load ptr, ptr %record
+  %steps.at = getelementptr i64, ptr %record, i64 1
+  %steps = load ptr, ptr %steps.at
+  %count.at = getelementptr i64, ptr %record, i64 2
+  %count = load i64, ptr %count.at
+  %objects.at = getelementptr i64, ptr %record, i64 3
+  %objects = load i64, ptr %objects.at
+  %total.at = getelementptr i64, ptr %record, i64 4
+  %total = load i64, ptr %total.at
+  %given = getelementptr i64, ptr %record, i64 {first}
+  %pointers = alloca [{most} x ptr], align 16
+  %bases = alloca ptr, i64 %total, align 16
+  br label %resolve
+resolve:
+  %r = phi i64 [ 0, %entry ], [ %r.next, %resolved ]
+  %unresolved = icmp slt i64 %r, %total
+  br i1 %unresolved, label %look.up, label %start
+look.up:
+  %given.at = getelementptr ptr, ptr %given, i64 %r
+  %given.one = load ptr, ptr %given.at
+  %is.object = icmp slt i64 %r, %objects
+  br i1 %is.object, label %object, label %resolved
+object:
+  %data.at = getelementptr i8, ptr %given.one, i64 {data}
+  %data = load ptr, ptr %data.at
+  br label %resolved
+resolved:
+  %address.one = phi ptr [ %given.one, %look.up ], [ %data, %object ]
+  %mine = getelementptr ptr, ptr %bases, i64 %r
+  store ptr %address.one, ptr %mine
+  %r.next = add i64 %r, 1
+  br label %resolve
+start:
+  %run.at = getelementptr i8, ptr %pool, i64 {run}
+  %share = load ptr, ptr %run.at
+  br label %step
+step:
+  %i = phi i64 [ 0, %start ], [ %i.next, %done ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %begin, label %end
+begin:
+  %offset = mul i64 %i, {width}
+  %at0 = getelementptr i64, ptr %steps, i64 %offset
+  %at1 = getelementptr i64, ptr %at0, i64 1
+  %at2 = getelementptr i64, ptr %at0, i64 2
+  %at3 = getelementptr i64, ptr %at0, i64 3
+  %at4 = getelementptr i64, ptr %at0, i64 4
+  %at5 = getelementptr i64, ptr %at0, i64 5
+  %body = load ptr, ptr %at0
+  %chunks = load i64, ptr %at1
+  %plan = load ptr, ptr %at2
+  %then = load ptr, ptr %at3
+  %n = load i64, ptr %at4
+  %places = load ptr, ptr %at5
+  br label %fill
+fill:
+  %k = phi i64 [ 0, %begin ], [ %k.next, %fill.one ]
+  %filling = icmp slt i64 %k, %n
+  br i1 %filling, label %fill.one, label %go
+fill.one:
+  %twice = shl i64 %k, 1
+  %place = getelementptr i64, ptr %places, i64 %twice
+  %place.offset = getelementptr i64, ptr %place, i64 1
+  %base.index = load i64, ptr %place
+  %base.offset = load i64, ptr %place.offset
+  %base.at = getelementptr ptr, ptr %bases, i64 %base.index
+  %base = load ptr, ptr %base.at
+  %address = getelementptr i8, ptr %base, i64 %base.offset
+  %slot = getelementptr ptr, ptr %pointers, i64 %k
+  store ptr %address, ptr %slot
+  %k.next = add i64 %k, 1
+  br label %fill
+go:
+  %condition = icmp eq ptr %body, null
+  br i1 %condition, label %check, label %compute
+check:
+  %truth.at = load ptr, ptr %pointers
+  %truth = load i8, ptr %truth.at
+  %wanted = trunc i64 %chunks to i8
+  %holds = icmp eq i8 %truth, %wanted
+  br i1 %holds, label %done, label %stop
+stop:
+  %failed = add i64 %i, 1
+  ret i64 %failed
+compute:
+  %several = icmp sgt i64 %chunks, 1
+  br i1 %several, label %many, label %one
+many:
+  call void %share(ptr %pool, ptr %body, ptr %pointers, ptr %plan, i64 %chunks)
+  br label %after
+one:
+  %any = icmp eq i64 %chunks, 1
+  br i1 %any, label %only, label %after
+only:
+  call void %body(ptr %pointers, ptr %plan, i64 0)
+  br label %after
+after:
+  %last = icmp ne ptr %then, null
+  br i1 %last, label %finish, label %done
+finish:
+  call void %then(ptr %pointers, ptr %plan, i64 0)
+  br label %done
+done:
+  %i.next = add i64 %i, 1
+  br label %step
+end:
+  ret i64 0
+}}
+"""
+
+
+def _generate() -> str:
+    return _IR.format(most=POINTERS, width=WIDTH, run=thread_pool.RUN, data=numpy_abi.DATA, first=FIRST)
+
+
+def library() -> compilation.Library:
+    """The compiled loop, `run(record)`: 0, or the number of the step whose condition does not hold, from 1 on."""
+    return compilation.load(f"launch {POINTERS} {WIDTH} {FIRST}", ("run",), _generate, "few")
+
+
+def listed(words: Sequence[compilation.Word]) -> ctypes.Array[ctypes.c_int64]:
+    """A plan's numbers in memory."""
+    return (ctypes.c_int64 * max(1, len(words)))(*[x if x.__class__ is int else address(x) for x in words])
+
+
+def address(place: compilation.Word) -> int:
+    """An address or a number as it is; where a symbol lies, when it is compiled."""
+    return place.address if isinstance(place, compilation.Symbol) else place
+
+
+#: words of a block: of `run`, how many words its template has, which of them is the arena's address, whether the
+#: interpreter may run meanwhile; then those of `entrance`; then the template
+_SIZE, _ARENA, _LONG = 1, 2, 3
+_ADDRESSES = 4
+_TEMPLATE = _ADDRESSES + entry_points.WORDS
+
+_START = """
+define ptr @start(ptr %self, ptr %arguments, i64 %given) {{
+entry:
+  %block.at = getelementptr i8, ptr %self, i64 {data}
+  %block = load ptr, ptr %block.at
+  %size.at = getelementptr i64, ptr %block, i64 {size}
+  %size = load i64, ptr %size.at
+  %record = alloca i64, i64 %size, align 16
+  %template = getelementptr i64, ptr %block, i64 {template}
+  %bytes = shl i64 %size, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %record, ptr align 8 %template, i64 %bytes, i1 false)
+  %number.at = getelementptr i64, ptr %block, i64 {address_of}
+  %number = load ptr, ptr %number.at
+  %pool.object = load ptr, ptr %arguments
+  %pool = call ptr %number(ptr %pool.object)
+  store ptr %pool, ptr %record
+  %arena.object.at = getelementptr ptr, ptr %arguments, i64 1
+  %arena.object = load ptr, ptr %arena.object.at
+  %arena = call ptr %number(ptr %arena.object)
+  %arena.word.at = getelementptr i64, ptr %block, i64 {arena}
+  %arena.word = load i64, ptr %arena.word.at
+  %arena.at = getelementptr i64, ptr %record, i64 %arena.word
+  store ptr %arena, ptr %arena.at
+  %ndarray.at = getelementptr i64, ptr %block, i64 {ndarray}
+  %ndarray = load ptr, ptr %ndarray.at
+  %addresses = getelementptr i64, ptr %record, i64 {first}
+  br label %next
+next:
+  %i = phi i64 [ 2, %entry ], [ %i.next, %taken ]
+  %left = icmp slt i64 %i, %given
+  br i1 %left, label %take, label %go
+take:
+  %array.at = getelementptr ptr, ptr %arguments, i64 %i
+  %array = load ptr, ptr %array.at
+  %type.at = getelementptr i8, ptr %array, i64 {type}
+  %type = load ptr, ptr %type.at
+  %is.array = icmp eq ptr %type, %ndarray
+  br i1 %is.array, label %taken, label %refuse
+taken:
+  %number.of = sub i64 %i, 2
+  %address.at = getelementptr ptr, ptr %addresses, i64 %number.of
+  store ptr %array, ptr %address.at
+  %i.next = add i64 %i, 1
+  br label %next
+go:
+  %run = load ptr, ptr %block
+  %long.at = getelementptr i64, ptr %block, i64 {long}
+  %long.word = load i64, ptr %long.at
+  %long = icmp ne i64 %long.word, 0
+  br i1 %long, label %release, label %compute
+compute:
+  %short.found = call i64 %run(ptr %record)
+  br label %leave
+release:
+  %save.at = getelementptr i64, ptr %block, i64 {save}
+  %save = load ptr, ptr %save.at
+  %saved = call ptr %save()
+  %long.found = call i64 %run(ptr %record)
+  %restore.at = getelementptr i64, ptr %block, i64 {restore}
+  %restore = load ptr, ptr %restore.at
+  call void %restore(ptr %saved)
+  br label %leave
+leave:
+  %found = phi i64 [ %short.found, %compute ], [ %long.found, %release ]
+  %holds = icmp eq i64 %found, 0
+  %last = sub i64 %given, 1
+  %which = select i1 %holds, i64 %last, i64 0
+  %result.at = getelementptr ptr, ptr %arguments, i64 %which
+  %result = load ptr, ptr %result.at
+  %refer.at = getelementptr i64, ptr %block, i64 {refer}
+  %refer = load ptr, ptr %refer.at
+  call void %refer(ptr %result)
+  ret ptr %result
+""" + entry_points.REFUSE + """}}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+
+@cache
+def _starting() -> Callable[[np.ndarray], Callable[..., Any]]:
+    """What makes the function that starts a program, of its block."""
+    return entry_points.maker("start", _START.format(
+        data=entry_points.DATA, type=entry_points.TYPE, first=FIRST, size=_SIZE, arena=_ARENA, long=_LONG,
+        template=_TEMPLATE,
+        **entry_points.places(_ADDRESSES)))
+
+
+class Condition(NamedTuple):
+    """A step that ends the run unless a byte is what it should be."""
+
+    outcome: bool
+
+
+@cache
+def _running() -> Callable[[Any], int]:
+    found: Callable[[Any], int] = library().function("run", ctypes.c_int64, ctypes.c_void_p)
+    return found
+
+
+class Program:
+    """Launches over a table of base addresses, run by one call.
+
+    Args:
+        steps: pairs of a launch, or a condition, and its pointers, each a base's number and an offset in bytes.
+        objects: how many of the bases, the first ones, are array objects, whose data's address is looked up.
+        bases: how many there are.
+    """
+
+    __slots__ = ("_keep", "bases", "call", "count", "objects", "shares", "table")
+
+    def __init__(self, steps: Sequence[tuple[Launch | Condition, Sequence[tuple[int, int]]]], objects: int,
+                 bases: int) -> None:
+        self.objects, self.bases = objects, bases
+        self.call = _running()
+        self._keep: list[Any] = []
+        self.shares = any(isinstance(each, Launch) and each.shared for each, _ in steps)
+        words: list[int] = []
+        for launch, pointers in steps:
+            if len(pointers) > POINTERS:
+                raise ValueError(f"a kernel of {len(pointers)} operands: at most {POINTERS} are possible")
+            if isinstance(launch, Condition):
+                places = (ctypes.c_int64 * 2)(*pointers[0])
+                self._keep.append(places)
+                words += [0, int(launch.outcome), 0, 0, 1, ctypes.addressof(places)]
+                continue
+            plan = listed(launch.words)
+            places = (ctypes.c_int64 * max(1, 2 * len(pointers)))(*[each for pair in pointers for each in pair])
+            self._keep += [launch.library, plan, places]
+            words += [address(launch.body), launch.chunks, ctypes.addressof(plan), address(launch.then), len(pointers),
+                      ctypes.addressof(places)]
+        self.count = len(steps)
+        self.table = (ctypes.c_int64 * max(1, len(words)))(*words)
+
+    def record(self) -> Any:
+        """What a run takes: a ctypes array with room for the addresses from `FIRST` on."""
+        made = (ctypes.c_void_p * (FIRST + self.bases))()
+        self.enter(made)
+        return made
+
+    def enter(self, record: Any) -> None:
+        """Let a record, whose addresses stay, be one of this program's."""
+        record[1] = ctypes.addressof(self.table)
+        record[2], record[3], record[4] = self.count, self.objects, self.bases
+
+    def starter(self, template: Any, arena: int) -> Callable[..., Any]:
+        """A built-in function that runs all steps: `(pool, arena, *arrays)`, all of them addresses or arrays.
+
+        It returns the last of the arrays if all conditions hold, the pool if one does not.
+
+        Args:
+            template: a record, with the addresses that stay.
+            arena: which of its words is the second argument.
+        """
+        # what takes one thread some ten microseconds may keep the interpreter's lock
+        head = [library().address("run"), len(template), arena, self.shares, *entry_points.words()]
+        block = np.concatenate([np.array(head, np.int64), np.frombuffer(template, np.int64)])
+        return _starting()(block)
+
+    def only(self, record: Any, first: int, count: int) -> None:
+        """Let the next run of a record be of so many steps, from the first; `enter` brings the others back."""
+        record[0] = thread_pool.pool()
+        record[1], record[2] = ctypes.addressof(self.table) + 8 * WIDTH * first, count
+
+    def __call__(self, record: Any) -> int:
+        """Run all steps: 0, or the number, from 1 on, of the condition that does not hold."""
+        record[0] = thread_pool.pool()
+        found: int = self.call(record)
+        return found
+
+
+def aligned(size: int) -> tuple[np.ndarray, int]:
+    """Memory of `size` bytes: the array that owns it and the aligned address in it."""
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    return memory, -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+
+
+def run(launches: Sequence[Launch], operands: Sequence[np.ndarray]) -> None:
+    """Run a family's launches on these arrays, outputs first."""
+    scratch = max((each.scratch for each in launches), default=0)
+    count = len(operands)
+    pointers = [(i, 0) for i in range(count + bool(scratch))]
+    program = Program([(launch, pointers) for launch in launches], count, len(pointers))
+    record = program.record()
+    for i, array in enumerate(operands):
+        record[FIRST + i] = id(array)
+    memory = None
+    if scratch:
+        memory, record[FIRST + count] = aligned(scratch)
+    program(record)
+    del memory
+
+
+__all__ = ["ALIGNMENT", "FIRST", "POINTERS", "Condition", "Launch", "Program", "Spec", "address", "aligned", "library",
+           "run"]

@@ -1,0 +1,401 @@
+"""A pool of waiting threads that share a task's chunks with the thread that calls.
+
+The pool is itself compiled code: its threads wait outside the interpreter, so that handing work over takes neither
+its lock nor its time. A task is a function of a chunk's number; the caller starts on the chunks at once and every
+thread takes the next one left, so that a late or slow thread delays nothing. The caller takes them from the first on,
+every other thread from the last one back: so each has the same part of an array in one task after the other, and
+finds it in its own cache (an operator that reads what the one before has written takes a sixth to a quarter less).
+A thread that finds nothing to do looks again for a while (`PATIENCE`) before it sleeps. While one caller has the
+pool, others do their chunks by themselves: every call finishes, whoever else calls, and its result does not depend on
+who computed which chunk.
+
+How long it looks matters: a thread that sleeps is woken late, now and then by milliseconds on a virtual machine, where
+sleeping gives the processor away. Between two operators of a program there are some microseconds, or the time of an
+operator that one thread does by itself.
+
+The chunks of a task that are left and a counter of tasks are one atomic word: a thread that wakes late cannot take a
+chunk of a task that has ended, nor end one that it knows nothing of. A million chunks and more are the caller's alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from ..kernels import threads as limits
+from . import compilation
+
+# The pool's fields, in bytes from its start. Fields that different threads write lie on different cache lines.
+_TICKET, _DONE, _TASK, _BUSY, _SLEEPING, _CALLS, _MUTEX, _CONDITION, _SIZE = 0, 64, 128, 192, 256, 320, 384, 512, 640
+_STOP, _MEMBERS, _LOOKS = _SLEEPING + 8, _SLEEPING + 16, _SLEEPING + 24
+
+# bits of the atomic word for the first chunk that is left, and for the end of them; the rest count tasks
+_BITS = 20
+
+#: where the pool says at which address its `run` lies
+RUN = _CALLS + 40
+
+#: added to a number of chunks: the caller does them all, since they are too little to share
+HERE = 1 << 32
+
+#: how many seconds a thread looks for work before it sleeps
+PATIENCE = 0.001
+#: how often the caller looks whether the others have finished before it lets other threads have its processor
+_CALLER_LOOKS = 2000
+#: looks whose time is measured
+_SAMPLE = 4000
+
+_IR = """
+define void @work(ptr %pool, i64 %member) {{
+entry:
+  %done = getelementptr i8, ptr %pool, i64 {done}
+  %task = getelementptr i8, ptr %pool, i64 {task}
+  %pointers.at = getelementptr i8, ptr %task, i64 8
+  %plan.at = getelementptr i8, ptr %task, i64 16
+  %odd = and i64 %member, 1
+  %upper = icmp eq i64 %odd, 0
+  %step = select i1 %upper, i64 -{one_above}, i64 1
+  %sleeping = getelementptr i8, ptr %pool, i64 {sleeping}
+  %stop = getelementptr i8, ptr %pool, i64 {stop}
+  %limit = getelementptr i8, ptr %pool, i64 {members}
+  %calls = getelementptr i8, ptr %pool, i64 {calls}
+  %lock.at = getelementptr i8, ptr %calls, i64 0
+  %unlock.at = getelementptr i8, ptr %calls, i64 8
+  %wait.at = getelementptr i8, ptr %calls, i64 16
+  %lock = load ptr, ptr %lock.at
+  %unlock = load ptr, ptr %unlock.at
+  %wait = load ptr, ptr %wait.at
+  %mutex = getelementptr i8, ptr %pool, i64 {mutex}
+  %condition = getelementptr i8, ptr %pool, i64 {condition}
+  %patience.at = getelementptr i8, ptr %pool, i64 {looks}
+  %patience = load i64, ptr %patience.at
+  br label %look
+look:
+  %looks = phi i64 [ 0, %entry ], [ %looks.next, %nothing ], [ 0, %ran ], [ %looks, %lost ], [ 0, %woken ]
+  %ticket = load atomic i64, ptr %pool seq_cst, align 8
+  %low = and i64 %ticket, {chunks}
+  %shifted = lshr i64 %ticket, {bits}
+  %high = and i64 %shifted, {chunks}
+  %some = icmp ne i64 %low, %high
+  %most = load atomic i64, ptr %limit monotonic, align 8
+  %asked = icmp slt i64 %member, %most
+  %mine = and i1 %some, %asked
+  br i1 %mine, label %take, label %nothing
+take:
+  %taken = add i64 %ticket, %step
+  %swap = cmpxchg ptr %pool, i64 %ticket, i64 %taken acq_rel monotonic
+  %won = extractvalue {{ i64, i1 }} %swap, 1
+  br i1 %won, label %run, label %lost
+lost:
+  br label %look
+run:
+  %function = load ptr, ptr %task
+  %pointers = load ptr, ptr %pointers.at
+  %plan = load ptr, ptr %plan.at
+  %last = sub i64 %high, 1
+  %chunk = select i1 %upper, i64 %last, i64 %low
+  call void %function(ptr %pointers, ptr %plan, i64 %chunk)
+  %before = atomicrmw add ptr %done, i64 1 release
+  br label %ran
+ran:
+  br label %look
+nothing:
+  {pause}
+  %looks.next = add i64 %looks, 1
+  %enough = icmp sgt i64 %looks.next, %patience
+  br i1 %enough, label %sleep, label %look
+sleep:
+  %r0 = call i32 %lock(ptr %mutex)
+  %s0 = atomicrmw add ptr %sleeping, i64 1 seq_cst
+  br label %asleep
+asleep:
+  %stopped = load atomic i64, ptr %stop seq_cst, align 8
+  %end = icmp ne i64 %stopped, 0
+  br i1 %end, label %leave, label %check
+check:
+  %ticket2 = load atomic i64, ptr %pool seq_cst, align 8
+  %low2 = and i64 %ticket2, {chunks}
+  %shifted2 = lshr i64 %ticket2, {bits}
+  %high2 = and i64 %shifted2, {chunks}
+  %some2 = icmp ne i64 %low2, %high2
+  %most2 = load atomic i64, ptr %limit monotonic, align 8
+  %asked2 = icmp slt i64 %member, %most2
+  %mine2 = and i1 %some2, %asked2
+  br i1 %mine2, label %woken, label %wait.more
+wait.more:
+  %r1 = call i32 %wait(ptr %condition, ptr %mutex{wait_arguments})
+  br label %asleep
+woken:
+  %s1 = atomicrmw sub ptr %sleeping, i64 1 seq_cst
+  %r2 = call i32 %unlock(ptr %mutex)
+  br label %look
+leave:
+  %s2 = atomicrmw sub ptr %sleeping, i64 1 seq_cst
+  %r3 = call i32 %unlock(ptr %mutex)
+  ret void
+}}
+
+define i64 @pass(ptr %pool, i64 %count) {{
+entry:
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %look ]
+  %ticket = load atomic i64, ptr %pool seq_cst, align 8
+  {pause}
+  %i.next = add i64 %i, 1
+  %more = icmp slt i64 %i.next, %count
+  br i1 %more, label %look, label %end
+end:
+  ret i64 %ticket
+}}
+
+define void @run(ptr %pool, ptr %function, ptr %pointers, ptr %plan, i64 %asked) {{
+entry:
+  %total = and i64 %asked, {most}
+  %little = icmp ugt i64 %asked, {chunks}
+  br i1 %little, label %alone, label %together
+together:
+  %members = getelementptr i8, ptr %pool, i64 {members}
+  %others = load atomic i64, ptr %members monotonic, align 8
+  %none = icmp eq i64 %others, 0
+  br i1 %none, label %alone, label %ask
+ask:
+  %busy = getelementptr i8, ptr %pool, i64 {busy}
+  %grab = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
+  %free = extractvalue {{ i64, i1 }} %grab, 1
+  br i1 %free, label %publish, label %alone
+alone:
+  %any = icmp sgt i64 %total, 0
+  br i1 %any, label %each, label %finished
+each:
+  %i = phi i64 [ 0, %alone ], [ %i.next, %each ]
+  call void %function(ptr %pointers, ptr %plan, i64 %i)
+  %i.next = add i64 %i, 1
+  %again = icmp slt i64 %i.next, %total
+  br i1 %again, label %each, label %finished
+finished:
+  ret void
+publish:
+  %done = getelementptr i8, ptr %pool, i64 {done}
+  %task = getelementptr i8, ptr %pool, i64 {task}
+  %pointers.at = getelementptr i8, ptr %task, i64 8
+  %plan.at = getelementptr i8, ptr %task, i64 16
+  %sleeping = getelementptr i8, ptr %pool, i64 {sleeping}
+  %calls = getelementptr i8, ptr %pool, i64 {calls}
+  store ptr %function, ptr %task
+  store ptr %pointers, ptr %pointers.at
+  store ptr %plan, ptr %plan.at
+  store atomic i64 0, ptr %done monotonic, align 8
+  %old = load atomic i64, ptr %pool monotonic, align 8
+  %past = lshr i64 %old, {number}
+  %number = add i64 %past, 1
+  %first = shl i64 %number, {number}
+  %end = shl i64 %total, {bits}
+  %new = or i64 %first, %end
+  %was = atomicrmw xchg ptr %pool, i64 %new seq_cst
+  %sleepers = load atomic i64, ptr %sleeping seq_cst, align 8
+  %asleep = icmp ne i64 %sleepers, 0
+  br i1 %asleep, label %wake, label %look
+wake:
+  %lock.at = getelementptr i8, ptr %calls, i64 0
+  %unlock.at = getelementptr i8, ptr %calls, i64 8
+  %wake.at = getelementptr i8, ptr %calls, i64 24
+  %lock = load ptr, ptr %lock.at
+  %unlock = load ptr, ptr %unlock.at
+  %wake.all = load ptr, ptr %wake.at
+  %mutex = getelementptr i8, ptr %pool, i64 {mutex}
+  %condition = getelementptr i8, ptr %pool, i64 {condition}
+  %r0 = call i32 %lock(ptr %mutex)
+  %r1 = call i32 %unlock(ptr %mutex)
+  %r2 = call i32 %wake.all(ptr %condition)
+  br label %look
+look:
+  %ticket = load atomic i64, ptr %pool monotonic, align 8
+  %low = and i64 %ticket, {chunks}
+  %shifted = lshr i64 %ticket, {bits}
+  %high = and i64 %shifted, {chunks}
+  %some = icmp ne i64 %low, %high
+  br i1 %some, label %take, label %await
+take:
+  %taken = add i64 %ticket, 1
+  %swap = cmpxchg ptr %pool, i64 %ticket, i64 %taken acq_rel monotonic
+  %won = extractvalue {{ i64, i1 }} %swap, 1
+  br i1 %won, label %do, label %look
+do:
+  call void %function(ptr %pointers, ptr %plan, i64 %low)
+  %before = atomicrmw add ptr %done, i64 1 release
+  br label %look
+await:
+  %spins = phi i64 [ 0, %look ], [ %spins.next, %turn ]
+  %count = load atomic i64, ptr %done acquire, align 8
+  %whole = icmp eq i64 %count, %total
+  br i1 %whole, label %release, label %still
+still:
+  {pause}
+  %spins.next = add i64 %spins, 1
+  %long = icmp sgt i64 %spins, {caller_looks}
+  br i1 %long, label %yield, label %turn
+yield:
+  %yield.at = getelementptr i8, ptr %calls, i64 32
+  %give = load ptr, ptr %yield.at
+  %r3 = call i32 %give()
+  br label %turn
+turn:
+  br label %await
+release:
+  store atomic i64 0, ptr %busy release, align 8
+  ret void
+}}
+"""
+
+
+def _pause() -> str:
+    from . import target
+
+    triple = target.host().triple
+    if triple.startswith("x86_64"):
+        return 'call void asm sideeffect "pause", "~{memory}"()'
+    if triple.startswith(("aarch64", "arm64")):
+        return 'call void asm sideeffect "yield", "~{memory}"()'
+    return "fence seq_cst"
+
+
+def _generate() -> str:
+    return _IR.format(done=_DONE, task=_TASK, busy=_BUSY, sleeping=_SLEEPING, calls=_CALLS, mutex=_MUTEX,
+                      stop=_STOP, members=_MEMBERS, condition=_CONDITION, looks=_LOOKS, caller_looks=_CALLER_LOOKS,
+                      most=HERE - 1, bits=_BITS, chunks=(1 << _BITS) - 1, one_above=1 << _BITS,
+                      number=2 * _BITS, pause=_pause(),
+                      wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
+
+
+def library() -> compilation.Library:
+    """The pool's compiled functions: `run(pool, function, pointers, plan, total)`, `work(pool, member)`, and
+    `pass(pool, count)`, which looks for work in vain."""
+    return compilation.load(f"threads {sys.platform}", ("run", "work", "pass"), _generate, "few")
+
+
+def _system_calls() -> list[int]:
+    """Addresses of the system's lock, unlock, wait, wake all and yield."""
+    if sys.platform == "win32":
+        system = ctypes.WinDLL("kernel32")
+        names = ("AcquireSRWLockExclusive", "ReleaseSRWLockExclusive", "SleepConditionVariableSRW",
+                 "WakeAllConditionVariable", "SwitchToThread")
+    else:
+        system = ctypes.CDLL(None)
+        names = ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_broadcast",
+                 "sched_yield")
+    return [ctypes.cast(getattr(system, name), ctypes.c_void_p).value or 0 for name in names]
+
+
+class Pool:
+    """Threads beside the calling one, started when first asked for.
+
+    Attributes:
+        address: where its fields lie, which is what `run` takes.
+        size: how many threads work, the calling one included.
+    """
+
+    def __init__(self) -> None:
+        self._memory = ctypes.create_string_buffer(_SIZE + 64)
+        self.address = -(-ctypes.addressof(self._memory) // 64) * 64
+        self.size = 1
+        self._threads: list[threading.Thread] = []
+        for i, call in enumerate([*_system_calls(), library().address("run")]):
+            self._word(_CALLS + 8 * i).value = call
+        self._word(_LOOKS).value = self._looks()
+        if sys.platform != "win32":
+            system = ctypes.CDLL(None)
+            system.pthread_mutex_init(ctypes.c_void_p(self.address + _MUTEX), None)
+            system.pthread_cond_init(ctypes.c_void_p(self.address + _CONDITION), None)
+
+    def _word(self, offset: int) -> Any:
+        return ctypes.c_int64.from_address(self.address + offset)
+
+    def _looks(self) -> int:
+        """How often a thread can look for work within its patience: processors pause for very different times."""
+        look = library().function("pass", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            look(self.address, _SAMPLE)
+            times.append(time.perf_counter() - start)
+        return max(1, int(_SAMPLE * PATIENCE / max(min(times), 1e-9)))
+
+    def resize(self, size: int) -> None:
+        """Let so many threads work, the calling one included."""
+        work = library().function("work", None, ctypes.c_void_p, ctypes.c_int64)
+        self._word(_MEMBERS).value = size - 1
+        while len(self._threads) < size - 1:
+            thread = threading.Thread(target=work, args=(self.address, len(self._threads)), daemon=True,
+                                      name=f"flambeau kernel {len(self._threads) + 1}")
+            self._threads.append(thread)
+            thread.start()
+        self.size = size
+
+    def stop(self) -> None:
+        """End the threads: the process is about to."""
+        if not self._threads:
+            return
+        call = library().function("run", None, *[ctypes.c_void_p] * 4, ctypes.c_int64)
+        self._word(_STOP).value = 1
+        # any sleeper is woken by a task, even one without chunks
+        call(self.address, None, None, None, 0)
+        for thread in self._threads:
+            thread.join(1.0)
+        self._threads.clear()
+        self.resize(1)
+
+
+_pool: Pool | None = None
+_starting = threading.Lock()
+_default = 0
+
+
+def _wanted() -> int:
+    global _default
+    asked = limits._asked
+    if asked is None:
+        asked = _default = _default or limits.count()
+    return max(1, asked)
+
+
+def pool() -> int:
+    """The address of the pool, of as many threads as operators may use now."""
+    current = _pool
+    if current is not None and (limits._asked or _default) == current.size:
+        return current.address
+    return _resized()
+
+
+def _resized() -> int:
+    global _pool
+    wanted = _wanted()
+    with _starting:
+        if _pool is None:
+            import atexit
+
+            _pool = Pool()
+            atexit.register(_stop)
+        if _pool.size != wanted:
+            _pool.resize(wanted)
+        return _pool.address
+
+
+def _stop() -> None:
+    if _pool is not None:
+        _pool.stop()
+
+
+def _forget() -> None:
+    """A forked process has none of its parent's threads."""
+    global _pool, _starting
+    _pool = None
+    _starting = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

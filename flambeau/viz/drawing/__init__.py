@@ -1,0 +1,1 @@
+"""Drawings of graphs: DOT, SVG, text and a layered layout."""

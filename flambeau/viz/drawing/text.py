@@ -1,0 +1,173 @@
+"""A graph drawn as text: newest first, a column for each line of descent, as logs of version control are drawn.
+
+    ● SumBackward0  ()
+    ●─╮ MulBackward0  (3,)  keeps self, other (12 bytes)
+    ○ │ x  (3,)
+      ○ y  (3,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..graph.groups import Group, Item
+from ..graph.saved_memory import amount
+
+if TYPE_CHECKING:
+    from ..graph.collapse import Collapsed
+    from ..graph.graph import Graph, GraphNode
+
+NODE, LEAF, BOX = "●", "○", "▣"
+_MOST_NODES = 60  # of a graph that is drawn node by node
+_MOST_COLUMNS = 24
+
+
+class _Row(NamedTuple):
+    key: str
+    symbol: str
+    text: str
+    needs: Sequence[str]
+
+
+def text_of(graph: Graph) -> str:
+    """A small graph node by node; a large one in boxes."""
+    if len(graph) > _MOST_NODES:
+        return text_of_boxes(graph.collapsed())
+    rows = [_Row(f"n{node.id}", LEAF if node.is_leaf else NODE, _line(node),
+                 list(dict.fromkeys(f"n{target}" for target, _, _ in node.edges))) for node in graph]
+    return "\n".join([_heading(graph), *_drawn(rows)])
+
+
+def text_of_boxes(boxes: Collapsed) -> str:
+    """What is seen of a collapsed graph while every box is closed."""
+    level = boxes.level()
+    needs: dict[str, list[str]] = {boxes.key(item): [] for item in level.items}
+    for link in level.links:
+        needs[link.head].append(link.tail)
+
+    def newest(item: Item) -> int:
+        return item.id if not isinstance(item, Group) else next(item.nodes()).id
+
+    rows = []
+    for item in sorted(level.items, key=newest):
+        key = boxes.key(item)
+        if isinstance(item, Group):
+            rows.append(_Row(key, BOX, _box_line(boxes, item), needs[key]))
+        else:
+            rows.append(_Row(key, LEAF if item.is_leaf else NODE, _line(item), needs[key]))
+    return "\n".join([_heading(boxes.graph), *_drawn(_each_before_its_needs(rows))])
+
+
+def _each_before_its_needs(rows: list[_Row]) -> list[_Row]:
+    """The rows as they are, but for a box that something later needs: it waits for that."""
+    waiting = {row.key: 0 for row in rows}
+    for row in rows:
+        for need in row.needs:
+            waiting[need] += 1
+    found: list[_Row] = []
+    left = rows
+    while left:
+        ready = next(row for row in left if not waiting[row.key])
+        found.append(ready)
+        left = [row for row in left if row is not ready]
+        for need in ready.needs:
+            waiting[need] -= 1
+    return found
+
+
+def _heading(graph: Graph) -> str:
+    leaves = sum(node.is_leaf for node in graph)
+    nodes = len(graph) - leaves
+    kept = f"keeps {amount(graph.bytes)} for backward" if graph.bytes else "keeps no memory of its own for backward"
+    freed = sum(node.freed for node in graph)
+    return (f"a graph of {nodes} node{'s' * (nodes != 1)} and {leaves} lea{'f' if leaves == 1 else 'ves'}, which {kept}"
+            + (f"; backward has freed {freed} of its nodes" if freed else ""))
+
+
+def _line(node: GraphNode) -> str:
+    """A node in words: its name, shape, what it keeps, and where it was made."""
+    parts = [node.label or "leaf" if node.is_leaf else node.name]
+    if node.outputs and len(node.outputs) > 1:
+        parts.append(" ".join(shape_text(shape) for shape, _ in node.outputs))
+    elif node.shape is not None:
+        parts.append(shape_text(node.shape))
+    if node.saved:
+        names = ", ".join(dict.fromkeys(kept.name for kept in node.saved))
+        parts.append(f"keeps {names}" + (f" ({amount(node.bytes)})" if node.bytes else ""))
+    elif node.freed:
+        parts.append("freed")
+    if node.source is not None:
+        file, line, code = node.source
+        parts.append(f"{_base(file)}:{line}" + (f"  {code}" if code else ""))
+    return "  ".join(parts)
+
+
+def _box_line(boxes: Collapsed, group: Group) -> str:
+    parts = [boxes.name(group), boxes.shape(group), amount(group.bytes) if group.bytes else ""]
+    return "  ".join(part for part in parts if part)
+
+
+def shape_text(shape: tuple[int, ...] | None) -> str:
+    """A shape as Python writes tuples; a question mark for one that is not known."""
+    return "?" if shape is None else str(tuple(shape))
+
+
+def _base(file: str) -> str:
+    return file.replace("\\", "/").rpartition("/")[2]
+
+
+def _drawn(rows: Sequence[_Row]) -> list[str]:
+    """The rows with the lines between them on the left: one column for each thing that is still to come."""
+    lanes: list[str | None] = []  # what each column's line leads to
+    lines: list[str] = []
+    for row in rows:
+        column = lanes.index(row.key) if row.key in lanes else _free(lanes, 0, ())
+        lanes[column] = row.key
+        before = list(lanes)
+        joined = [lanes.index(key) for key in row.needs if key in lanes]
+        fresh = [key for key in row.needs if key not in lanes]
+        lanes[column] = fresh[0] if fresh else None
+        begun = []
+        for key in fresh[1:]:
+            begun.append(_free(lanes, column + 1, before))
+            lanes[begun[-1]] = key
+        lines.append(_row(before, row.symbol, column, begun, joined) + row.text)
+        while lanes and lanes[-1] is None:
+            lanes.pop()
+        if len(lanes) > _MOST_COLUMNS:
+            return ["too entangled to be drawn with lines:", *[f"{row.symbol} {row.text}" for row in rows]]
+    return lines
+
+
+def _free(lanes: list[str | None], start: int, before: Sequence[str | None]) -> int:
+    """The first column from `start` on that nothing passes, now or in the row `before`."""
+    column = start
+    while (column < len(lanes) and lanes[column] is not None) or (column < len(before) and before[column] is not None):
+        column += 1
+    lanes.extend([None] * (column + 1 - len(lanes)))
+    return column
+
+
+def _row(lanes: Sequence[str | None], symbol: str, column: int, begun: Sequence[int], joined: Sequence[int]) -> str:
+    """One row: lines that pass, the symbol, and lines from it to columns that begin or go on there."""
+    reach = [column, *begun, *joined]
+    left, right = min(reach), max(reach)
+    cells = []
+    for place in range(max(len(lanes), right + 1)):
+        passing = place < len(lanes) and lanes[place] is not None
+        if place == column:
+            cell = symbol
+        elif place in begun:
+            cell = "╮" if place == right else "┬"
+        elif place in joined:
+            cell = "┤" if place == right else "├" if place == left else "┼"
+        elif left < place < right:
+            cell = "┼" if passing else "─"
+        else:
+            cell = "│" if passing else " "
+        cells.append(cell + ("─" if left <= place < right else " "))
+    return "".join(cells)
+
+
+__all__ = ["shape_text", "text_of", "text_of_boxes"]

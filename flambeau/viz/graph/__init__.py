@@ -1,0 +1,1 @@
+"""The autograd graph as data: nodes, provenance, memory and leaks."""

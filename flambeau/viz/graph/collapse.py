@@ -1,0 +1,442 @@
+"""A graph with its nodes in boxes: modules, lines of code, structure that comes again and again.
+
+A box holds a stretch of the nodes in the order of their birth. Hence boxes stand to one another as nodes do: no two
+need each other, and the collapsed graph is a graph again. A box of structure that is repeated shows the newest
+repetition and says how many there are. Leaves lie with those that use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..drawing.picture import Arrow, Box, Picture
+from .groups import Group, Item
+
+if TYPE_CHECKING:
+    from .graph import Graph, GraphNode
+
+LEAF, OUTPUT, NODE = "lightblue", "darkolivegreen1", ""
+BOXES = {"module": "lavender", "source": "lemonchiffon", "repeat": "mistyrose", "part": "whitesmoke"}
+_LONGEST_PERIOD = 1024
+_WAYS = (None, "module", "source", "repeat")
+
+
+class Link(NamedTuple):
+    """An arrow of one level, from what is needed to what needs it; the ends are `Collapsed.key`s."""
+
+    tail: str
+    head: str
+
+
+class Level(NamedTuple):
+    """What is seen of a box that is open, or of the whole graph.
+
+    Attributes:
+        items: boxes, nodes and leaves.
+        links: the arrows among them.
+        ports: (key, what it stands for): ends of arrows that come from outside or go there.
+    """
+
+    items: list[Item]
+    links: list[Link]
+    ports: list[tuple[str, str]]
+
+
+class Collapsed:
+    """A graph in boxes; made by `Graph.collapsed`.
+
+    >>> import flambeau as torch
+    >>> x = y = torch.ones(2, requires_grad=True)
+    >>> for _ in range(1000):
+    ...     y = torch.tanh(y * 1.01)
+    >>> boxes = y.sum().graph().collapsed()
+    >>> [(item.title, item.count) for item in boxes.items if hasattr(item, "title")]
+    [('mul · tanh', 1000)]
+    >>> print(boxes)
+    a graph of 2001 nodes and 1 leaf, which keeps 8.0 kB for backward
+    ● SumBackward0  ()
+    ▣ mul · tanh × 1000  (2,)  8.0 kB
+    ○ leaf  (2,)
+    """
+
+    def __init__(self, graph: Graph, by: str | None = None, limit: int = 40) -> None:
+        if by not in _WAYS:
+            raise ValueError(f"by is {by!r}, but graphs collapse by 'module', 'source' or 'repeat'")
+        self.graph = graph
+        self.by = by
+        self.limit = max(limit, 4)
+        self.items: list[Item] = self._collapse([node for node in graph if not node.is_leaf])
+        self._numbers: dict[int, int] = {}
+        self._paths: dict[int, tuple[Group, ...]] = {}  # node id -> the boxes around it, outermost first
+        self._number(self.items, ())
+        self.leaves: list[GraphNode] = []
+        self._place_leaves()
+        self._levels: dict[Group | None, Level] = self._linked()
+
+    # ----- boxes -----
+
+    def _collapse(self, nodes: list[GraphNode]) -> list[Item]:
+        limit = self.limit
+        if self.by is None:
+            if len(self.graph) <= limit:
+                return list(nodes)
+            return self._readable(_by_module(nodes) if any(node.module for node in nodes) else list(nodes))
+        if self.by == "module":
+            return self._bounded(_opened(_by_module(nodes), self.limit))
+        if self.by == "source":
+            return self._bounded(_by_source(nodes))
+        return self._repeated_within(list(nodes))
+
+    def _readable(self, items: list[Item]) -> list[Item]:
+        """Boxes so that no level shows more than the limit: repetition, lines of code, then plain stretches."""
+        items = _opened(items, self.limit)
+        if len(items) > self.limit and any(getattr(item, "source", None) for item in items):
+            items = _repeated(_by_source(items))
+        if len(items) > self.limit:
+            items = _in_parts(items, self.limit)
+        for item in items:
+            if isinstance(item, Group):
+                item.items = self._readable(item.items)
+        return items
+
+    def _bounded(self, items: list[Item]) -> list[Item]:
+        if len(items) > self.limit:
+            items = _repeated(items)
+        if len(items) > self.limit:
+            items = _in_parts(items, self.limit)
+        for item in items:
+            if isinstance(item, Group):
+                item.items = self._bounded(item.items)
+        return items
+
+    def _repeated_within(self, items: list[Item]) -> list[Item]:
+        items = _repeated(items)
+        for item in items:
+            if isinstance(item, Group) and len(item.items) > 1:
+                item.items = self._repeated_within(item.items)
+        return _in_parts(items, self.limit)
+
+    def _number(self, items: Sequence[Item], path: tuple[Group, ...]) -> None:
+        for item in items:
+            if isinstance(item, Group):
+                self._numbers[id(item)] = len(self._numbers)
+                self._number(item.items, (*path, item))
+                for node in item.elided:
+                    self._paths[node.id] = (*path, item)
+            else:
+                self._paths[item.id] = path
+
+    def _place_leaves(self) -> None:
+        elided = {node.id: group for group in self.groups() for node in group.elided}
+        users = self.graph.users
+        inner: dict[Group, list[GraphNode]] = {}
+        for leaf in self.graph:
+            if not leaf.is_leaf:
+                continue
+            hidden = {elided[user] for user in users[leaf.id] if user in elided}
+            if len(hidden) == 1 and all(user in elided for user in users[leaf.id]):
+                inner.setdefault(hidden.pop(), []).append(leaf)
+                continue
+            path = _common([self._paths[user] for user in users[leaf.id]] or [()])
+            self._lay(leaf, path[:min([path.index(group) for group in hidden if group in path], default=len(path))])
+        for repeated, leaves in inner.items():
+            around = self._around(repeated)
+            if len(leaves) < repeated.count - 1:  # not one for each repetition: what the oldest of them begins with
+                for leaf in leaves:
+                    self._lay(leaf, around)
+                continue
+            repeated.elided += leaves
+            self._paths.update((leaf.id, (*around, repeated)) for leaf in leaves)
+
+    def _lay(self, leaf: GraphNode, path: tuple[Group, ...]) -> None:
+        self._paths[leaf.id] = path
+        (path[-1].leaves if path else self.leaves).append(leaf)
+
+    def _around(self, group: Group) -> tuple[Group, ...]:
+        node = next(group.nodes())
+        path = self._paths[node.id]
+        return path[:path.index(group)]
+
+    def groups(self) -> Iterator[Group]:
+        """All boxes, outer ones before those in them."""
+        waiting: list[Item] = list(reversed(self.items))
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, Group):
+                yield item
+                waiting.extend(reversed(item.items))
+
+    # ----- arrows -----
+
+    def key(self, item: Item) -> str:
+        """A name for an item, the same wherever it is drawn."""
+        return f"box{self._numbers[id(item)]}" if isinstance(item, Group) else f"n{item.id}"
+
+    def _linked(self) -> dict[Group | None, Level]:
+        levels: dict[Group | None, Level] = {None: Level([*self.items, *self.leaves], [], [])}
+        for group in self.groups():
+            levels[group] = Level([*group.items, *group.leaves], [], [])
+        links: dict[Group | None, dict[Link, None]] = {group: {} for group in levels}
+        ports: dict[Group | None, dict[tuple[str, str], None]] = {group: {} for group in levels}
+        elided = {node.id for group in self.groups() for node in group.elided}
+        nodes = self.graph.nodes
+        for user in nodes:
+            above = self._paths[user.id]
+            for target, _, _ in user.edges:
+                below = self._paths[target]
+                depth = len(_common([above, below]))
+                heads, tails = self._chain(user, above, elided), self._chain(nodes[target], below, elided)
+                if depth < len(heads) and depth < len(tails):
+                    link = Link(self.key(tails[depth]), self.key(heads[depth]))
+                    links[above[depth - 1] if depth else None][link] = None
+                # an end that is not shown lies in the innermost box around both: what is shown there has a port, too
+                for inside in range(min(depth + 1, len(tails)), len(heads)):
+                    around, port = above[inside - 1], f"in{target}"
+                    ports[around][port, self.name(nodes[target])] = None
+                    links[around][Link(port, self.key(heads[inside]))] = None
+                for inside in range(min(depth + 1, len(heads)), len(tails)):
+                    around, port = below[inside - 1], f"out{target}"
+                    ports[around][port, self.name(user)] = None
+                    links[around][Link(self.key(tails[inside]), port)] = None
+        for place, level in levels.items():
+            level.links.extend(links[place])
+            level.ports.extend({port: (port, said) for port, said in ports[place]}.values())
+        return levels
+
+    def _chain(self, node: GraphNode, path: tuple[Group, ...], elided: set[int]) -> list[Item]:
+        """A node and the boxes around it, outermost first; without a node that is not shown."""
+        return list(path) if node.id in elided else [*path, node]
+
+    def level(self, group: Group | None = None) -> Level:
+        """What is seen of a box that is open; of the whole graph without one."""
+        return self._levels[group]
+
+    # ----- labels -----
+
+    def name(self, item: Item) -> str:
+        """What an item is called."""
+        if isinstance(item, Group):
+            return f"{item.title} × {item.count}" if item.count > 1 else item.title
+        if item.is_leaf:
+            return item.label or "leaf"
+        return item.name
+
+    def shape(self, item: Item) -> str:
+        """The shape of an item's first output, or of the newest node in a box."""
+        node = next(item.nodes()) if isinstance(item, Group) else item
+        return "" if node.shape is None else f"({', '.join(map(str, node.shape))}{',' * (len(node.shape) == 1)})"
+
+    def colour(self, item: Item) -> str:
+        """Torchviz's colours for nodes, leaves and outputs; one for each kind of box."""
+        if isinstance(item, Group):
+            return BOXES[item.kind]
+        return LEAF if item.is_leaf else NODE
+
+    def label(self, item: Item) -> str:
+        """The text of an item in a drawing."""
+        return "\n".join(line for line in (self.name(item), self.shape(item)) if line)
+
+    def picture(self, group: Group | None = None) -> Picture:
+        """One level as a picture, from leaves down to outputs, for `render`."""
+        level = self.level(group)
+        pieces: list[Box | Arrow] = [Box(self.key(item), self.label(item), self.colour(item)) for item in level.items]
+        pieces += [Box(port, "·") for port, _ in level.ports]
+        pieces += [Arrow(link.tail, link.head) for link in level.links]
+        if group is None:
+            for place, root in enumerate(self.graph.roots):
+                node = self.graph.nodes[root]
+                path = self._paths[root]
+                pieces += [Box(f"output{place}", f"output\n{self.shape(node)}".rstrip(), OUTPUT),
+                           Arrow(self.key(path[0] if path else node), f"output{place}")]
+        return Picture(pieces=pieces)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The boxes as JSON has them: "items", each the id of a node or a box with "items" of its own."""
+        def shown(item: Item) -> Any:
+            if not isinstance(item, Group):
+                return item.id
+            return {"key": self.key(item), "title": item.title, "kind": item.kind, "count": item.count,
+                    "items": [shown(inner) for inner in (*item.items, *item.leaves)],
+                    "elided": [node.id for node in item.elided], "bytes": item.bytes}
+
+        return {"by": self.by, "items": [shown(item) for item in (*self.items, *self.leaves)]}
+
+    def __len__(self) -> int:
+        return len(self.items) + len(self.leaves)
+
+    def __str__(self) -> str:
+        from ..drawing.text import text_of_boxes
+
+        return text_of_boxes(self)
+
+    def _repr_svg_(self) -> str:
+        from ..drawing.svg import svg_of
+
+        return svg_of(self)
+
+    def _repr_html_(self) -> str:
+        from ..drawing.svg import html_of
+
+        return html_of(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        bundle = {"text/plain": str(self), "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
+        return {kind: shown for kind, shown in bundle.items()
+                if (not include or kind in include) and kind not in (exclude or ())}
+
+
+def _common(paths: Sequence[tuple[Group, ...]]) -> tuple[Group, ...]:
+    """The boxes that all paths have in common, outermost first."""
+    first = paths[0]
+    length = min(map(len, paths))
+    for depth in range(length):
+        if any(path[depth] is not first[depth] for path in paths):
+            return first[:depth]
+    return first[:length]
+
+
+# ----- what belongs together -----
+
+def _stretches(items: Sequence[Item], key: Callable[[Item], Any]) -> Iterator[tuple[Any, list[Item]]]:
+    for found, stretch in groupby(items, key):
+        yield found, list(stretch)
+
+
+def _by_module(items: Sequence[Item], depth: int = 0) -> list[Item]:
+    """A box for each call of a module, within that of the module which called it."""
+    from .provenance import kind_of
+
+    def part(item: Item) -> str | None:
+        module = None if isinstance(item, Group) else item.module
+        parts = module.split(".") if module else []
+        return ".".join(parts[:depth + 1]) if len(parts) > depth else None
+
+    found: list[Item] = []
+    for path, stretch in _stretches(items, part):
+        if path is None:
+            found += stretch
+            continue
+        kind, last = kind_of(path), path.rpartition(".")[2]
+        title = path if kind is None or kind == last else f"{path}: {kind}"
+        found.append(Group(title, "module", _by_module(stretch, depth + 1)))
+    return found
+
+
+def _by_source(items: Sequence[Item]) -> list[Item]:
+    """A box for each line of code, as often as it ran."""
+    found: list[Item] = []
+    for source, stretch in _stretches(items, lambda item: getattr(item, "source", None)):
+        if source is None or len(stretch) == 1:
+            found += stretch
+        else:
+            file, line, code = source
+            name = file.replace("\\", "/").rpartition("/")[2]
+            found.append(Group(f"{name}:{line} {_short(code)}".rstrip(), "source", stretch))
+    return found
+
+
+def _short(code: str, width: int = 48) -> str:
+    return code if len(code) <= width else code[:width - 1] + "…"
+
+
+def _opened(items: list[Item], limit: int) -> list[Item]:
+    """The items with boxes of modules replaced by what is in them, outermost first, while there is room.
+
+    Modules that come again and again are put together before any of them is opened.
+    """
+    while True:
+        items = _repeated(items)
+        best: Group | None = None
+        for item in items:
+            if (isinstance(item, Group) and item.kind == "module" and len(items) + len(item.items) - 1 <= limit // 2
+                    and any(isinstance(inner, Group) for inner in item.items)
+                    and (best is None or item.title.count(".") < best.title.count("."))):
+                best = item
+        if best is None:
+            return items
+        place = items.index(best)
+        items = [*items[:place], *best.items, *items[place + 1:]]
+
+
+def _in_parts(items: list[Item], limit: int) -> list[Item]:
+    """Boxes of as many items as the limit, and of as many of such boxes, until there are few enough."""
+    while len(items) > limit:
+        found: list[Item] = []
+        for start in range(0, len(items), limit):
+            part = items[start:start + limit]
+            number = sum(len(list(item.nodes())) if isinstance(item, Group) else 1 for item in part)
+            found.append(Group(f"{number} nodes", "part", part) if len(part) > 1 else part[0])
+        items = found
+    return items
+
+
+def _shape_of(item: Item) -> tuple[Any, ...]:
+    """What two items must share to be repetitions of one another: the operators, not the sizes or names."""
+    if isinstance(item, Group):
+        return (item.kind, item.title.rpartition(": ")[2] if item.kind == "module" else "",
+                *[_shape_of(inner) for inner in item.items])
+    return (item.name,)
+
+
+def _repeated(items: list[Item]) -> list[Item]:
+    """The items with each stretch that repeats itself three times or more in a box, longest savings first."""
+    kinds: dict[tuple[Any, ...], int] = {}
+    marks = np.array([kinds.setdefault(_shape_of(item), len(kinds)) for item in items], np.int64)
+    taken = np.zeros(len(items), bool)
+    chosen: list[tuple[int, int, int]] = []
+    for _, period, start, times in sorted(_tandems(marks), key=lambda found: (-found[0], found[1], found[2])):
+        if not taken[start:start + period * times].any():
+            taken[start:start + period * times] = True
+            chosen.append((start, period, times))
+    found: list[Item] = []
+    at = 0
+    for start, period, times in sorted(chosen):
+        found += items[at:start]
+        at = start + period * times
+        newest = items[start:start + period]
+        rest = [node for item in items[start + period:at]
+                for node in (item.nodes() if isinstance(item, Group) else (item,))]
+        first = newest[0]
+        if period == 1:
+            title = _series(first, items[at - 1])
+            newest = first.items if isinstance(first, Group) and first.count == 1 else newest
+        else:
+            title = _sequence(newest)
+        found.append(Group(title, "repeat", newest, times, rest))
+    return [*found, *items[at:]]
+
+
+def _sequence(items: Sequence[Item], most: int = 4) -> str:
+    """What different items in a row are called: `mm · add · tanh`, in the order in which they ran, or their number."""
+    if len(items) <= most:
+        return " · ".join(item.title.rpartition(": ")[2] if isinstance(item, Group) else item.operator
+                          for item in reversed(items))
+    return f"{sum(len(list(item.nodes())) if isinstance(item, Group) else 1 for item in items)} nodes"
+
+
+def _series(newest: Item, oldest: Item) -> str:
+    """What like items in a row are called: `MulBackward0`, or of modules `Net.layers.0 … Net.layers.11: Layer`."""
+    if not isinstance(newest, Group):
+        return newest.name
+    if newest.kind != "module" or not isinstance(oldest, Group) or oldest.title == newest.title:
+        return newest.title
+    return f"{oldest.title.partition(': ')[0]} … {newest.title}"
+
+
+def _tandems(marks: np.ndarray[Any, Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Stretches of marks that repeat: (items saved, period, start, times)."""
+    n = len(marks)
+    for period in range(1, min(n // 3, _LONGEST_PERIOD) + 1):
+        same = np.concatenate(([False], marks[period:] == marks[:-period], [False]))
+        turns = np.flatnonzero(same[1:] != same[:-1])
+        for start, end in zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True):
+            times = (end - start) // period + 1
+            if times >= 3 and (times - 1) * period >= 4:
+                yield (times - 1) * period, period, start, times
+
+
+__all__ = ["Collapsed", "Group", "Level", "Link"]

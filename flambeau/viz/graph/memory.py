@@ -1,0 +1,213 @@
+"""What a graph keeps in memory: by node, and by the line of code that made the nodes, with what could be done there.
+
+A node keeps what its rules ask for. Memory that several nodes keep counts once, for the oldest of them; that of leaves
+is there anyway and does not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ... import dtypes
+from ..traces.tables import Table
+from .saved_memory import amount
+
+if TYPE_CHECKING:
+    from .graph import Graph, GraphNode, Saved
+
+_SHOWN = 20  # rows of a table
+
+_ITEMSIZES = {dtype.name: dtype.itemsize for dtype in dtypes.ALL}
+
+#: operators whose rule is content with their result, so that they may write over their input
+_FROM_RESULT = frozenset(("relu", "sigmoid", "tanh", "exp", "sqrt", "leaky_relu", "elu", "celu", "selu", "hardtanh"))
+
+
+@dataclass
+class Line:
+    """What one line of code made.
+
+    Attributes:
+        place: "train.py:12".
+        code: the line's text.
+        bytes: the memory that its nodes keep.
+        nodes: the nodes, newest first.
+        advice: what to change; empty where nothing is to be gained.
+    """
+
+    place: str
+    code: str
+    bytes: int
+    nodes: list[GraphNode] = field(repr=False)
+    advice: str = ""
+
+
+class MemoryReport:
+    """Bytes kept for backward, by node and by line; made by `Graph.memory`.
+
+    >>> import flambeau as torch
+    >>> from flambeau.viz import watching
+    >>> x = torch.ones(1000, requires_grad=True)
+    >>> with watching():
+    ...     y = (x + x).tanh().sum()
+    >>> report = y.graph().memory()
+    >>> report.total, [(node.name, node.bytes) for node in report.nodes]
+    (4000, [('TanhBackward0', 4000)])
+    >>> [(line.code, line.bytes, line.advice) for line in report.lines]
+    [('y = (x + x).tanh().sum()', 4000, 'in place: tanh_()')]
+    >>> print(str(report).partition("\\n")[0])
+    memory kept for backward: 4.0 kB in 1 of 3 nodes
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    @property
+    def total(self) -> int:
+        """All bytes that the graph keeps; a leaf's own do not count."""
+        return self.graph.bytes
+
+    @property
+    def leaves(self) -> int:
+        """The bytes of the leaves that the graph leads to, and of their gradients."""
+        variables = [node.variable for node in self.graph if node.variable is not None]
+        return sum(x._array.nbytes + (0 if x._grad is None else x._grad._array.nbytes) for x in variables)
+
+    @cached_property
+    def nodes(self) -> list[GraphNode]:
+        """The nodes that keep memory of their own, the largest first."""
+        return sorted((node for node in self.graph if node.bytes), key=lambda node: -node.bytes)
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The lines of code whose nodes keep memory, the largest first; empty where nobody watched."""
+        by_place: dict[tuple[str, int, str], list[GraphNode]] = {}
+        for node in self.graph:
+            if node.source is not None and not node.is_leaf:
+                by_place.setdefault(node.source, []).append(node)
+        found = [Line(f"{_base(file)}:{number}", code, sum(node.bytes for node in nodes), nodes,
+                      advice(self.graph, nodes))
+                 for (file, number, code), nodes in by_place.items()]
+        return sorted((line for line in found if line.bytes), key=lambda line: -line.bytes)
+
+    def by_line(self) -> Table:
+        """The lines as a table."""
+        rows = [(line.place, _short(line.code, 44), str(len(line.nodes)), _what(line.nodes), line.advice,
+                 amount(line.bytes)) for line in self.lines[:_SHOWN]]
+        unknown = sum(node.bytes for node in self.graph if node.source is None)
+        if unknown:
+            rows.append(("made while nobody watched", "", "", "", "", amount(unknown)))
+        heads = ("line", "code", "nodes", "keeps", "what to change", "bytes")
+        return Table(self._title(len(self.lines), "lines"), heads, rows)
+
+    def by_node(self) -> Table:
+        """The nodes as a table."""
+        rows = [(str(node.id), node.name, "" if node.source is None else f"{_base(node.source[0])}:{node.source[1]}",
+                 ", ".join(f"{kept.name} {_shape(kept.shape)} {kept.dtype}" for kept in node.saved if not kept.shared),
+                 amount(node.bytes)) for node in self.nodes[:_SHOWN]]
+        return Table(self._title(len(self.nodes), "nodes"), ("node", "name", "line", "keeps", "bytes"), rows)
+
+    def _title(self, rows: int, what: str) -> str:
+        inner = sum(not node.is_leaf for node in self.graph)
+        said = f"memory kept for backward: {amount(self.total)} in {len(self.nodes)} of {inner} nodes"
+        return said + (f"; the {_SHOWN} largest of {rows} {what}" if rows > _SHOWN else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON has it."""
+        return {"total": self.total, "leaves": self.leaves,
+                "nodes": [{"id": node.id, "bytes": node.bytes} for node in self.nodes],
+                "lines": [{"place": line.place, "code": line.code, "bytes": line.bytes, "advice": line.advice,
+                           "nodes": [node.id for node in line.nodes]} for line in self.lines]}
+
+    @property
+    def _table(self) -> Table:
+        return self.by_line() if self.lines else self.by_node()
+
+    def __str__(self) -> str:
+        hint = "" if self.lines or not self.nodes else (
+            "\nWhich lines made them is known of nodes made in a `with viz.watching():` block.")
+        return str(self._table) + hint
+
+    def __rich__(self) -> Any:
+        return self._table.__rich__()
+
+    def _repr_html_(self) -> str:
+        return self._table._repr_html_()
+
+
+def advice(graph: Graph, nodes: Sequence[GraphNode]) -> str:
+    """What could be changed at a line, by what its nodes keep: the first thing that would save most of it."""
+    total = sum(node.bytes for node in nodes)
+    keeping = [node for node in nodes if node.bytes * 20 > total] or [node for node in nodes if node.bytes]
+    if not total:
+        return ""
+    if not any(node.edges for node in keeping):
+        return "needs no gradient: torch.no_grad()"
+    wide = sum(kept.bytes for node in keeping for kept in node.saved if not kept.shared and kept.dtype == "float64")
+    if 2 * wide > total:
+        return "float64: float32 keeps half"
+    loose = sum(kept.bytes - _size(kept) for node in keeping for kept in node.saved if not kept.shared)
+    if 2 * loose > total:
+        return "keeps all that a view looks into: .clone() it"
+    modules = {node.module for node in keeping if node.module}
+    times = max(Counter(node.name for node in keeping).values())
+    if times > 8 and not modules:
+        return f"{times} times: .detach() what is carried over, or .item() what is only added up"
+    if all(node.operator in _FROM_RESULT and _may_overwrite(graph, node) for node in keeping):
+        name = keeping[0].operator
+        return f"in place: {name}_()"
+    if total * 5 < graph.bytes or len(keeping) < 2:
+        return ""
+    return f"checkpoint({_outermost(modules)}, ...)" if modules else "utils.checkpoint around it"
+
+
+def _may_overwrite(graph: Graph, node: GraphNode) -> bool:
+    """Whether no rule asks for what a node was given: then it may be written over."""
+    if len(node.edges) != 1:
+        return False
+    before = graph.nodes[node.edges[0][0]]
+    return (not before.is_leaf and len(graph.users[before.id]) == 1
+            and not any(kept.name.startswith("result") for kept in before.saved))
+
+
+def _outermost(modules: set[str]) -> str:
+    """What the modules have in common; the first of them where that is nothing."""
+    paths = [module.split(".") for module in sorted(modules)]
+    common = [parts[0] for parts in zip(*paths, strict=False) if len(set(parts)) == 1]
+    return ".".join(common) or ".".join(paths[0])
+
+
+def _size(kept: Saved) -> int:
+    """The bytes of the values themselves, without what else lies in the same memory."""
+    itemsize = _ITEMSIZES.get(kept.dtype)
+    return kept.bytes if kept.shape is None or itemsize is None else min(prod(kept.shape) * itemsize, kept.bytes)
+
+
+def _what(nodes: Sequence[GraphNode]) -> str:
+    """What nodes keep, in words: `tanh: result; mul: self, other`."""
+    found: dict[str, dict[str, None]] = {}
+    for node in reversed(nodes):
+        for kept in node.saved:
+            if not kept.shared:
+                found.setdefault(node.operator, {})[kept.name] = None
+    return _short("; ".join(f"{operator}: {', '.join(names)}" for operator, names in found.items()), 44)
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "" if shape is None else str(shape)
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[:width - 1] + "…"
+
+
+def _base(file: str) -> str:
+    return file.replace("\\", "/").rpartition("/")[2]
+
+
+__all__ = ["Line", "MemoryReport", "advice"]

@@ -1,0 +1,1 @@
+"""Evaluation, tangent and adjoint traces of programs, with formulas."""

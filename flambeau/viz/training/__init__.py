@@ -1,0 +1,1 @@
+"""Plots of training: losses, gradients, histograms and descent paths."""

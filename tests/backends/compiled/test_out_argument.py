@@ -1,0 +1,80 @@
+"""Elementwise results written straight into `out=` by kernels: what NumPy's way leaves there, wherever it lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau._tensor.dispatch import binding
+
+CALLS = {
+    "add": lambda x, y, out: torch.add(x, y, out=out), "div": lambda x, y, out: torch.div(x, y, out=out),
+    "add of a row": lambda x, y, out: torch.add(x, y[0], out=out), "exp": lambda x, y, out: torch.exp(x, out=out),
+    "scaled": lambda x, y, out: torch.add(x, y, alpha=0.5, out=out), "tanh": lambda x, y, out: torch.tanh(x, out=out),
+    "over an input": lambda x, y, out: torch.mul(x, y, out=x),
+    "maximum": lambda x, y, out: torch.maximum(x, y, out=out),
+    "addcmul": lambda x, y, out: torch.addcmul(x, x, y, value=2.0, out=out),
+}
+
+
+def outs(shape, dtype):
+    """Tensors of a shape that lie in memory in different ways."""
+    rows, columns = shape
+    yield torch.zeros(shape, dtype=dtype)
+    yield torch.zeros((columns, rows), dtype=dtype).t()
+    yield torch.zeros((rows, 2 * columns), dtype=dtype)[:, ::2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_results_and_versions(ways, name, dtype):
+    def run():
+        found = []
+        for out in outs((40, 30), dtype):
+            x, y = (torch.from_numpy(np.random.default_rng(k).uniform(1, 2, (40, 30))).to(dtype) for k in range(2))
+            result = CALLS[name](x, y, out)
+            assert result is (x if name == "over an input" else out)
+            found.append((result.clone(), result.stride(), result._version, x, out))
+        return found
+
+    for (a, *as_ever, x, out), (b, *now, x_now, out_now) in zip(*ways.both(run), strict=True):
+        assert as_ever == now
+        for old, new in ((a, b), (x, x_now), (out, out_now)):
+            torch.testing.assert_close(new, old)
+
+
+def test_another_dtype_is_converted_as_ever(ways):
+    def run():
+        x = torch.arange(1200.).reshape(30, 40)
+        wide, truth = torch.zeros(30, 40, dtype=torch.float64), torch.zeros(30, 40, dtype=torch.bool)
+        torch.sqrt(x, out=wide)
+        torch.gt(x, 7, out=truth)
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+            torch.sqrt(x, out=torch.zeros(30, 40, dtype=torch.int64))
+        return wide, truth
+
+    for old, new in zip(*ways.both(run), strict=True):
+        torch.testing.assert_close(new, old)
+
+
+@pytest.mark.usefixtures("everything_large")
+def test_what_is_refused_and_resized_as_ever():
+    x = torch.ones(1000)
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to a"):
+        torch.exp(x[:-1], out=x[1:])
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        torch.exp(x, out=torch.zeros(1).expand(1000))
+    assert x.eq(1).all()
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.exp(x.requires_grad_(), out=torch.zeros(1000))
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        assert torch.exp(x.detach(), out=torch.zeros(500)).shape == (1000,)
+
+
+@pytest.mark.usefixtures("everything_large")
+def test_kernels_write_there_themselves(monkeypatch):
+    monkeypatch.setattr(binding, "write_out", None)
+    out = torch.zeros(1000)
+    torch.add(torch.ones(1000), torch.ones(1000), out=out)
+    assert out.eq(2).all()

@@ -1,0 +1,255 @@
+"""Code on disk, in several processes and threads; the pool of threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from flambeau.codegen.elementwise import elementwise
+from flambeau.codegen.scalar import scalar_ir as e
+from flambeau.kernels import threads as limits
+from flambeau.runtime import compilation, launch, object_cache, target
+from flambeau.runtime import thread_pool as pool
+
+PROGRAM = """
+import sys, numpy as np
+from flambeau.codegen import elementwise, compiled, target, expression as e
+if sys.argv[1:] == ["generates nothing"]:
+    def generate(*args): raise SystemExit("compiled again")
+    compiled.Library._translated = generate
+x, y = e.variable(0, "float32"), e.variable(1, "float32")
+a = np.arange(100, dtype="float32")
+print(elementwise.kernel([x * y + 5], ["float32"] * 2)(a, a).sum(), elementwise.kernel([e.sqrt(x)], ["float32"])(a)[4])
+"""
+
+#: the pool, two kernels, and a way to call each; and what LLVM says of this processor, where it is known by more
+ENTRIES = 5 + (target._identity() is not None)
+
+
+def run(folder, *arguments, **environment):
+    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True,
+                          env=os.environ | {"FLAMBEAU_CACHE_DIR": str(folder)} | environment)
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    first = run(tmp_path)
+    assert first.stdout == "328850.0 2.0\n", first.stderr
+    assert len(list((tmp_path / "jit").iterdir())) == ENTRIES
+    second = run(tmp_path, "generates nothing")
+    assert second.stdout == first.stdout, second.stderr
+
+
+def test_damaged_entries_are_made_again(tmp_path):
+    run(tmp_path)
+    entries = sorted((tmp_path / "jit").iterdir())
+    whole = [entry.read_bytes() for entry in entries]
+    damages = [lambda b: b[:len(b) // 2], lambda b: b"", lambda b: b[:-9] + bytes(9), lambda b: b"x" + b]
+    for i, damage in enumerate(damages):
+        for entry, content in zip(entries, whole, strict=True):
+            entry.write_bytes(damage(content))
+        done = run(tmp_path)
+        assert done.stdout == "328850.0 2.0\n", (i, done.stderr)
+        assert [entry.read_bytes() for entry in entries] == whole
+
+
+def test_whole_entries_that_are_no_code_are_made_again(tmp_path, monkeypatch):
+    run(tmp_path)
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    names = [entry.name for entry in (tmp_path / "jit").iterdir()]
+    for name in names:
+        object_cache.write(name, b"this is no object code")
+    assert run(tmp_path).stdout == "328850.0 2.0\n"
+    assert all(b"no object code" not in (object_cache.read(name) or b"") for name in names)
+
+
+def test_processes_that_compile_at_once(tmp_path):
+    running = [subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True,
+                                env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path)}) for _ in range(4)]
+    assert [process.communicate()[0] for process in running] == ["328850.0 2.0\n"] * 4
+    assert len(list((tmp_path / "jit").iterdir())) == ENTRIES
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run(tmp_path / "file")
+    assert done.stdout == "328850.0 2.0\n", done.stderr
+
+
+def test_the_folder_is_kept_small(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(object_cache, "LIMIT", 1000)
+    monkeypatch.setattr(object_cache, "_pruned", False)
+    for i in range(20):
+        object_cache.write(f"{i:02}", bytes(100))
+        os.utime(tmp_path / "jit" / f"{i:02}", (i, i))
+    monkeypatch.setattr(object_cache, "_pruned", False)
+    object_cache.write("20", b"")
+    assert len(list((tmp_path / "jit").iterdir())) == 21  # looked at a moment ago
+    monkeypatch.setattr(object_cache, "_pruned", False)
+    monkeypatch.setattr(object_cache, "EVERY", 0)
+    object_cache.write("last", b"")
+    left = {entry.name for entry in (tmp_path / "jit").iterdir()}
+    assert "last" in left
+    assert "19" in left
+    assert "00" not in left
+    assert len(left) < 6
+
+
+def test_narrower_vectors(tmp_path):
+    for width in ("128", "256"):
+        done = run(tmp_path, FLAMBEAU_JIT_WIDTH=width)
+        assert done.stdout == "328850.0 2.0\n", done.stderr
+    assert len(list((tmp_path / "jit").iterdir())) == 5 + ENTRIES  # features are part of what names an entry
+
+
+def test_debugging_prints_the_code(tmp_path):
+    done = run(tmp_path, FLAMBEAU_DEBUG="llvm,asm")
+    assert "define" in done.stderr
+    assert "ret" in done.stderr
+    done = run(tmp_path, FLAMBEAU_DEBUG="llvm,amd")
+    assert "there is no view 'amd', only ir, kernels, llvm, asm" in done.stderr
+
+
+def test_switched_off():
+    code = "from flambeau import jit; print(codegen.available())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=os.environ | {"FLAMBEAU_JIT": "0"})
+    assert done.stdout == "False\n"
+
+
+def test_an_older_llvmlite_is_not_used_and_says_so(tmp_path):
+    (tmp_path / "llvmlite").mkdir()
+    (tmp_path / "llvmlite" / "__init__.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "llvmlite" / "_version.py").write_text("version_version = '0.44.0'\n")
+    code = "import flambeau as torch; x = torch.ones(300, 300); print((x + x).sum().item(), (x @ x)[0, 0].item())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])})
+    assert done.stdout == "180000.0 300.0\n", done.stderr
+    assert done.stderr.count("need llvmlite 0.46 or newer, and 0.44.0 is installed") == 1
+
+
+def test_importing_needs_no_llvm():
+    code = ("import sys; sys.modules['llvmlite'] = None\n"
+            "from flambeau.codegen import elementwise, reduction, rows, indexing, expression, threads, cache, target\n"
+            "print('fine')")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_threads_that_compile_at_once():
+    nodes = [e.variable(0, "float32") * (0.123 + i) for i in range(6)]
+    x = np.ones(10, np.float32)
+    found: list = []
+    workers = [threading.Thread(target=lambda: found.append(
+        [elementwise.kernel([node], ["float32"])(x)[0] for node in nodes])) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [[np.float32(0.123 + i) for i in range(6)]] * 8
+
+
+def test_the_same_recipe_is_one_library():
+    kernel = elementwise.kernel([e.variable(0, "float32") + 1], ["float32"])
+    assert kernel._library("cc", False) is kernel._library("cc", False)
+    assert isinstance(kernel._library("cc", False), compilation.Library)
+
+
+def test_the_pool_follows_the_number_of_threads(monkeypatch):
+    for count in (3, 1, 2):
+        monkeypatch.setattr(limits, "_asked", count)
+        pool.pool()
+        assert pool._pool.size == count
+
+
+COUNTING = """
+define void @body(ptr %pointers, ptr %plan, i64 %chunk) {
+  %counts = load ptr, ptr %pointers
+  %place = getelementptr i64, ptr %counts, i64 %chunk
+  %count = load i64, ptr %place
+  %more = add i64 %count, 1
+  store i64 %more, ptr %place
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_each_chunk_is_done_once(count, monkeypatch):
+    """By however many threads, and by the caller alone where there are too many chunks to tell."""
+    monkeypatch.setattr(limits, "_asked", count)
+    library = compilation.load("counting", ("body",), lambda: COUNTING, False)
+    for chunks in (1, 2, 3, 7, 64, 999, (1 << 20) - 1, (1 << 20) + 5):
+        counts = np.zeros(chunks + 1, np.int64)
+        for _ in range(20 if chunks < 1000 else 1):
+            launch.run([launch.Launch(library, library.address("body"), chunks, (0,))], [counts])
+        assert set(counts[:-1]) == {20 if chunks < 1000 else 1}
+        assert counts[-1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_a_pool_of_its_own(tmp_path):
+    code = """
+import os, sys, numpy as np
+from flambeau.codegen import elementwise, threads, expression as e
+kernel = elementwise.kernel([e.variable(0, "float32") * 2], ["float32"])
+x = np.ones(2_000_000, "float32")
+assert kernel(x).sum() == 4e6
+child = os.fork()
+assert kernel(x).sum() == 4e6
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60,
+                          env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "2"})
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_process_ends_while_threads_wait(tmp_path):
+    code = """
+import numpy as np
+from flambeau.codegen import elementwise, expression as e
+kernel = elementwise.kernel([e.variable(0, "float32") * 2], ["float32"])
+kernel(np.ones(2_000_000, "float32"))
+"""
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+                              env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "4"})
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_compiled_ahead_is_handed_over_while_no_block_can_end(monkeypatch):
+    """The threads may be those of another thread's block, which ends under the same lock."""
+    class Pool:
+        def submit(self, function):
+            held.append(compilation._lock._is_owned())
+
+    held: list[bool] = []
+    monkeypatch.setattr(compilation, "_loaded", {})
+    monkeypatch.setattr(compilation, "_ahead", [Pool()])
+    compilation.load("nothing", (), str)
+    assert held == [True]
+
+
+def test_code_on_disk_runs_by_its_recipe_alone(tmp_path, monkeypatch):
+    def generate():
+        return "define i64 @answer() {\n  ret i64 42\n}"
+
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compilation, "_loaded", {})
+    assert compilation.kept("the answer", ("answer",)) is None
+    compilation.load("the answer", ("answer",), generate).addresses()
+    monkeypatch.setattr(compilation, "_loaded", {})
+    library = compilation.kept("the answer", ("answer",))
+    assert library.function("answer", ctypes.c_int64)() == 42
+    assert (library.origin, compilation.kept("the answer", ("answer",))) == ("disk", library)
+    with pytest.raises(RuntimeError, match="nobody knows how the code of 'the answer' was written"):
+        library.ir
+    assert compilation.load("the answer", ("answer",), generate) is library
+    assert library.ir == generate()

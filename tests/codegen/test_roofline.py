@@ -1,0 +1,81 @@
+"""The machine's peaks: measured once, kept beside the object code, and what they say of kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from flambeau.codegen import roofline
+from flambeau.codegen.roofline import Peaks
+from flambeau.kernels import threads
+from flambeau.runtime import object_cache
+
+MACHINE = Peaks(2, 100e9, 50e9, ((1 << 14, 80e9), (1 << 18, 100e9), (1 << 26, 10e9)))
+
+
+def test_a_working_set_moves_at_least_as_quickly_as_a_larger_one():
+    assert MACHINE.rate(1000) == MACHINE.rate(1 << 14) == MACHINE.rate(1 << 18) == 100e9
+    assert MACHINE.rate((1 << 18) + 1) == MACHINE.rate(1 << 30) == 10e9
+
+
+def test_the_roofline_is_the_longer_of_the_two_times():
+    assert MACHINE.seconds(1 << 30, 10) == pytest.approx((1 << 30) / 10e9)
+    assert MACHINE.seconds(8, 10**9) == pytest.approx(0.01)
+    assert MACHINE.seconds(8, 10**9, wide=True) == pytest.approx(0.02)
+
+
+def test_as_text():
+    assert str(MACHINE) == "10 GB/s in 64 MB, 100 GB/s in 16 KB, 100 Gflop/s in float32, 50 in float64, 2 threads"
+
+
+def test_the_better_of_two_measurements():
+    other = Peaks(2, 90e9, 60e9, ((1 << 14, 90e9), (1 << 18, 90e9), (1 << 26, 12e9)))
+    assert MACHINE.or_better(other) == Peaks(2, 100e9, 60e9, ((1 << 14, 90e9), (1 << 18, 100e9), (1 << 26, 12e9)))
+
+
+def test_measured_and_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(roofline, "_known", {})
+    found = roofline.peaks()
+    assert found.threads == threads.count()
+    assert found.float32 > 1e8  # whatever else runs meanwhile
+    assert found.float64 > 1e8
+    assert [size for size, _ in found.bandwidth] == list(roofline.SIZES)
+    assert all(rate > 1e7 for _, rate in found.bandwidth)
+
+    def refuse():
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(roofline, "measure", refuse)
+    assert roofline.peaks() is found
+    monkeypatch.setattr(roofline, "_known", {})  # as another process finds it
+    assert roofline.peaks() == found
+    quicker = found._replace(float32=2 * found.float32, float64=found.float64 / 2)
+    monkeypatch.setattr(roofline, "measure", lambda: quicker)
+    better = quicker._replace(float64=found.float64)
+    assert roofline.peaks(again=True) == better
+    monkeypatch.setattr(roofline, "_known", {})
+    assert roofline.peaks() == better
+
+
+def test_another_number_of_threads_has_other_peaks(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(roofline, "_known", {})
+    monkeypatch.setattr(roofline, "measure", lambda: MACHINE._replace(threads=threads.count()))
+    before = threads.count()
+    try:
+        for count in (1, before):
+            threads.limit(count)
+            assert roofline.peaks().threads == count
+    finally:
+        threads.limit(before)
+
+
+def test_a_damaged_entry_is_measured_anew(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(roofline, "_known", {})
+    monkeypatch.setattr(roofline, "measure", lambda: MACHINE)
+    roofline.peaks()
+    [entry] = (tmp_path / "jit").iterdir()
+    object_cache.write(entry.name, b'{"threads": 2}')
+    monkeypatch.setattr(roofline, "_known", {})
+    assert roofline.peaks() == MACHINE

@@ -1,0 +1,27 @@
+"""The innermost loops keep their sums in registers, on processors that this machine need not be.
+
+Where LLVM has too few registers it stores sums to the stack and loads them again at every step, which no test of
+results would notice.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.codegen.spills import PROCESSORS
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+def test_no_vectors_go_to_the_stack(cpu):
+    done = subprocess.run([sys.executable, "-m", "tests.codegen.spills", cpu], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loops = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len({loop["code"] for loop in loops}) > 6
+    assert not [loop for loop in loops if loop["spilled"]]
+    # what is neither a product nor one of its loads is little: no loop waits for the processor's front end
+    assert all(loop["instructions"] < 3 * loop["products"] + 12 for loop in loops), max(
+        loops, key=lambda loop: loop["instructions"] / loop["products"])

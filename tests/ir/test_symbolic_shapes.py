@@ -1,0 +1,61 @@
+"""Arrays that are alike, and what they differ in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flambeau.ir.shapes.symbolic_shapes import likeness
+
+
+def laid(shape, strides, dtype=np.float32):
+    """An array whose strides are given in elements; it has no memory."""
+    size = np.dtype(dtype).itemsize
+    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, [s * size for s in strides])
+
+
+CASES = {
+    "matrix": [laid((5, 7), (7, 1))],
+    "columns": [laid((5, 7), (1, 5))],
+    "every other": [laid((5, 7), (14, 2))],
+    "a part of rows": [laid((5, 7), (100, 1))],
+    "heads": [laid((3, 4, 11, 32), (11 * 128, 32, 128, 1))],
+    "heads of three": [laid((3, 4, 11, 32), (11 * 384, 32, 384, 1))],
+    "repeated": [laid((5, 7), (0, 1))],
+    "with ones": [laid((5, 1, 7), (7, 7, 1))],
+    "square": [laid((7, 7), (7, 1))],
+    "several": [laid((5, 7), (7, 1)), laid((7,), (1,)), laid((5, 1), (1, 1), np.float64)],
+    "number": [laid((), ())],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_arrays_of_the_same_extents_are_the_same(name):
+    arrays = CASES[name]
+    like = likeness(arrays)
+    for a, b in zip(arrays, like.of_extents(like.extents), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        assert all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_arrays_of_other_extents_are_alike(name):
+    like = likeness(CASES[name])
+    other = likeness(like.of_extents([extent + 2 for extent in like.extents]))
+    assert (other.key[0], other.extents) == (like.key[0], tuple(extent + 2 for extent in like.extents))
+
+
+def test_those_of_other_kinds_are_not():
+    keys = [likeness(arrays).key for arrays in CASES.values()]
+    assert len(set(keys)) == len(keys)
+
+
+def test_extents_can_be_fixed():
+    like = likeness([laid((5, 7), (7, 1))], frozenset({7}))
+    assert like.extents == (5,)
+    assert like.of_extents([6])[0].shape == (6, 7)
+    assert like.key != likeness([laid((5, 8), (8, 1))], frozenset({8})).key
+
+
+def test_arrays_without_elements_are_like_nothing():
+    assert likeness([laid((0, 7), (7, 1))]) is None
