@@ -20,7 +20,7 @@ from .pointwise import (
 from .reduction import differences, norm, ordering, reductions, scan, softmax, statistics
 from .shape import batched_indexing, copying, indexing, joining, positions, random, views
 
-from . import aten  # isort: skip
+from . import aten as aten  # isort: skip
 
 FAMILIES = (activation, arithmetic, attention, batched_indexing, comparison, complex, convolution, copying,
             decomposition, differences, distance, embedding, exponential, indexing, joining, logical, loss, margin,

@@ -1,16 +1,3 @@
-from __future__ import annotations
+from tests.compiled_code import compiled_code
 
-import pytest
-
-from flambeau import codegen
-
-
-@pytest.fixture(autouse=True, scope="package")
-def compiled_code(tmp_path_factory):
-    """A cache folder of the tests' own; skipped where nothing can be compiled."""
-    if not codegen.available():
-        pytest.skip("llvmlite is not installed, or FLAMBEAU_JIT is 0")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
+__all__ = ["compiled_code"]

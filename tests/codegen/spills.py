@@ -1,4 +1,4 @@
-"""What the innermost loops of products and convolutions come to on other processors: `python -m tests.codegen.spills CPU`.
+"""The innermost loops of products and convolutions on other processors: `python -m tests.codegen.spills CPU`.
 
 Prints a line of JSON for every loop that multiplies: the code's name, multiplications, instructions, and vectors that
 are stored to the stack. Nothing is run, so any processor that LLVM knows will do.

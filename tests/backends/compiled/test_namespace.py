@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from flambeau.backends.compiled.tracing.declarations.namespace import FUNCTIONS, ExpressionNamespace
-from flambeau.backends.compiled.tracing.declarations.scalars import Numbers
-from flambeau.backends.compiled.tracing.declarations.symbolic_elements import Trace, Untraceable, promoted
+from flambeau.backends.compiled.tracing.namespace import FUNCTIONS, ExpressionNamespace
+from flambeau.backends.compiled.tracing.scalars import Numbers
+from flambeau.backends.compiled.tracing.symbolic_elements import Trace, Untraceable, promoted
 
 from flambeau.backends.compiled.elementwise import Runner
 from flambeau.backends.numpy import ArrayNamespace, primitives

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from flambeau.backends.compiled.tracing.declarations.scalars import Numbers, Scalar
+from flambeau.backends.compiled.tracing.scalars import Numbers, Scalar
 
 
 def test_arithmetic_is_done_anew_with_other_numbers():
