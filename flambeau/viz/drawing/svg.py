@@ -13,16 +13,15 @@ import re
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..graph.collapse import Grouping
 from ..graph.groups import Group, Item
 from ..graph.saved_memory import amount
 from .layered import CIRCLE, Layout, label_lines, lay_out, routes_of
 from .picture import Picture
+from .text import heading
 from .x11 import colour_of
-
-if TYPE_CHECKING:
-    from ..graph.collapse import Collapsed
 
 POINTS = 72  # to an inch
 MARGIN = 8.0  # points around a drawing
@@ -57,7 +56,7 @@ def svg_of_picture(picture: Picture) -> str:
     return _document(scene, picture.round, f"g{_next_drawing()}")
 
 
-def svg_of(boxes: Collapsed) -> str:
+def svg_of(boxes: Grouping) -> str:
     """A collapsed graph as an SVG document with the script that opens and closes its boxes."""
     scene = _scene_of_level(boxes, None)
     name = f"g{_next_drawing()}"
@@ -65,15 +64,15 @@ def svg_of(boxes: Collapsed) -> str:
                      if _has_boxes(scene) else "")
 
 
-def html_of(boxes: Collapsed) -> str:
+def html_of(boxes: Grouping) -> str:
     """The same as an HTML element, which may stand in a page beside others."""
     scene = _scene_of_level(boxes, None)
     name = f"g{_next_drawing()}"
     script = f"<script>\n{_script(scene, name)}\n</script>" if _has_boxes(scene) else ""
-    heading = html.escape(str(boxes).partition("\n")[0])
+    caption = html.escape(heading(boxes.graph))
     note = " Click a box to open it; click its title to close it." if _has_boxes(scene) else ""
     return (f'<figure style="margin:0;overflow:auto">{_document(scene, False, name)}'
-            f'<figcaption style="font:smaller sans-serif;opacity:.7">{heading}.{note}</figcaption>{script}</figure>')
+            f'<figcaption style="font:smaller sans-serif;opacity:.7">{caption}.{note}</figcaption>{script}</figure>')
 
 
 # ----- scenes: plain data, in points, with the origin at the top left -----
@@ -109,7 +108,7 @@ def _extent(layout: Layout, picture: Picture, key: str) -> Point:
     return w * POINTS, h * POINTS
 
 
-def _scene_of_level(boxes: Collapsed, group: Group | None) -> Scene:
+def _scene_of_level(boxes: Grouping, group: Group | None) -> Scene:
     scene = _scene_of_picture(boxes.picture(group))
     by_key: dict[str, Item] = {boxes.key(item): item for item in boxes.level(group).items}
     ports = dict(boxes.level(group).ports)

@@ -9,17 +9,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ..graph.collapse import Grouping
 from ..graph.groups import Group, Item
+from ..graph.model import GraphModel, GraphNode
 from ..graph.saved_memory import amount
 
-if TYPE_CHECKING:
-    from ..graph.collapse import Collapsed
-    from ..graph.graph import Graph, GraphNode
-
 NODE, LEAF, BOX = "●", "○", "▣"
-_MOST_NODES = 60  # of a graph that is drawn node by node
+#: the most nodes of a graph that is drawn node by node
+MOST_NODES = 60
 _MOST_COLUMNS = 24
 
 
@@ -30,16 +29,14 @@ class _Row(NamedTuple):
     needs: Sequence[str]
 
 
-def text_of(graph: Graph) -> str:
-    """A small graph node by node; a large one in boxes."""
-    if len(graph) > _MOST_NODES:
-        return text_of_boxes(graph.collapsed())
+def text_of(graph: GraphModel) -> str:
+    """A graph drawn node by node."""
     rows = [_Row(f"n{node.id}", LEAF if node.is_leaf else NODE, _line(node),
                  list(dict.fromkeys(f"n{target}" for target, _, _ in node.edges))) for node in graph]
-    return "\n".join([_heading(graph), *_drawn(rows)])
+    return "\n".join([heading(graph), *_drawn(rows)])
 
 
-def text_of_boxes(boxes: Collapsed) -> str:
+def text_of_boxes(boxes: Grouping) -> str:
     """What is seen of a collapsed graph while every box is closed."""
     level = boxes.level()
     needs: dict[str, list[str]] = {boxes.key(item): [] for item in level.items}
@@ -56,7 +53,7 @@ def text_of_boxes(boxes: Collapsed) -> str:
             rows.append(_Row(key, BOX, _box_line(boxes, item), needs[key]))
         else:
             rows.append(_Row(key, LEAF if item.is_leaf else NODE, _line(item), needs[key]))
-    return "\n".join([_heading(boxes.graph), *_drawn(_each_before_its_needs(rows))])
+    return "\n".join([heading(boxes.graph), *_drawn(_each_before_its_needs(rows))])
 
 
 def _each_before_its_needs(rows: list[_Row]) -> list[_Row]:
@@ -76,7 +73,8 @@ def _each_before_its_needs(rows: list[_Row]) -> list[_Row]:
     return found
 
 
-def _heading(graph: Graph) -> str:
+def heading(graph: GraphModel) -> str:
+    """One line that counts nodes, leaves and bytes saved for backward."""
     leaves = sum(node.is_leaf for node in graph)
     nodes = len(graph) - leaves
     kept = f"keeps {amount(graph.bytes)} for backward" if graph.bytes else "keeps no memory of its own for backward"
@@ -103,7 +101,7 @@ def _line(node: GraphNode) -> str:
     return "  ".join(parts)
 
 
-def _box_line(boxes: Collapsed, group: Group) -> str:
+def _box_line(boxes: Grouping, group: Group) -> str:
     parts = [boxes.name(group), boxes.shape(group), amount(group.bytes) if group.bytes else ""]
     return "  ".join(part for part in parts if part)
 
@@ -170,4 +168,4 @@ def _row(lanes: Sequence[str | None], symbol: str, column: int, begun: Sequence[
     return "".join(cells)
 
 
-__all__ = ["shape_text", "text_of", "text_of_boxes"]
+__all__ = ["MOST_NODES", "heading", "shape_text", "text_of", "text_of_boxes"]

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..drawing.picture import Arrow, Box, Picture
 from .groups import Group, Item
-
-if TYPE_CHECKING:
-    from .graph import Graph, GraphNode
+from .model import GraphModel, GraphNode
+from .provenance import kind_of
 
 LEAF, OUTPUT, NODE = "lightblue", "darkolivegreen1", ""
 BOXES = {"module": "lavender", "source": "lemonchiffon", "repeat": "mistyrose", "part": "whitesmoke"}
@@ -26,7 +25,7 @@ _WAYS = (None, "module", "source", "repeat")
 
 
 class Link(NamedTuple):
-    """An arrow of one level, from what is needed to what needs it; the ends are `Collapsed.key`s."""
+    """An arrow of one level, from what is needed to what needs it; the ends are `Grouping.key`s."""
 
     tail: str
     head: str
@@ -46,24 +45,19 @@ class Level(NamedTuple):
     ports: list[tuple[str, str]]
 
 
-class Collapsed:
-    """A graph in boxes; made by `Graph.collapsed`.
+class Grouping:
+    """The nodes of a graph in nested boxes, as data: items, levels, links, keys and pictures of levels.
 
-    >>> import flambeau as torch
-    >>> x = y = torch.ones(2, requires_grad=True)
-    >>> for _ in range(1000):
-    ...     y = torch.tanh(y * 1.01)
-    >>> boxes = y.sum().graph().collapsed()
-    >>> [(item.title, item.count) for item in boxes.items if hasattr(item, "title")]
-    [('mul · tanh', 1000)]
-    >>> print(boxes)
-    a graph of 2001 nodes and 1 leaf, which keeps 8.0 kB for backward
-    ● SumBackward0  ()
-    ▣ mul · tanh × 1000  (2,)  8.0 kB
-    ○ leaf  (2,)
+    Args:
+        graph: the graph.
+        by: "module", "source" or "repeat"; None: whatever keeps each level within `limit` items.
+        limit: the most items of a level.
+
+    Raises:
+        ValueError: `by` is none of these.
     """
 
-    def __init__(self, graph: Graph, by: str | None = None, limit: int = 40) -> None:
+    def __init__(self, graph: GraphModel, by: str | None = None, limit: int = 40) -> None:
         if by not in _WAYS:
             raise ValueError(f"by is {by!r}, but graphs collapse by 'module', 'source' or 'repeat'")
         self.graph = graph
@@ -268,26 +262,6 @@ class Collapsed:
     def __len__(self) -> int:
         return len(self.items) + len(self.leaves)
 
-    def __str__(self) -> str:
-        from ..drawing.text import text_of_boxes
-
-        return text_of_boxes(self)
-
-    def _repr_svg_(self) -> str:
-        from ..drawing.svg import svg_of
-
-        return svg_of(self)
-
-    def _repr_html_(self) -> str:
-        from ..drawing.svg import html_of
-
-        return html_of(self)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        bundle = {"text/plain": str(self), "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
-        return {kind: shown for kind, shown in bundle.items()
-                if (not include or kind in include) and kind not in (exclude or ())}
-
 
 def _common(paths: Sequence[tuple[Group, ...]]) -> tuple[Group, ...]:
     """The boxes that all paths have in common, outermost first."""
@@ -308,8 +282,6 @@ def _stretches(items: Sequence[Item], key: Callable[[Item], Any]) -> Iterator[tu
 
 def _by_module(items: Sequence[Item], depth: int = 0) -> list[Item]:
     """A box for each call of a module, within that of the module which called it."""
-    from .provenance import kind_of
-
     def part(item: Item) -> str | None:
         module = None if isinstance(item, Group) else item.module
         parts = module.split(".") if module else []
@@ -439,4 +411,4 @@ def _tandems(marks: np.ndarray[Any, Any]) -> Iterator[tuple[int, int, int, int]]
                 yield (times - 1) * period, period, start, times
 
 
-__all__ = ["Collapsed", "Group", "Level", "Link"]
+__all__ = ["Group", "Grouping", "Level", "Link"]

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import dtypes
 from ..traces.tables import Table
+from .model import GraphModel, GraphNode, Saved
 from .saved_memory import amount
-
-if TYPE_CHECKING:
-    from .graph import Graph, GraphNode, Saved
 
 _SHOWN = 20  # rows of a table
 
@@ -64,7 +62,7 @@ class MemoryReport:
     memory kept for backward: 4.0 kB in 1 of 3 nodes
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         self.graph = graph
 
     @property
@@ -140,7 +138,7 @@ class MemoryReport:
         return self._table._repr_html_()
 
 
-def advice(graph: Graph, nodes: Sequence[GraphNode]) -> str:
+def advice(graph: GraphModel, nodes: Sequence[GraphNode]) -> str:
     """What could be changed at a line, by what its nodes keep: the first thing that would save most of it."""
     total = sum(node.bytes for node in nodes)
     keeping = [node for node in nodes if node.bytes * 20 > total] or [node for node in nodes if node.bytes]
@@ -166,7 +164,7 @@ def advice(graph: Graph, nodes: Sequence[GraphNode]) -> str:
     return f"checkpoint({_outermost(modules)}, ...)" if modules else "utils.checkpoint around it"
 
 
-def _may_overwrite(graph: Graph, node: GraphNode) -> bool:
+def _may_overwrite(graph: GraphModel, node: GraphNode) -> bool:
     """Whether no rule asks for what a node was given: then it may be written over."""
     if len(node.edges) != 1:
         return False
