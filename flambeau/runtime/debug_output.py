@@ -25,7 +25,7 @@ def wanted(*views: str) -> bool:
     Raises:
         ValueError: the variable names a view that there is not.
 
-    >>> from flambeau.codegen import debugging
+    >>> from flambeau.runtime import debug_output as debugging
     >>> debugging.wanted("asm") in (True, False)
     True
     """

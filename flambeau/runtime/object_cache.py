@@ -28,7 +28,7 @@ _pruned = False
 def folder() -> Path:
     """Where entries are kept.
 
-    >>> from flambeau.codegen import cache
+    >>> from flambeau.runtime import object_cache as cache
     >>> cache.folder().name
     'jit'
     """

@@ -426,7 +426,7 @@ def main(names: list[str]) -> None:
         lines += ["))", ""]
         print(f"{'ERF_PIECES_SINGLE':28} {len(table)} x {len(table[0])} coefficients, error 2^{error:.2f}", flush=True)
     if not names:
-        path = Path(__file__).resolve().parents[2] / "flambeau" / "jit" / "coefficients.py"
+        path = Path(__file__).resolve().parents[2] / "flambeau" / "codegen" / "math" / "coefficients.py"
         path.write_text("\n".join(lines), encoding="utf-8")
 
 

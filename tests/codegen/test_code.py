@@ -19,7 +19,10 @@ from flambeau.runtime import thread_pool as pool
 
 PROGRAM = """
 import sys, numpy as np
-from flambeau.codegen import elementwise, compiled, target, expression as e
+from flambeau.codegen.elementwise import elementwise
+from flambeau.runtime import compilation as compiled
+from flambeau.runtime import target
+from flambeau.codegen.scalar import scalar_ir as e
 if sys.argv[1:] == ["generates nothing"]:
     def generate(*args): raise SystemExit("compiled again")
     compiled.Library._translated = generate
@@ -117,7 +120,7 @@ def test_debugging_prints_the_code(tmp_path):
 
 
 def test_switched_off():
-    code = "from flambeau import jit; print(codegen.available())"
+    code = "from flambeau import codegen; print(codegen.available())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           env=os.environ | {"FLAMBEAU_JIT": "0"})
     assert done.stdout == "False\n"
@@ -136,7 +139,14 @@ def test_an_older_llvmlite_is_not_used_and_says_so(tmp_path):
 
 def test_importing_needs_no_llvm():
     code = ("import sys; sys.modules['llvmlite'] = None\n"
-            "from flambeau.codegen import elementwise, reduction, rows, indexing, expression, threads, cache, target\n"
+            "from flambeau.codegen.elementwise import elementwise\n"
+            "from flambeau.codegen.rows import reduction\n"
+            "from flambeau.codegen.rows import rows\n"
+            "from flambeau.codegen.indexing import indexing\n"
+            "from flambeau.codegen.scalar import scalar_ir as expression\n"
+            "from flambeau.runtime import thread_pool as threads\n"
+            "from flambeau.runtime import object_cache as cache\n"
+            "from flambeau.runtime import target\n"
             "print('fine')")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "fine\n", done.stderr
@@ -197,7 +207,9 @@ def test_each_chunk_is_done_once(count, monkeypatch):
 def test_a_forked_process_has_a_pool_of_its_own(tmp_path):
     code = """
 import os, sys, numpy as np
-from flambeau.codegen import elementwise, threads, expression as e
+from flambeau.codegen.elementwise import elementwise
+from flambeau.runtime import thread_pool as threads
+from flambeau.codegen.scalar import scalar_ir as e
 kernel = elementwise.kernel([e.variable(0, "float32") * 2], ["float32"])
 x = np.ones(2_000_000, "float32")
 assert kernel(x).sum() == 4e6
@@ -214,7 +226,7 @@ if child:
 def test_the_process_ends_while_threads_wait(tmp_path):
     code = """
 import numpy as np
-from flambeau.codegen import elementwise, expression as e
+from flambeau.codegen.elementwise import elementwise; from flambeau.codegen.scalar import scalar_ir as e
 kernel = elementwise.kernel([e.variable(0, "float32") * 2], ["float32"])
 kernel(np.ones(2_000_000, "float32"))
 """

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.skipif(not codegen.available(), reason="there are no k
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many steps each walk took, from here on."""
     lengths: list[int] = []
-    walk, back = fused_recurrent_backward.walk, fused_recurrent_backward.cells.back
+    walk, back = fused_recurrent_backward.walk, fused_recurrent_backward.recurrent_steps.back
 
     def counted(*args: Any) -> bool:
         lengths.append(1)
@@ -37,7 +37,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return back(*args)
 
     monkeypatch.setattr(engine, "walk", counted)
-    monkeypatch.setattr(fused_recurrent_backward.cells, "back", further)
+    monkeypatch.setattr(fused_recurrent_backward.recurrent_steps, "back", further)
     return lengths
 
 

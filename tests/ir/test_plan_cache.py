@@ -131,7 +131,7 @@ def test_an_entry_that_is_whole_but_no_plan_is_planned_anew(folder):
 
 PROGRAM = """
 import flambeau as torch
-from flambeau.ir import keeping
+from flambeau.ir.schedule import plan_cache as keeping
 read = keeping.read
 found = []
 keeping.read = lambda *args: found.append(read(*args)) or found[-1]

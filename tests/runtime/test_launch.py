@@ -143,7 +143,10 @@ def test_what_does_not_fit():
 def test_narrower_vectors(width, tmp_path):
     code = """
 import numpy as np
-from flambeau.codegen import elementwise, launch, reduction, expression as e
+from flambeau.codegen.elementwise import elementwise
+from flambeau.runtime import launch
+from flambeau.codegen.rows import reduction
+from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.runtime.launch import Spec
 x = np.random.default_rng(0).standard_normal((301, 67)).astype("f4")
 X = e.variable(0, "float32")

@@ -17,12 +17,13 @@ from ..dispatch.apply import apply, kernel_of
 from ..dispatch.binding import bind, functions_of, in_place, write_out
 from ..dispatch.inplace import check_overlap, check_writable, is_tracked, overwrite, write
 from ..memory import tell_overwritten, tell_reading
+from ..pointwise.selection import where
 from ..tensor import Tensor, wrap
 from .indexing import MASK_HIDDEN, NOT_INDICES, ON_EXPANDED, is_expanded, write_at
 from .reshaping import expand, unsqueeze, view
 
 __all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim",
-           "unravel_index", "where"]
+           "unravel_index"]
 
 
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
@@ -319,29 +320,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     return tuple(reversed(found))
 
 
-def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`input` where the condition is true, `other` elsewhere; with the condition alone, where it is true.
-
-    >>> import flambeau as torch
-    >>> torch.where(torch.tensor([True, False]), 1., 0.)
-    tensor([1., 0.])
-    """
-    if not args and not kwargs:
-        return nonzero(condition, as_tuple=True)
-    op = REGISTRY["where"]
-    if isinstance(condition, Tensor) and condition._array.dtype == np.uint8:
-        warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
-                      "future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
-        condition = condition.to(dtypes.bool_)
-    return functions_of(op)(condition, *args, **kwargs)
-
-
-def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
-    return where(condition, self, other)
-
-
 METHODS: dict[str, Any] = {
     "select": select, "index_put": index_put, "index_put_": index_put_, "scatter": scatter, "scatter_": scatter_,
     "index_fill": index_fill, "index_fill_": index_fill_, "masked_fill_": _masked_fill_,
-    "take_along_dim": take_along_dim, "nonzero": nonzero, "nonzero_static": nonzero_static, "where": _where_method,
+    "take_along_dim": take_along_dim, "nonzero": nonzero, "nonzero_static": nonzero_static,
 }

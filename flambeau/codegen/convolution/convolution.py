@@ -66,7 +66,7 @@ def forward(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec] = 
 
     >>> import numpy as np
     >>> from flambeau import codegen
-    >>> from flambeau.codegen import launch
+    >>> from flambeau.runtime import launch
     >>> x, w, y = np.ones((1, 1, 4), "f4"), np.ones((1, 1, 2), "f4"), np.empty((1, 1, 3), "f4")
     >>> if codegen.available():
     ...     launch.run(forward([Spec.of(y)], Spec.of(x), Spec.of(w), stride=[1], padding=[0], dilation=[1]), [y, x, w])

@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.codegen import elementwise
+>>> from flambeau.codegen.elementwise import elementwise
 >>> from flambeau.codegen.scalar.scalar_ir import variable, maximum
 >>> x, y = variable(0, "float32"), variable(1, "float32")
 >>> if codegen.available():
@@ -373,7 +373,7 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
 
     >>> import numpy as np
     >>> from flambeau import codegen
-    >>> from flambeau.codegen import launch
+    >>> from flambeau.runtime import launch
     >>> from flambeau.codegen.scalar.scalar_ir import variable
     >>> x, out = np.arange(3, dtype="f4"), np.zeros(3, "f4")
     >>> if codegen.available():

@@ -6,7 +6,7 @@ variable) from or to a part of an array.
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.codegen import indexing, launch
+>>> from flambeau.codegen.indexing import indexing; from flambeau.runtime import launch
 >>> table, index = np.float32([[1, 2], [3, 4], [5, 6]]), np.array([[2], [0]])
 >>> out, flag = np.float32([[5, 6], [1, 2]]), np.zeros(2, np.int64)
 >>> if codegen.available():

@@ -57,7 +57,7 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] =
 
     >>> import numpy as np
     >>> from flambeau import codegen
-    >>> from flambeau.codegen import launch, matmul
+    >>> from flambeau.runtime import launch; from flambeau.codegen.matmul import matmul
     >>> a, b, c = np.eye(2, dtype="f4"), np.float32([[1, 2], [3, 4]]), np.empty((2, 2), "f4")
     >>> if codegen.available():
     ...     launch.run(matmul.launches([Spec.of(c)], Spec.of(a), Spec.of(b)), [c, a, b])

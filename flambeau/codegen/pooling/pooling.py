@@ -51,7 +51,7 @@ def max_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows]) -> li
 
     >>> import numpy as np
     >>> from flambeau import codegen
-    >>> from flambeau.codegen import launch
+    >>> from flambeau.runtime import launch
     >>> x, y = np.float32([[[1, 3, 2, 4]]]), np.empty((1, 1, 2), "f4")
     >>> if codegen.available():
     ...     launch.run(max_pool([Spec.of(y)], Spec.of(x), [regular(4, 2, 2, 2, 0)]), [y, x])

@@ -140,7 +140,7 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
 
     >>> import numpy as np
     >>> from flambeau import codegen
-    >>> from flambeau.codegen import launch
+    >>> from flambeau.runtime import launch
     >>> from flambeau.codegen.scalar.scalar_ir import variable
     >>> x, out = np.arange(6, dtype="f4").reshape(2, 3), np.zeros(2, "f4")
     >>> if codegen.available():
@@ -222,7 +222,7 @@ def kernel(expression: Node, op: str, inputs: Sequence[np.dtype | str | type],
 
     >>> import numpy as np
     >>> from flambeau import codegen
-    >>> from flambeau.codegen import reduction
+    >>> from flambeau.codegen.rows import reduction
     >>> from flambeau.codegen.scalar.scalar_ir import variable
     >>> x = variable(0, "float32")
     >>> a = np.float32([[1, 2], [3, 4]])

@@ -4,7 +4,7 @@ Softmax, norms and their gradients read every element from memory once: the late
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.codegen import launch, rows
+>>> from flambeau.runtime import launch; from flambeau.codegen.rows import rows
 >>> from flambeau.codegen.scalar.scalar_ir import exp, variable
 >>> x, most, total = (variable(i, "float32") for i in range(3))
 >>> softmax = rows.Rows(stages=((("max", x),), (("sum", exp(x - most)),)), elementwise=(exp(x - most) / total,))

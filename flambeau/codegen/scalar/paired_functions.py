@@ -18,7 +18,7 @@ CLOSE = 1e-6
 def paired(outputs: Sequence[Node]) -> Sequence[Node]:
     """The same expressions, with erf computed from an exponential where there is a fitting one.
 
-    >>> from flambeau.codegen import expression as e
+    >>> from flambeau.codegen.scalar import scalar_ir as e
     >>> x = e.variable(0, "float32")
     >>> paired([e.erf(x) + 1, e.exp(-(x * x))])[0]
     add(erf_beside(x0, exp(neg(mul(x0, x0)))), 1.0)

@@ -6,7 +6,7 @@ blocks of some lines are turned on their way in and out.
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.codegen import launch, scanning
+>>> from flambeau.runtime import launch; from flambeau.codegen.scan import scan as scanning
 >>> from flambeau.codegen.scalar.scalar_ir import constant, variable
 >>> total, x = variable(0, "float64"), variable(1, "float64")
 >>> sums = scanning.Scan([total + x], [constant(0.0, "float64")], ["float64"])

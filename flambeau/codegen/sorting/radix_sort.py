@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.codegen import launch, sorting
+>>> from flambeau.runtime import launch; from flambeau.codegen.sorting import radix_sort as sorting
 >>> x, order, repeated = np.float32([[3, 1, 2]]), np.int64([[1, 2, 0]]), np.zeros(1, np.uint8)
 >>> if codegen.available():
 ...     launch.run(sorting.order(*map(launch.Spec.of, (order, repeated, x)), back=False), [order, repeated, x])

@@ -4,7 +4,7 @@ All are compared with all, which vectors do quicker than any sort of so few.
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.codegen import launch, ranking
+>>> from flambeau.runtime import launch; from flambeau.codegen.sorting import rank_sort as ranking
 >>> x, values, order, repeated = np.float32([[3, 1, 2]]), np.float32([[1, 2, 3]]), np.int64([[1, 2, 0]]), np.uint8([0])
 >>> if codegen.available():
 ...     arrays = [values, order, repeated, x]

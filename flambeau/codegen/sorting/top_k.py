@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.codegen import launch, selecting
+>>> from flambeau.runtime import launch; from flambeau.codegen.sorting import top_k as selecting
 >>> x, values, places, doubtful = np.float32([[3, 1, 4, 2]]), np.float32([[4, 3]]), np.int64([[2, 0]]), np.uint8([0])
 >>> if codegen.available():
 ...     arrays = [values, places, doubtful, x]

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+
+from flambeau.backends.compiled.elementwise import Runner
 from flambeau.backends.compiled.tracing.namespace import FUNCTIONS, ExpressionNamespace
 from flambeau.backends.compiled.tracing.scalars import Numbers
 from flambeau.backends.compiled.tracing.symbolic_elements import Trace, Untraceable, promoted
-
-from flambeau.backends.compiled.elementwise import Runner
 from flambeau.backends.numpy import ArrayNamespace, primitives
 from flambeau.ops.declare import REGISTRY
 

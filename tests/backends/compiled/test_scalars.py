@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from flambeau.backends.compiled.tracing.scalars import Numbers, Scalar
 
 
