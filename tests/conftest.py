@@ -1,10 +1,15 @@
-"""Fixtures of all tests."""
+"""Fixtures of all tests, and the check of skipped tests against `skips.txt`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
+
+SKIPS = Path(__file__).with_name("skips.txt")
 
 
 @pytest.fixture
@@ -20,3 +25,35 @@ def products_by_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(found.limits, "found", dict.fromkeys(found.limits.found, 0))
     yield
     found.ways.clear()
+
+
+def listed_skips() -> dict[tuple[str, str], int]:
+    """The skips that are known: (test file, reason) -> how many tests at most."""
+    found = {}
+    for line in SKIPS.read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            count, path, reason = line.split(maxsplit=2)
+            found[path, reason] = int(count)
+    return found
+
+
+def unlisted(skipped: Iterable[tuple[str, str]], listed: dict[tuple[str, str], int]) -> list[str]:
+    """What was skipped without being listed, or more often than that; a line each."""
+    return [f"{count} {path} {reason} (listed: {listed.get((path, reason), 0)})"
+            for (path, reason), count in sorted(Counter(skipped).items()) if count > listed.get((path, reason), 0)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where `FLAMBEAU_STRICT_SKIPS` is set, as in CI, a skip that is not listed fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if "FLAMBEAU_STRICT_SKIPS" not in os.environ or reporter is None or hasattr(session.config, "workerinput"):
+        return
+    skipped = []
+    for report in reporter.stats.get("skipped", []):
+        path, _, reason = report.longrepr if isinstance(report.longrepr, tuple) else (report.fspath, 0, "")
+        skipped.append((str(Path(path).resolve().relative_to(SKIPS.parent)), reason.removeprefix("Skipped: ")))
+    new = unlisted(skipped, listed_skips())
+    if new:
+        reporter.write_line("\nskipped, and not listed in tests/skips.txt:\n" + "\n".join(new), red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
