@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir import debug_output
-
-if TYPE_CHECKING:
-    from .execution.compiled_function import Replay
+from .execution.cache_entry import Replay
+from .execution.provenance import backward_origins
 
 
 def report(replay: Replay) -> None:
@@ -16,7 +13,7 @@ def report(replay: Replay) -> None:
     if origins is None:
         return
     if replay.backward is not None:
-        of = origins.of_backward(replay.backward)
+        of = backward_origins(origins, replay.backward)
         debug_output.report(replay.backward.program, replay.backward.name, replay.since, of.names, of.lines)
     debug_output.report(replay.program, replay.name, replay.since, origins.names, origins.lines)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from .._tensor.creation.random import default_generator
 from ..ir.graph.target import Target
 from ..ir.graph.value import Value
 from ..ir.schedule.program import Program
-from .execution.call_stub import MISSED
+from .execution.cache_entry import MISSED, Replay
 from .tracing.trace import Trace
 from .tracing.tracer import Capture, user_line
-
-if TYPE_CHECKING:
-    from .execution.compiled_function import Replay
 
 #: how far apart two results may be, beside their largest element, by the size of a float
 _CLOSE = {2: 2e-2, 4: 1e-4, 8: 1e-9}

@@ -15,11 +15,13 @@ from ..ir.schedule.program import Program
 from ..modes import special
 from ..trees import tree_flatten
 from .api import compile
-from .execution.call_stub import MISSED
-from .execution.compiled_function import STRANGERS, TRIES, Compiled, Replay, is_fixed
-from .guards.descriptions import advice, guards_of
+from .execution.cache_entry import MISSED, Replay
+from .execution.compiled_function import STRANGERS, TRIES, Compiled, is_fixed
+from .execution.provenance import backward_origins, fates, fates_of_backward
+from .guard_descriptions import advice, guards_of
 from .guards.environment import is_followed
-from .tracing.provenance import Lined, Origins, fates, fates_of_backward, place_of
+from .tracing.provenance import Origins, place_of
+from .tracing.provenance_tracer import Lined
 from .tracing.trace import Trace
 
 
@@ -54,7 +56,7 @@ class Explanation:
         found = _kernels(self.replay.program, self._origins, fates(self.replay, self._origins))
         backward = self.replay.backward
         if backward is not None:
-            found += _kernels(backward.program, self._origins.of_backward(backward),
+            found += _kernels(backward.program, backward_origins(self._origins, backward),
                               fates_of_backward(backward, self._origins))
         return found
 
@@ -96,7 +98,7 @@ class Explanation:
         parts = [head, _section("Kernels, in the order in which they run",
                                 _kernels(program, self._origins, fates(self.replay, self._origins)))]
         if backward is not None:
-            of_backward = self._origins.of_backward(backward)
+            of_backward = backward_origins(self._origins, backward)
             parts.append(_section("Kernels of backward", _kernels(backward.program, of_backward,
                                                                   fates_of_backward(backward, self._origins))))
         parts.append(_section("Run by the interpreter, between compiled pieces", self.fallbacks))

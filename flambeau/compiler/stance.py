@@ -5,13 +5,19 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from .execution.compiled_function import Compiled
+
+class Registered(Protocol):
+    """A compiled function as far as stances and `reset` need it."""
+
+    def slow_down(self) -> None: ...
+
+    def forget(self) -> None: ...
+
 
 #: every compiled function
-existing: weakref.WeakSet[Compiled] = weakref.WeakSet()
+existing: weakref.WeakSet[Registered] = weakref.WeakSet()
 #: kinds of calls that get programs, unless `compile` or a setting says otherwise
 KINDS = 64
 

@@ -14,8 +14,8 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen, dtypes
-from flambeau.compiler.execution.call_stub import MISSED
-from flambeau.compiler.execution.compiled_function import Compiled, Replay
+from flambeau.compiler.execution.cache_entry import MISSED, Replay
+from flambeau.compiler.execution.compiled_function import Compiled
 from tests.ir.legality import check
 from tests.ops.spec import RECORDS, Sample, load, public
 from tests.ops.test_batching import variations

@@ -334,7 +334,7 @@ def test_an_error_of_the_compiler_is_told_and_the_call_runs_eagerly(monkeypatch)
     def fails(*_):
         raise ZeroDivisionError("somewhere in a plan")
 
-    monkeypatch.setattr("flambeau.compiler.execution.compiled_function.Program", fails)
+    monkeypatch.setattr("flambeau.compiler.execution.cache_entry.Program", fails)
     compiled = torch.compile(lambda x: x * 2)
     x = torch.ones(3)
     assert torch.equal(compiled(x), x * 2)

@@ -41,7 +41,7 @@ from ...optim.optimizer import has_hooks
 from ...runtime import object_cache as disk
 from ...trees import tree_flatten, tree_unflatten
 from ...version import __version__
-from ..execution.backward_graph import Joint
+from ..fingerprints import Unnameable, described, given_as, held, is_value, named, of_name
 from ..guards.arguments import Held, Made, Shown
 from ..guards.environment import (
     ARRAY,
@@ -60,10 +60,11 @@ from ..guards.environment import (
     looks_of,
 )
 from ..guards.tensor_state import states_of
-from ..sources import Found, Reached, Unnameable, described, given_as, held, is_value, named, of_name
+from ..sources import Found, Reached
 from ..tracing.aliasing import address, owner, shown_by
 from ..tracing.extern_calls import Application, Draw, SeenAs
 from ..tracing.frame_hook import is_own, is_users
+from ..tracing.joint_graph import Joint
 from ..tracing.trace import Trace
 from ..tracing.tracer import Guard
 from .trace_cache import Known, said_of_argument

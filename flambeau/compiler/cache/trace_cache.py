@@ -8,27 +8,20 @@ two already: so from the second process on one run is enough. Kept is what such 
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import sys
-import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from ... import dtypes
-from ..._tensor import Tensor
 from ...ir.schedule import plan_cache
 from ...runtime import object_cache as disk
 from ...version import __version__
+from ..fingerprints import said_of, said_of_code
 from ..guards.arguments import Made
-from ..guards.environment import ARRAY, MODULE, PLAIN, SET, STREAM, Seen, Surroundings
+from ..guards.environment import ARRAY, MODULE, SET, STREAM, Seen, Surroundings
 from ..tracing.frame_hook import is_users
-
-if TYPE_CHECKING:
-    from ..tracing.trace import Trace
+from ..tracing.trace import Trace
 
 _FORMAT = "run 1"
 #: runs of one name, which saw other numbers, that are kept
@@ -159,35 +152,4 @@ def _seen(each: Seen) -> str:
     return _hash(f"{_place(each)} {said}")
 
 
-def said_of(x: Any) -> str:
-    """A thing as every process would describe it: numbers and texts themselves, code, the kinds of all others."""
-    if isinstance(x, (*PLAIN, np.generic, np.dtype, dtypes.dtype, range, slice)):
-        return repr(x)
-    if isinstance(x, tuple):
-        return f"({', '.join(map(said_of, x))})"
-    if isinstance(x, types.MethodType):
-        return f"method {said_of(x.__func__)}"
-    if isinstance(x, types.FunctionType):
-        return f"function {said_of_code(x.__code__)}"
-    if isinstance(x, types.CodeType):
-        return f"code {said_of_code(x)}"
-    if isinstance(x, type):
-        return f"class {x.__module__}.{x.__qualname__}"
-    if isinstance(x, types.ModuleType):
-        return f"module {x.__name__}"
-    if isinstance(x, Tensor):
-        return f"tensor {x._array.dtype} {x._array.shape} {x._requires_grad}"
-    if isinstance(x, np.ndarray):
-        return f"array {x.dtype} {x.shape}"
-    return f"a {type(x).__module__}.{type(x).__qualname__}"
-
-
-@functools.lru_cache(4096)
-def said_of_code(code: types.CodeType) -> str:
-    """What a piece of code does, by a hash."""
-    parts = [code.co_qualname, code.co_code.hex(), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
-    parts += [said_of(x) if not isinstance(x, frozenset) else repr(sorted(map(said_of, x))) for x in code.co_consts]
-    return disk.key(*parts)
-
-
-__all__ = ["Known", "learned", "name", "read", "said_of", "said_of_argument", "said_of_code", "write"]
+__all__ = ["Known", "learned", "name", "read", "said_of_argument", "write"]

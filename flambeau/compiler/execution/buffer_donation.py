@@ -9,16 +9,14 @@ from __future__ import annotations
 import sys
 from sys import getrefcount
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...backends.compiled.allocator import LEAST
+from ...ir.schedule.program import Program
 from ..guards.arguments import Held
-
-if TYPE_CHECKING:
-    from ...ir.schedule.program import Program
-    from ..tracing.trace import Trace
+from ..tracing.trace import Trace
 
 
 def _references(tensor: Any) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,20 +20,16 @@ from ...engine.grad_mode import grad_mode, inference
 from ...engine.node import LeafHooks
 from ...modes import configured, inferred, special
 from ...runtime import launch, thread_pool
-from ...trees import tree_unflatten
+from ...trees import is_container, tree_unflatten
 from ..guards.arguments import Held, Made, advance
 from ..guards.environment import LOOKS, expression, is_, is_span
 from ..guards.tensor_state import are_hooked
 from ..tracing.aliasing import address, owner
 from .buffer_donation import again
-
-if TYPE_CHECKING:
-    from .compiled_function import Replay
+from .cache_entry import MISSED, Replay
 
 #: arguments whose memory is compared pair by pair
 _FEW = 4
-#: what stands for the result of a call that no program fits
-MISSED = object()
 
 
 class _Lines:
@@ -65,6 +61,17 @@ class _Lines:
         """Leave where one of these does not hold."""
         self.add(depth, f"if not ({' and '.join(conditions)}):")
         self.add(depth + 1, "return MISSED")
+
+
+def call_stub(replay: Replay, args: tuple, kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    """The function written for calls like this one; None where there is none."""
+    if replay.short is None:
+        replay.short = (None,)
+        if not kwargs and not any(is_container(x) for x in args):
+            made = fast_call(replay, list(args))
+            if made is not None:
+                replay.short, replay.source = made[:1], made[1]
+    return replay.short[0]
 
 
 def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any], str] | None:
@@ -308,4 +315,4 @@ def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
         lines.add(1, f"return unflatten([{', '.join(found)}], {lines.name(trace.tree, 'tree')})")
 
 
-__all__ = ["MISSED", "fast_call"]
+__all__ = ["call_stub", "fast_call"]

@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ..._tensor import Tensor
 from ...engine.profiler_events import recording
 from ...ir import printing
 from ...ir.kernels.cost_model import Work, work
 from ...ir.schedule.program import Program, Watch
-from ...trees import tree_flatten
-
-if TYPE_CHECKING:
-    from .compiled_function import Replay
 
 _contents: WeakKeyDictionary[Program, list[tuple[str, Work]]] = WeakKeyDictionary()
-
-
-def run(replay: Replay, arguments: Sequence[Any]) -> Any:
-    """Replay a run kernel by kernel, if this thread is profiled; `MISSED` where it does not fit."""
-    timeline = recording()
-    if timeline is None:
-        return replay.run(arguments)
-    span = timeline.enter(f"compiled {replay.name}", given=arguments)
-    try:
-        found = replay.run(arguments, watch(replay.program, replay.name))
-        if timeline.memory:
-            made = [x._array for x in tree_flatten(found)[0] if isinstance(x, Tensor)]
-            timeline.made(span, made, [x._array for x in arguments])
-        return found
-    finally:
-        timeline.leave(span)
 
 
 def watch(program: Program, name: str) -> Watch | None:
@@ -58,4 +35,4 @@ def _described(program: Program) -> list[tuple[str, Work]]:
     return [*((printing.title(kernel), work(kernel)) for kernel in plan.kernels), ("copy", Work(copied, 0, False))]
 
 
-__all__ = ["run", "watch"]
+__all__ = ["watch"]

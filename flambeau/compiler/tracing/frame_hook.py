@@ -34,7 +34,7 @@ from ...engine.grad_mode import grad_mode, inference
 _USER, _LIBRARY, _FOREIGN = range(3)
 _NAME = __name__.partition(".")[0]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
-_SILENT = tuple(_PACKAGE + folder + os.sep for folder in ("compiler", "ir", "jit", "backends"))
+_SILENT = tuple(_PACKAGE + folder + os.sep for folder in ("compiler", "ir", "codegen", "runtime", "backends"))
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _SITES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("purelib", "platlib"))

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from ...ir.graph.value import Unsupported, Value
 from ...ops.declare import REGISTRY
 
-if TYPE_CHECKING:
-    from .tracer import Capture
 
-Rule = Callable[["Capture", Any, Sequence[Any], dict[str, Any], Sequence[Any]], list[Value]]
+class OperatorTracer(Protocol):
+    """The part of the tracer that the rules use."""
+
+    def known(self, a: np.ndarray) -> Value | None: ...
+
+    def fail(self, why: str) -> None: ...
+
+    def whole(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+              why: str) -> list[Value]: ...
 
 
-def _filled(capture: Capture, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]
+Rule = Callable[[OperatorTracer, Any, Sequence[Any], dict[str, Any], Sequence[Any]], list[Value]]
+
+
+def _filled(capture: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]
             ) -> list[Value]:
     """What was drawn before it was written."""
     value = capture.known(params["values"])
@@ -23,8 +34,8 @@ def _filled(capture: Capture, op: Any, inputs: Sequence[Any], params: dict[str, 
     return [value]
 
 
-def _of_unknown_size(capture: Capture, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]
-                     ) -> list[Value]:
+def _of_unknown_size(capture: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any],
+                     outs: Sequence[Any]) -> list[Value]:
     """Results whose sizes depend on numbers."""
     capture.fail(f"the size of what {op.name} gives depends on a tensor's numbers")
     return capture.whole(op, inputs, params, outs, "")

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Collection, Sequence
 from itertools import islice
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,13 @@ from ...engine.node import FREED_MESSAGE, AccumulateGrad
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...trees import tree_flatten
-from ..execution.backward_graph import Joint, inputs_of
 from ..guards.arguments import Held, Made, Shown
 from ..guards.environment import Surroundings
 from ..guards.tensor_state import are_hooked, states_of
 from . import aliasing
+from .joint_graph import Joint, inputs_of
+from .provenance import Origins
 from .tracer import Capture, hooks_of
-
-if TYPE_CHECKING:
-    from .provenance import Origins
-
 
 #: calls of one kind that are captured before they are given up
 TRIES = 8

@@ -32,6 +32,7 @@ from . import aliasing
 from .aliasing import Storage
 from .extern_calls import Application, Draw
 from .frame_hook import Watch, is_own
+from .lowering import LOWERED
 from .optimizer_updates import Cell, Updates
 from .symbolic_scalars import Group, Symbol, concrete
 
@@ -341,8 +342,6 @@ class Capture(Interceptor):
 
     def lower(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Value]:
         """The values that an application gives."""
-        from .lowering import LOWERED
-
         rule = LOWERED.get(op.name)
         try:
             if rule is not None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ... import dtypes
-from ..._tensor import Tensor
-from ...engine.grad_mode import grad_mode
-from ...ir import printing
-from ...ir.debug_output import counted
-from ...trees import is_container, tree_flatten
-from ..tracing.provenance import arguments_of, place_of
-from .environment import is_span, paths
-
-if TYPE_CHECKING:
-    from ..execution.compiled_function import Replay
-    from ..tracing.provenance import Origins
+from .. import dtypes
+from .._tensor import Tensor
+from ..engine.grad_mode import grad_mode
+from ..ir import printing
+from ..ir.debug_output import counted
+from ..trees import is_container, tree_flatten
+from .execution.cache_entry import Replay
+from .guards.environment import is_span, paths
+from .tracing.provenance import Origins, place_of
+from .tracing.provenance_tracer import arguments_of
 
 #: how a comparison with an outcome is written
 _SIGNS = {(operator.eq, True): "==", (operator.eq, False): "!=", (operator.ne, True): "!=", (operator.ne, False): "==",

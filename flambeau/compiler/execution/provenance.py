@@ -1,0 +1,61 @@
+"""Provenance of a cache entry's programs: the values of its backward program, and what results are used for."""
+
+from __future__ import annotations
+
+from ...ir.graph.value import Value
+from ..tracing.provenance import Origins, Place
+from .backward_graph import Backward
+from .cache_entry import Replay
+
+
+def backward_origins(origins: Origins, backward: Backward) -> Origins:
+    """The provenance of the values of the backward program."""
+    names: dict[Value, str] = {}
+    places: dict[int, Place] = {}
+    cotangents = {v: f"grad_output{f'[{i}]' * (len(backward.joint.cotangents) > 1)}"
+                  for i, v in enumerate(backward.joint.cotangents)}
+    for old, new in backward.made.items():
+        if old.number in origins.places:
+            places[new.number] = origins.places[old.number]
+        if new.op == "leaf":
+            names[new] = cotangents.get(old) or origins.names.get(old) or f"saved %{old.number}"
+        elif old in origins.names:
+            names[new] = origins.names[old]
+    return Origins(places, names, origins.labels)
+
+
+def fates(replay: Replay, origins: Origins) -> dict[Value, list[str]]:
+    """What becomes of a program's results, as formats of lines that take a result's name."""
+    trace = replay.trace
+    targets = replay.program.plan.targets
+    found: dict[Value, list[str]] = {}
+    for target in targets:
+        if target.leaf is not None:
+            found.setdefault(target.value, []).append(
+                f"{origins.names.get(target.leaf) or repr(target.leaf)} = {{}}")
+    new = [target.value for target in targets if target.leaf is None]
+    for held, shown in trace.gradients:
+        if shown is not None and shown.array >= 0:
+            label = origins.labels.get(trace.identity(held))
+            found.setdefault(new[shown.array], []).append(
+                f"{'a gradient' if label is None else f'{label}.grad'} = {{}}")
+    for result in trace.results:
+        if result[0] == "new":
+            found.setdefault(new[result[1].array], []).append("return {}")
+    for value in new[len(new) - (0 if replay.backward is None else len(replay.backward.saved)):]:
+        found.setdefault(value, []).append("keep {} for backward")
+    return {value: list(dict.fromkeys(told)) for value, told in found.items()}
+
+
+def fates_of_backward(backward: Backward, origins: Origins) -> dict[Value, list[str]]:
+    """The same of a backward program, whose results are gradients."""
+    joint = backward.joint
+    wanted = [label for label, v in zip(joint.labels, joint.gradients, strict=True) if v is not None]
+    found: dict[Value, list[str]] = {}
+    for target, of in zip(backward.program.plan.targets, wanted, strict=True):
+        label = origins.labels.get(of)
+        found.setdefault(target.value, []).append(f"gradient {'' if label is None else f'of {label} '}= {{}}")
+    return found
+
+
+__all__ = ["backward_origins", "fates", "fates_of_backward"]
