@@ -1,7 +1,6 @@
-"""The `flambeau` command: `demo`, `run script.py args...`, `graph script.py args...`, `version`.
+"""The `flambeau` command: `cache`, `demo`, `run script.py args...`, `graph script.py args...`, `version`.
 
-The command's own imports are those of the standard library; each subcommand brings
-its own.
+Each subcommand imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -10,9 +9,11 @@ import argparse
 import io
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+from .runtime import cache_store
 from .version import __version__
 
 
@@ -49,12 +50,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     graph.add_argument("args", nargs=argparse.REMAINDER,
                        help="what the script finds in sys.argv[1:]; --out and --no-open at the end are this command's")
 
+    caches = commands.add_parser(
+        "cache", help="list or clear the persistent cache of compiled code, plans and measurements",
+        description="List the persistent cache: entries, bytes and times of last use of each kind. `clear` deletes "
+                    "them; later processes compile and measure again. FLAMBEAU_CACHE_DIR sets the folder, "
+                    "FLAMBEAU_CACHE_LIMIT the size, such as 500M or 2G (0: nothing is written).")
+    actions = caches.add_subparsers(dest="action", metavar="action")
+    clearing = actions.add_parser("clear", help="delete the entries of one kind, or all", description="Delete entries.")
+    clearing.add_argument("kind", nargs="?", choices=list(cache_store.CACHES), help="one of %(choices)s (default: all)")
+
     commands.add_parser("version", help="print the version")
 
     options = parser.parse_args(argv)
     if options.command == "version":
         print(__version__)
         return 0
+    if options.command == "cache":
+        return clear_cache(options.kind) if options.action == "clear" else list_cache()
     if options.command == "run":
         return run_script(options.script, options.args)
     if options.command == "graph":
@@ -68,6 +80,30 @@ def main(argv: Sequence[str] | None = None) -> int:
               file=sys.stderr)
         return 1
     show(options.out)
+    return 0
+
+
+def list_cache() -> int:
+    """Print what the persistent cache holds: kind, entries, bytes, and times of last use."""
+    def moment(seconds: float | None) -> str:
+        return "-" if seconds is None else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+
+    found = cache_store.summaries()
+    rows = [("kind", "entries", "bytes", "oldest", "newest")]
+    rows += [(each.name, f"{each.entries:,}", f"{each.size:,}", moment(each.oldest), moment(each.newest))
+             for each in found]
+    rows.append(("total", f"{sum(each.entries for each in found):,}", f"{sum(each.size for each in found):,}", "", ""))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for kind, *cells in rows:
+        print(kind.ljust(widths[0]), *map(str.rjust, cells, widths[1:]), sep="  ")
+    print(f"\ndirectory  {cache_store.root()}\nlimit      {cache_store.limit():,} bytes")
+    return 0
+
+
+def clear_cache(kind: str | None) -> int:
+    """Delete the persistent cache's entries of one kind, or all."""
+    count = cache_store.clear(kind)
+    print(f"deleted {count:,} entr{'y' if count == 1 else 'ies'} of {kind or 'all kinds'} in {cache_store.root()}")
     return 0
 
 

@@ -1,10 +1,17 @@
-"""A fixture for tests of generated code: an empty code cache, and a skip where nothing can be compiled."""
+"""For tests of generated code: a fixture with an empty cache that skips where nothing can be compiled; its files."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from flambeau import codegen
+
+
+def cache_files(folder: Path) -> list[Path]:
+    """The entries of the persistent cache in a folder, of all kinds."""
+    return sorted(file for file in folder.glob("*/*") if file.is_file() and not file.name.startswith("."))
 
 
 @pytest.fixture(autouse=True, scope="package")

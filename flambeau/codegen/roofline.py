@@ -19,7 +19,7 @@ import numpy as np
 
 from ..kernels import threads as limits
 from ..runtime import compilation, launch, target
-from ..runtime import object_cache as disk
+from ..runtime.cache_store import MEASUREMENTS, source_hash
 from ..runtime.launch import Launch, Spec
 from .elementwise import elementwise
 from .rows import reduction
@@ -108,14 +108,15 @@ def peaks(again: bool = False) -> Peaks:
     threads = limits.count()
     found = _known.get(threads)
     if found is None or again:
-        name = disk.key(_FORMAT, compilation.sources(), *map(str, target.host()), str(threads))
+        name = MEASUREMENTS.key(_FORMAT, source_hash("runtime"), source_hash("codegen"), *map(str, target.host()),
+                                str(threads))
         if found is None:
-            payload = disk.read(name)
+            payload = MEASUREMENTS.read(name)
             found = None if payload is None else _loaded(payload)
         if found is None or again:
             measured = measure()
             found = measured if found is None else found.or_better(measured)
-            disk.write(name, json.dumps(found._asdict()).encode())
+            MEASUREMENTS.write(name, json.dumps(found._asdict()).encode())
         _known[threads] = found
     return found
 

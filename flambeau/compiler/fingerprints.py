@@ -22,7 +22,7 @@ from .. import dtypes
 from .._tensor import Tensor
 from ..nn import Module
 from ..optim.optimizer import Optimizer
-from ..runtime import object_cache as disk
+from ..runtime.cache_store import digest
 from .guards.environment import CACHE, PLAIN, is_followed, is_span, is_steady
 from .guards.tensor_state import is_hooked
 
@@ -105,7 +105,7 @@ def said_of_code(code: types.CodeType) -> str:
     """What a piece of code does, by a hash."""
     parts = [code.co_qualname, code.co_code.hex(), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
     parts += [said_of(x) if not isinstance(x, frozenset) else repr(sorted(map(said_of, x))) for x in code.co_consts]
-    return disk.key(*parts)
+    return digest(*parts)
 
 
 def described(x: Any) -> str:

@@ -16,13 +16,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kernels import threads as limits
 from . import debug_output, object_emission, object_loader, target
-from . import object_cache as disk
+from .cache_store import CODE
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -79,7 +78,7 @@ class Library:
         try:
             self._addresses = self._link(code)
         except RuntimeError:  # whole, but not what this machine links
-            disk.discard(self._entry)
+            CODE.discard(self._entry)
             return False
         self.seconds += perf_counter() - start
         return True
@@ -112,7 +111,7 @@ class Library:
                     except RuntimeError:  # whole, but not what this machine links
                         if self.origin != "disk":
                             raise
-                        disk.discard(self._entry)
+                        CODE.discard(self._entry)
                         found = self._link(self._translated())
                     self._addresses, self._code = found, None
                     self.seconds += perf_counter() - start
@@ -120,10 +119,10 @@ class Library:
 
     @cached_property
     def _entry(self) -> str:
-        return disk.key(self.recipe, sources(), *map(str, target.host()))
+        return CODE.key(self.recipe, *map(str, target.host()))
 
     def _found(self) -> bytes | None:
-        return None if debug_output.wanted("llvm", "asm") else disk.read(self._entry)
+        return None if debug_output.wanted("llvm", "asm") else CODE.read(self._entry)
 
     def _translated(self) -> bytes:
         self.origin = "compiled"
@@ -137,7 +136,7 @@ class Library:
             if debug_output.wanted("asm"):
                 debug_output.show(f"{title}\n{tm.emit_assembly(module)}")
         code = object_emission.object_code(source, self._passes)
-        disk.write(self._entry, code)
+        CODE.write(self._entry, code)
         return code
 
     def address(self, name: str) -> int:
@@ -188,14 +187,6 @@ def _linker() -> Any:
     linker = llvm.create_lljit_compiler(target.machine())
     linker._owned = True  # threads may still wait in compiled code while the interpreter takes things down
     return linker
-
-
-@cache
-def sources() -> str:
-    """A hash of the sources that turn recipes into code."""
-    package = Path(__file__).parent.parent
-    paths = sorted(path for folder in ("runtime", "codegen") for path in (package / folder).rglob("*.py"))
-    return disk.key(*(f"{path.relative_to(package)} {path.read_text(encoding='utf-8')}" for path in paths))
 
 
 _loaded: dict[str, Library] = {}

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..kernels import threads as limits
 from . import compilation, launch, target
-from . import object_cache as disk
+from .cache_store import MEASUREMENTS
 from .launch import Launch
 
 #: bytes of the three arrays, in last caches; beyond, the largest stands for all, and where less is touched than a cache
@@ -95,15 +95,15 @@ _measuring = threading.RLock()
 def _kept_or_measured(last: int) -> int:
     if MULTIPLES[-1] * last > MOST:
         return int(MULTIPLES[0] * last)
-    name = disk.key(_FORMAT, *map(str, target.host()), str(limits.count()), str(last))
-    payload = disk.read(name)
+    name = MEASUREMENTS.key(_FORMAT, *map(str, target.host()), str(limits.count()), str(last))
+    payload = MEASUREMENTS.read(name)
     if payload is not None:
         try:
             return int(json.loads(payload))
         except (ValueError, TypeError):
-            disk.discard(name)
+            MEASUREMENTS.discard(name)
     found = measured(last)
-    disk.write(name, json.dumps(found).encode())
+    MEASUREMENTS.write(name, json.dumps(found).encode())
     return found
 
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import object_cache as disk
+from .cache_store import MEASUREMENTS
 
 _NARROWER = {256: ("avx512", "evex512", "avx10"), 128: ("avx", "fma", "f16c", "evex512", "vaes", "vpclmulqdq")}
 
@@ -52,7 +52,7 @@ def _described() -> tuple[str, str, dict[str, bool], str]:
     A process that finds all its code on disk needs nothing else of LLVM: so the answer is kept there too.
     """
     entry = _identity()
-    kept = None if entry is None else disk.read(entry)
+    kept = None if entry is None else MEASUREMENTS.read(entry)
     if kept is not None:
         try:
             triple, cpu, features, version = json.loads(kept)
@@ -66,7 +66,7 @@ def _described() -> tuple[str, str, dict[str, bool], str]:
     triple, cpu, found = llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
     if entry is not None:
         features = [sorted(name for name, on in found.items() if on is wanted) for wanted in (True, False)]
-        disk.write(entry, json.dumps([triple, cpu, features, version]).encode())
+        MEASUREMENTS.write(entry, json.dumps([triple, cpu, features, version]).encode())
     return triple, cpu, found, version
 
 
@@ -84,7 +84,7 @@ def _identity() -> str | None:
         return None
     told = [line for line in first.splitlines() if line.partition("\t")[0].strip(" :") in (
         "vendor_id", "cpu family", "model", "model name", "stepping", "flags")]
-    return disk.key("host", *told, str(library), str(status.st_size), str(status.st_mtime_ns))
+    return MEASUREMENTS.key("host", *told, str(library), str(status.st_size), str(status.st_mtime_ns))
 
 
 @cache

@@ -195,7 +195,7 @@ def test_a_damaged_entry_is_measured_again(tmp_path, monkeypatch):
     found.credit[key][0] = -1
     found.settle(*key)
     assert found.found[key] < blas_crossover.GUESS
-    entry, = (tmp_path / "jit").iterdir()
+    entry, = (tmp_path / "measurements").iterdir()
     entry.write_bytes(entry.read_bytes()[:-3])
     again = limits(tmp_path, monkeypatch, None, None)
     assert again.found[key] == blas_crossover.GUESS

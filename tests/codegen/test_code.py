@@ -14,8 +14,9 @@ import pytest
 from flambeau.codegen.elementwise import elementwise
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.kernels import threads as limits
-from flambeau.runtime import compilation, launch, object_cache, target
+from flambeau.runtime import cache_store, compilation, launch, target
 from flambeau.runtime import thread_pool as pool
+from tests.compiled_code import cache_files
 
 PROGRAM = """
 import sys, numpy as np
@@ -43,14 +44,14 @@ def run(folder, *arguments, **environment):
 def test_a_second_process_compiles_nothing(tmp_path):
     first = run(tmp_path)
     assert first.stdout == "328850.0 2.0\n", first.stderr
-    assert len(list((tmp_path / "jit").iterdir())) == ENTRIES
+    assert len(cache_files(tmp_path)) == ENTRIES
     second = run(tmp_path, "generates nothing")
     assert second.stdout == first.stdout, second.stderr
 
 
 def test_damaged_entries_are_made_again(tmp_path):
     run(tmp_path)
-    entries = sorted((tmp_path / "jit").iterdir())
+    entries = cache_files(tmp_path)
     whole = [entry.read_bytes() for entry in entries]
     damages = [lambda b: b[:len(b) // 2], lambda b: b"", lambda b: b[:-9] + bytes(9), lambda b: b"x" + b]
     for i, damage in enumerate(damages):
@@ -64,18 +65,18 @@ def test_damaged_entries_are_made_again(tmp_path):
 def test_whole_entries_that_are_no_code_are_made_again(tmp_path, monkeypatch):
     run(tmp_path)
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
-    names = [entry.name for entry in (tmp_path / "jit").iterdir()]
+    names = [entry.name for entry in (tmp_path / "code").iterdir()]
     for name in names:
-        object_cache.write(name, b"this is no object code")
+        cache_store.CODE.write(name, b"this is no object code")
     assert run(tmp_path).stdout == "328850.0 2.0\n"
-    assert all(b"no object code" not in (object_cache.read(name) or b"") for name in names)
+    assert all(b"no object code" not in (cache_store.CODE.read(name) or b"") for name in names)
 
 
 def test_processes_that_compile_at_once(tmp_path):
     running = [subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True,
                                 env=os.environ | {"FLAMBEAU_CACHE_DIR": str(tmp_path)}) for _ in range(4)]
     assert [process.communicate()[0] for process in running] == ["328850.0 2.0\n"] * 4
-    assert len(list((tmp_path / "jit").iterdir())) == ENTRIES
+    assert len(cache_files(tmp_path)) == ENTRIES
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
@@ -84,31 +85,11 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
     assert done.stdout == "328850.0 2.0\n", done.stderr
 
 
-def test_the_folder_is_kept_small(tmp_path, monkeypatch):
-    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(object_cache, "LIMIT", 1000)
-    monkeypatch.setattr(object_cache, "_pruned", False)
-    for i in range(20):
-        object_cache.write(f"{i:02}", bytes(100))
-        os.utime(tmp_path / "jit" / f"{i:02}", (i, i))
-    monkeypatch.setattr(object_cache, "_pruned", False)
-    object_cache.write("20", b"")
-    assert len(list((tmp_path / "jit").iterdir())) == 21  # looked at a moment ago
-    monkeypatch.setattr(object_cache, "_pruned", False)
-    monkeypatch.setattr(object_cache, "EVERY", 0)
-    object_cache.write("last", b"")
-    left = {entry.name for entry in (tmp_path / "jit").iterdir()}
-    assert "last" in left
-    assert "19" in left
-    assert "00" not in left
-    assert len(left) < 6
-
-
 def test_narrower_vectors(tmp_path):
     for width in ("128", "256"):
         done = run(tmp_path, FLAMBEAU_JIT_WIDTH=width)
         assert done.stdout == "328850.0 2.0\n", done.stderr
-    assert len(list((tmp_path / "jit").iterdir())) == 5 + ENTRIES  # features are part of what names an entry
+    assert len(cache_files(tmp_path)) == 5 + ENTRIES  # features are part of what names an entry
 
 
 def test_debugging_prints_the_code(tmp_path):
@@ -145,7 +126,7 @@ def test_importing_needs_no_llvm():
             "from flambeau.codegen.indexing import indexing\n"
             "from flambeau.codegen.scalar import scalar_ir as expression\n"
             "from flambeau.runtime import thread_pool as threads\n"
-            "from flambeau.runtime import object_cache as cache\n"
+            "from flambeau.runtime import cache_store\n"
             "from flambeau.runtime import target\n"
             "print('fine')")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

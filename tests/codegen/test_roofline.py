@@ -7,7 +7,7 @@ import pytest
 from flambeau.codegen import roofline
 from flambeau.codegen.roofline import Peaks
 from flambeau.kernels import threads
-from flambeau.runtime import object_cache
+from flambeau.runtime import cache_store
 
 MACHINE = Peaks(2, 100e9, 50e9, ((1 << 14, 80e9), (1 << 18, 100e9), (1 << 26, 10e9)))
 
@@ -75,7 +75,7 @@ def test_a_damaged_entry_is_measured_anew(monkeypatch, tmp_path):
     monkeypatch.setattr(roofline, "_known", {})
     monkeypatch.setattr(roofline, "measure", lambda: MACHINE)
     roofline.peaks()
-    [entry] = (tmp_path / "jit").iterdir()
-    object_cache.write(entry.name, b'{"threads": 2}')
+    [entry] = (tmp_path / "measurements").iterdir()
+    cache_store.MEASUREMENTS.write(entry.name, b'{"threads": 2}')
     monkeypatch.setattr(roofline, "_known", {})
     assert roofline.peaks() == MACHINE

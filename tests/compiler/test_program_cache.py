@@ -24,6 +24,7 @@ import flambeau as torch
 from flambeau import codegen
 from flambeau.compiler.cache import program_cache
 from flambeau.nn import functional as F
+from tests.compiled_code import cache_files
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
@@ -551,7 +552,7 @@ def test_a_damaged_entry_is_made_again(tmp_path):
         return lambda x: x * 3, lambda i: (data(i),), nothing
 
     after(make, 0, 0, recalled=True)
-    for path in (tmp_path / "jit").iterdir():
+    for path in cache_files(tmp_path):
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content)

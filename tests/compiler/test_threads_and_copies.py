@@ -14,6 +14,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen, nn
+from tests.compiled_code import cache_files
 from tests.compiler.beside import compiled_of, numbers, programs, same
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
@@ -239,7 +240,7 @@ def test_processes_share_a_folder_and_mend_it(tmp_path):
     said = outcomes[0][0]
     assert [out for out, _ in outcomes] == [said] * 2, outcomes
     assert said.startswith("1 1 "), outcomes
-    entries = sorted((tmp_path / "jit").iterdir())
+    entries = cache_files(tmp_path)
     for i, entry in enumerate(entries):
         entry.write_bytes([b"", entry.read_bytes()[:100], b"no code"][i % 3])
     assert started(tmp_path).communicate()[0] == said

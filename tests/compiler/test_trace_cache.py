@@ -14,6 +14,7 @@ import flambeau
 from flambeau import codegen
 from flambeau.compiler.cache import trace_cache
 from flambeau.compiler.cache.trace_cache import Known
+from tests.compiled_code import cache_files
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
@@ -182,7 +183,7 @@ def test_what_a_run_makes_for_itself_does_not_matter(run):
 
 def test_a_damaged_entry_is_one_that_is_not_there(run, tmp_path):
     assert run(PASSING) == "2 True"
-    for file in (tmp_path / "jit").iterdir():
+    for file in cache_files(tmp_path):
         content = bytearray(file.read_bytes())
         content[-1] ^= 1
         file.write_bytes(content)

@@ -19,7 +19,7 @@ from flambeau.ir.schedule import plan_cache
 from flambeau.ir.schedule.program import Program
 from flambeau.ir.schedule.steps import Call
 from flambeau.kernels import threads
-from flambeau.runtime import compilation, object_cache
+from flambeau.runtime import cache_store, compilation
 from tests.ir.random_graphs import Random
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not
 def folder(tmp_path, monkeypatch):
     """An empty folder for what is kept. Code that this process has is not written again."""
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
-    return tmp_path / "jit"
+    return tmp_path / "plans"
 
 
 def programs_of(seed):
@@ -124,9 +124,9 @@ def test_an_entry_that_is_whole_but_no_plan_is_planned_anew(folder):
     asked = sum_of("sinh")
     name = plan_cache.name(*asked)
     for payload in (b"this is no plan", marshal.dumps(None), marshal.dumps((1, 2)), marshal.dumps((1,) * 8)):
-        object_cache.write(name, payload)
+        cache_store.PLANS.write(name, payload)
         assert plan_cache.read(name, asked[0]) is None
-        assert object_cache.read(name) is None
+        assert cache_store.PLANS.read(name) is None
 
 
 PROGRAM = """
@@ -169,4 +169,4 @@ def test_another_process_runs_the_plan_of_the_first(tmp_path):
     assert (how, explained) == ("kept", "True")
     # the first process ran more steps eagerly, whose updates a processor without fused sums rounds otherwise
     assert list(map(float, second.split())) == pytest.approx(list(map(float, first.split())), rel=1e-5)
-    assert any(object_cache._MAGIC in file.read_bytes() for file in (tmp_path / "jit").iterdir())
+    assert any((tmp_path / "plans").iterdir())

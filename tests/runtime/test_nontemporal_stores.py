@@ -11,7 +11,7 @@ from flambeau.codegen.rows import rows
 from flambeau.codegen.rows.rows import Rows
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.dtypes import BFLOAT16
-from flambeau.runtime import launch, nontemporal_stores, nontemporal_threshold, object_cache
+from flambeau.runtime import cache_store, launch, nontemporal_stores, nontemporal_threshold
 from flambeau.runtime.launch import Spec
 
 
@@ -142,7 +142,7 @@ def test_what_is_kept_of_it_may_be_damaged(monkeypatch, tmp_path):
     monkeypatch.setattr(nontemporal_threshold, "_known", {})
     monkeypatch.setattr(nontemporal_threshold, "measured", lambda last: last)
     assert nontemporal_threshold.pays_from(4 << 20) == 4 << 20
-    [entry] = (tmp_path / "jit").iterdir()
-    object_cache.write(entry.name, b"neither a number nor anything else")
+    [entry] = (tmp_path / "measurements").iterdir()
+    cache_store.MEASUREMENTS.write(entry.name, b"neither a number nor anything else")
     nontemporal_threshold._known.clear()
     assert nontemporal_threshold.pays_from(4 << 20) == 4 << 20

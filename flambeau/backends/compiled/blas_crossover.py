@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from ...kernels import threads
-from ...runtime import object_cache, target
+from ...runtime import target
+from ...runtime.cache_store import MEASUREMENTS
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -95,17 +96,17 @@ class Limits:
                 self.found[key] = limit
                 self._kept.add(key)
                 named = {f"{dtype} {kind}": self.found[dtype, kind] for dtype, kind in self._kept}
-                object_cache.write(self._entry(), json.dumps(named).encode())
+                MEASUREMENTS.write(self._entry(), json.dumps(named).encode())
         finally:
             self._measuring.release()
 
     @staticmethod
     def _entry() -> str:
-        return object_cache.key("products 2", np.__version__, str(threads.count()), *map(str, target.host()))
+        return MEASUREMENTS.key("products 2", np.__version__, str(threads.count()), *map(str, target.host()))
 
     def _read(self) -> None:
         """Take the limits from disk that are there."""
-        for name, limit in json.loads(object_cache.read(self._entry()) or b"{}").items():
+        for name, limit in json.loads(MEASUREMENTS.read(self._entry()) or b"{}").items():
             dtype, kind = name.split()
             key = np.dtype(dtype), kind
             self.found[key], self.credit[key][0] = limit, FOREVER

@@ -14,14 +14,12 @@ import functools
 import hashlib
 import importlib
 import io
-import os
 import pickle
 import sys
 import types
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from operator import is_
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +36,8 @@ from ...kernels.random import Engine
 from ...nn import Module
 from ...ops.declare import REGISTRY, Op
 from ...optim.optimizer import has_hooks
-from ...runtime import object_cache as disk
+from ...runtime.cache_store import PROGRAMS
 from ...trees import tree_flatten, tree_unflatten
-from ...version import __version__
 from ..fingerprints import Unnameable, described, given_as, held, is_value, named, of_name
 from ..guards.arguments import Held, Made, Shown
 from ..guards.environment import (
@@ -69,7 +66,6 @@ from ..tracing.trace import Trace
 from ..tracing.tracer import Guard
 from .trace_cache import Known, said_of_argument
 
-_FORMAT = "recollection 4"
 #: programs of one name that are kept: of functions of the same code, which saw other things
 MOST = 4
 #: what of a trace is kept as it is
@@ -112,23 +108,7 @@ def name(function: Any, call: Sequence[Any], arguments: Sequence[Any]) -> str | 
         given = [given_as(x) for x in arguments if not isinstance(x, Tensor)]
     except (Unnameable, ValueError, RecursionError):  # what it holds is not there yet, or holds itself
         return None
-    return disk.key(_FORMAT, plan_cache.machine(), _package(), said, *given, *map(said_of_argument, call))
-
-
-@functools.cache
-def _package() -> str:
-    """This package as it is: another version of an operator gives another program."""
-    found = [__version__]
-    stack = [Path(__file__).parents[2]]
-    while stack:
-        with os.scandir(stack.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    stack.append(Path(entry.path))
-                elif entry.name.endswith(".py"):
-                    status = entry.stat()
-                    found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-    return disk.key(*sorted(found))
+    return PROGRAMS.key(plan_cache.environment(), said, *given, *map(said_of_argument, call))
 
 
 def _function_of(function: Any) -> types.FunctionType | None:
@@ -158,18 +138,18 @@ def write(place: str, function: Any, arguments: Sequence[Any], run: Recalled, su
     except (Unnameable, pickle.PicklingError) as error:
         return str(error)
     others = [each for each in _entries(place) if each != payload]
-    disk.write(place, pickle.dumps([*others[1 - MOST:], payload]))
+    PROGRAMS.write(place, pickle.dumps([*others[1 - MOST:], payload]))
     return None
 
 
 def _entries(place: str) -> list[tuple[bytes, bytes]]:
-    payload = disk.read(place)
+    payload = PROGRAMS.read(place)
     if payload is None:
         return []
     try:
         return list(pickle.loads(payload))
     except (pickle.UnpicklingError, EOFError, ValueError, TypeError):  # whole, but nothing of ours
-        disk.discard(place)
+        PROGRAMS.discard(place)
         return []
 
 

@@ -15,15 +15,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...ir.schedule import plan_cache
-from ...runtime import object_cache as disk
-from ...version import __version__
+from ...runtime.cache_store import TRACES
 from ..fingerprints import said_of, said_of_code
 from ..guards.arguments import Made
 from ..guards.environment import ARRAY, MODULE, SET, STREAM, Seen, Surroundings
 from ..tracing.frame_hook import is_users
 from ..tracing.trace import Trace
 
-_FORMAT = "run 1"
 #: runs of one name, which saw other numbers, that are kept
 MOST = 8
 
@@ -38,7 +36,7 @@ def name(trace: Trace, call: Sequence[Any]) -> str:
     assert surroundings is not None
     program = plan_cache.name(trace.graph, trace.targets, [(g.value, g.outcome) for g in trace.guards], trace.effects)
     codes = sorted(said_of_code(code) for code in surroundings.codes if is_users(code))
-    return disk.key(_FORMAT, __version__, sys.version, program, *_run(trace), *map(said_of_argument, call), *codes)
+    return TRACES.key(sys.version, program, *_run(trace), *map(said_of_argument, call), *codes)
 
 
 class Known(NamedTuple):
@@ -80,21 +78,21 @@ def learned(mine: Surroundings, other: Surroundings) -> Known:
 
 def read(entry: str) -> list[Known]:
     """What is known of runs of this name, the latest last: some saw other numbers."""
-    payload = disk.read(entry)
+    payload = TRACES.read(entry)
     if payload is None:
         return []
     try:
         return [Known(frozenset(lasting), frozenset(passing), tuple(map(bool, free)))
                 for lasting, passing, free in json.loads(payload)]
     except (ValueError, TypeError):
-        disk.discard(entry)
+        TRACES.discard(entry)
         return []
 
 
 def write(entry: str, known: Known) -> None:
     """Keep what is known of runs of this name."""
     others = [each for each in read(entry) if each.lasting != known.lasting]
-    disk.write(entry, json.dumps([(sorted(each.lasting), sorted(each.passing), each.free)
+    TRACES.write(entry, json.dumps([(sorted(each.lasting), sorted(each.passing), each.free)
                                   for each in (*others[1 - MOST:], known)]).encode())
 
 

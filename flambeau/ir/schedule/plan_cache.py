@@ -7,13 +7,11 @@ entries of its own. What is called by the interpreter is named by its value in t
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 import sys
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,23 +19,22 @@ import numpy as np
 from ...dtypes import BFLOAT16
 from ...kernels import threads
 from ...runtime import compilation, debug_output, launch, target
-from ...runtime import object_cache as disk
+from ...runtime.cache_store import PLANS
 from ...runtime.compilation import Library, Symbol, Word
 from ..graph.extern_kernels import Foreign, Native
 from ..graph.target import Target
 from ..graph.value import Graph, Value
 from .steps import Call, Course, Step, View
 
-_FORMAT = "plan 1"
-#: variables of the environment that say how things are kept or shown, not what is made
-_ASIDE = frozenset({"FLAMBEAU_CACHE_DIR", "FLAMBEAU_DEBUG"})
+#: environment variables that plans do not depend on
+_IRRELEVANT = frozenset({"FLAMBEAU_CACHE_DIR", "FLAMBEAU_CACHE_LIMIT", "FLAMBEAU_DEBUG"})
 
 
 def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]],
          effects: Sequence[Value] = ()) -> str:
     """The name of the entry for what a program is made of."""
     kinds: dict[np.dtype, str] = {}
-    lines = [machine()]
+    lines = [environment()]
     for value in graph.values:
         kind = kinds.get(value.dtype)
         if kind is None:
@@ -46,22 +43,21 @@ def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Val
     lines += [f"{t.value.number} {None if t.leaf is None else t.leaf.number} {t.part}" for t in targets]
     lines += [f"{value.number} {outcome}" for value, outcome in conditions]
     lines.append(f"{[value.number for value in effects]}")
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:40]
+    return PLANS.key("\n".join(lines))
 
 
-def machine() -> str:
-    """What a plan depends on besides its graph: the processor, the threads, the sources of what plans."""
-    return _machine(threads.count(), tuple(sorted((k, v) for k, v in os.environ.items()
-                                                  if k.startswith("FLAMBEAU_") and k not in _ASIDE)))
+def environment() -> str:
+    """What a plan depends on besides its graph and the package's sources.
+
+    That is the versions of Python, NumPy and LLVM, the processor, the number of threads, and `FLAMBEAU_` variables.
+    """
+    return _environment(threads.count(), tuple(sorted((k, v) for k, v in os.environ.items()
+                                                  if k.startswith("FLAMBEAU_") and k not in _IRRELEVANT)))
 
 
 @cache
-def _machine(count: int, environment: tuple[tuple[str, str], ...]) -> str:
-    folder = Path(__file__).parents[1]
-    sources = disk.key(*(f"{path.relative_to(folder)} {path.read_text(encoding='utf-8')}"
-                         for path in sorted(folder.rglob("*.py"))))
-    return repr((_FORMAT, sys.version, np.__version__, sources, compilation.sources(), target.host(), count,
-                 environment))
+def _environment(count: int, variables: tuple[tuple[str, str], ...]) -> str:
+    return repr((sys.version, np.__version__, target.host(), count, variables))
 
 
 def _named(dtype: np.dtype) -> str:
@@ -108,7 +104,7 @@ def write(entry: str, course: Course, graph: Graph) -> None:
     constants = [(_named(a.dtype), a.shape, a.tobytes()) for a in course.constants]
     fresh = [(shape, _named(dtype)) for shape, dtype in course.fresh]
     code = [(library.recipe, library.names) for _, library in libraries.values()]
-    disk.write(entry, marshal.dumps((course.leaves, fresh, constants, course.arena, course.arena_entry,
+    PLANS.write(entry, marshal.dumps((course.leaves, fresh, constants, course.arena, course.arena_entry,
                                      course.entries, code, steps)))
 
 
@@ -119,13 +115,13 @@ def read(entry: str, graph: Graph) -> Course | None:
     """The course of this name; None where there is none, or where its code is not there."""
     if debug_output.wanted("llvm", "asm"):  # which are shown of what is compiled
         return None
-    payload = disk.read(entry)
+    payload = PLANS.read(entry)
     if payload is None:
         return None
     try:
         return _read(payload, graph)
     except (ValueError, TypeError, EOFError, LookupError, AttributeError):  # whole, but no plan
-        disk.discard(entry)
+        PLANS.discard(entry)
         return None
 
 
@@ -161,4 +157,4 @@ def _view(said: tuple) -> View:
     return entry, offset, shape, strides, _dtype(dtype)
 
 
-__all__: list[Any] = ["machine", "name", "read", "write"]
+__all__: list[Any] = ["environment", "name", "read", "write"]
