@@ -59,7 +59,7 @@ _Complex = builtins.complex
 def operator(name: str) -> Any:
     """The operator form of a binary function: it declines what is neither tensor nor number."""
     functions_of(REGISTRY[name])
-    short = getattr(REGISTRY[name], "short", None)
+    short = REGISTRY[name].operator_method
     return declining(getattr(functions, name)) if short is None else short
 
 
@@ -111,7 +111,7 @@ def assigning(name: str) -> Any:
 
 def _rsub(self: Tensor, other: Any) -> Any:
     if type(other) is float or (type(other) is int and self._array.dtype.kind != "b"):
-        return apply(_rsub_number, [self], {"other": other, "alpha": 1})
+        return apply(_rsub_scalar, [self], {"other": other, "alpha": 1})
     return functions.rsub(self, other) if _operand(other) else NotImplemented
 
 
@@ -205,7 +205,7 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 _install()
-_rsub_number = REGISTRY["_rsub_number"]
+_rsub_scalar = REGISTRY["_rsub_scalar"]
 _add, _sub, _mul, _div = (operator(name) for name in ("add", "sub", "mul", "div"))
 _rpow = reflected(functions.pow)
 _floordiv, _mod = operator("floor_divide"), declining(functions.remainder)

@@ -36,7 +36,7 @@ _BY_HAND = {"qr": ("Q", "R"), "svd": ("U", "S", "V")}
 
 def __getattr__(name: str) -> type:
     fields = _BY_HAND.get(name) or next(
-        (op.outputs for op in REGISTRY.values() if op.named and op.name.removeprefix("_") == name), None)
+        (op.outputs for op in REGISTRY.values() if op.returns_namedtuple and op.name.removeprefix("_") == name), None)
     if not fields:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return result_class(name, fields)

@@ -14,7 +14,8 @@ from numpy import ndarray
 from ..backends.compiled import kernels_of
 from ..backends.compiled.thresholds import MET, limit_of
 from ..backends.errstate import run_in_quiet, run_quietly
-from ..ops.declare import ELEMENTWISE, NOTHING, ONE_INPUT, ONE_OUTPUT, REGISTRY, TWO_INPUTS
+from ..ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, TWO_INPUTS
+from ..ops.declare import ELEMENTWISE, REGISTRY
 from .node import FREED, OpNode
 from .saved_tensors import Packed
 

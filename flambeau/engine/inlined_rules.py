@@ -14,20 +14,21 @@ from typing import Any
 from numpy import empty, ndarray
 
 from ..ir.decompositions.gradient_rules import with_programs
-from ..ops.declare import Op, Plan
+from ..ops.backward_plan import BackwardPlan
+from ..ops.declare import Op
 from .node import FREED, layer
 
 Run = Callable[[Any, Any], Any]
 Rule = Callable[..., Any]
 
 
-def plan_of(op: Op, mask: int, inputs: int) -> Plan:
+def plan_of(op: Op, mask: int, inputs: int) -> BackwardPlan:
     """An operator's plan for the inputs in `mask`, with its short way if it has one."""
-    plan = op.plan(mask, inputs)
+    plan = op.backward_plan(mask, inputs)
     if plan.run is None:
         with_programs(plan, layer.arrays)
         plan.run = _choose(op, plan) or _in_full
-        plan.wide_run = _in_full if plan.run is _in_full else _unbroadcasting(plan.run)
+        plan.run_broadcast = _in_full if plan.run is _in_full else _unbroadcasting(plan.run)
     return plan
 
 
@@ -46,13 +47,13 @@ def _in_full(node: Any, g: Any) -> Any:
     return node.vjp(g, False)
 
 
-def _choose(op: Op, plan: Plan) -> Run | None:
+def _choose(op: Op, plan: BackwardPlan) -> Run | None:
     """The run that fits what the rules ask for, or None."""
-    if op.joint_rule is not None or op.variadic or op.n_outputs > 1 or len(op.inputs) > 2:
+    if op.joint_vjp_rule is not None or op.variadic or op.n_outputs > 1 or len(op.inputs) > 2:
         return None
     inputs = op.inputs[: len(plan.needs)]
-    saved = tuple(inputs[i] for i in plan.tensors) + tuple("out" for _ in plan.outs)
-    rules = [(i, op.rules[inputs[i]]) for i, _, _ in plan.steps]
+    saved = tuple(inputs[i] for i in plan.saved_inputs) + tuple("out" for _ in plan.saved_outputs)
+    rules = [(i, op.vjp_rules[inputs[i]]) for i, _, _ in plan.steps]
     asked = [rule.names if rule else () for _, rule in rules]
     functions = [function for _, function, _ in plan.steps]
     if plan.consts:
@@ -66,11 +67,11 @@ def _choose(op: Op, plan: Plan) -> Run | None:
             rule = functions[0]
             return lambda node, g: (rule(g),)
         if len(saved) == 1 and asked[0] == ("g", *saved):
-            return _of_output(functions[0]) if plan.outs else _of_input(functions[0])
+            return _of_output(functions[0]) if plan.saved_outputs else _of_input(functions[0])
         if len(saved) == 1 and asked[0] == ("xp", "g", *saved):
             rule = partial(functions[0], layer.arrays)
-            return _of_output(rule) if plan.outs else _of_input(rule)
-    if len(inputs) == 2 and not plan.outs and len(rules) == 2:
+            return _of_output(rule) if plan.saved_outputs else _of_input(rule)
+    if len(inputs) == 2 and not plan.saved_outputs and len(rules) == 2:
         first, second = functions
         if asked == [("g",), ("g",)] and _is(first, _same) and _is(second, _same):
             return both
@@ -78,7 +79,7 @@ def _choose(op: Op, plan: Plan) -> Run | None:
             return lambda node, g: (first(g), second(g))
         if saved == inputs and asked == [("g", inputs[1]), ("g", inputs[0])]:
             return _product(first, second)
-    if len(inputs) == 2 and not plan.outs and len(rules) == 1:
+    if len(inputs) == 2 and not plan.saved_outputs and len(rules) == 1:
         rule, at = functions[0], rules[0][0]
         if asked[0] == ("g",):
             return (lambda node, g: (rule(g), None)) if at == 0 else (lambda node, g: (None, rule(g)))
@@ -167,13 +168,13 @@ def _of_shape(rule: Rule) -> Run:
     return lambda node, g: (rule(xp, g, node.consts[0]),)
 
 
-def _of_plan(plan: Plan) -> Run:
+def _of_plan(plan: BackwardPlan) -> Run:
     """One input, whatever its rule asks for."""
     xp, needs = layer.arrays, plan.needs
     _, rule, pick = plan.steps[0]
     if not plan.saves_tensors:
         return lambda node, g: (rule(*pick((g, xp, needs, *node.consts))),)
-    if len(plan.outs) == 1 and not plan.tensors:
+    if len(plan.saved_outputs) == 1 and not plan.saved_inputs:
         def run(node: Any, g: Any) -> Any:
             counter = node.saved1
             if counter is None or counter[0]:  # freed, or written to since
@@ -181,7 +182,7 @@ def _of_plan(plan: Plan) -> Run:
             return (rule(*pick((g, xp, needs, node.saved0, *node.consts))),)
 
         return run
-    if len(plan.tensors) == 1 and not plan.outs:
+    if len(plan.saved_inputs) == 1 and not plan.saved_outputs:
         return lambda node, g: (rule(*pick((g, xp, needs, _value(node, g), *node.consts))),)
     return lambda node, g: (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
 

@@ -19,7 +19,8 @@ from .. import dtypes
 from ..backends.compiled.thresholds import MET
 from ..backends.errstate import run_in_quiet
 from ..modes import configured
-from ..ops.declare import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, Op, Plan
+from ..ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, BackwardPlan
+from ..ops.declare import Op
 from .anomaly_mode import Anomaly
 from .saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, place_of
 from .tensor_interface import layer as layer  # the layers above import it from here
@@ -255,7 +256,7 @@ class OpNode(Node):
     saved1: Any
     versions: tuple[int, ...] | None  # their versions when saved; None where all were 0
     consts: tuple[Any, ...]
-    plan: Plan
+    plan: BackwardPlan
     fix: tuple[Any, ...] | None  # (shapes, dtypes, conjugate): what to mend in the gradients, if anything
 
     @property
@@ -306,11 +307,12 @@ class OpNode(Node):
 
     def drawn_edges(self) -> list[int] | None:
         op = self.op
-        if not op.edgeless:
+        if not op.nondifferentiable_inputs:
             return None
-        star = len(op.inputs) - 1 if op.variadic and op.inputs[-1] in op.edgeless else len(self.edges)
+        without = op.nondifferentiable_inputs
+        star = len(op.inputs) - 1 if op.variadic and op.inputs[-1] in without else len(self.edges)
         last = len(op.inputs) - 1
-        return [i for i in range(len(self.edges)) if i < star and op.inputs[min(i, last)] not in op.edgeless]
+        return [i for i in range(len(self.edges)) if i < star and op.inputs[min(i, last)] not in without]
 
     def unpack(self, tensors: bool) -> list[Any]:
         """The saved values, versions checked."""
@@ -319,7 +321,7 @@ class OpNode(Node):
             raise RuntimeError(FREED_MESSAGE)
         values = []
         versions = self.versions
-        n_tensors = len(saved) - len(self.plan.outs)
+        n_tensors = len(saved) - len(self.plan.saved_outputs)
         for i, entry in enumerate(saved):
             expected = 0 if versions is None else versions[i]
             if i < n_tensors:
@@ -338,7 +340,7 @@ class OpNode(Node):
                 if counter is None:
                     values.append(self._unpacked(array, tensors))
                     continue
-                number = self.plan.outs[i - n_tensors]
+                number = self.plan.saved_outputs[i - n_tensors]
                 if counter[0] != expected:
                     raise RuntimeError(self._first_modified_output(saved[n_tensors:], versions, n_tensors))
                 values.append(self._output(array, number, counter) if tensors else array)
@@ -351,13 +353,13 @@ class OpNode(Node):
             array, counter = saved[i]
             expected = 0 if versions is None else versions[start + i]
             if counter is not None and counter[0] != expected:
-                return _modified_output(self, array, self.plan.outs[i], counter[0], expected)
+                return _modified_output(self, array, self.plan.saved_outputs[i], counter[0], expected)
         raise AssertionError("no output was written to")
 
     def _first_modified(self, saved: tuple[Any, ...], versions: tuple[int, ...] | None) -> str:
         """What to say of saved inputs that were written to: of the first by name, as PyTorch looks at them."""
         found = []
-        for i, name in enumerate(self._kept_names()[: len(saved) - len(self.plan.outs)]):
+        for i, name in enumerate(self._kept_names()[: len(saved) - len(self.plan.saved_outputs)]):
             counter = getattr(saved[i], "_counter", None)
             expected = 0 if versions is None else versions[i]
             if counter is not None and counter[0] != expected:
@@ -392,7 +394,7 @@ class OpNode(Node):
             if fix[2]:
                 conj = layer.functions.conj if tensors else np.conjugate
                 gs = tuple(None if g is None else conj(g) for g in gs)
-        if self.op.many:
+        if self.op.tensor_list:
             gs = (list(gs),)
         values = (*gs, layer.functions if tensors else layer.arrays, plan.needs, *unpacked, *self.consts)
         if plan.joint is not None:
@@ -413,9 +415,9 @@ class OpNode(Node):
         return result if fix is None else self._mend(result, tensors)
 
     def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self.plan.tensors:
+        if self.plan.saved_inputs:
             count = len(self.edges) - len(self.op.inputs) + 1
-            start = self.op.n_outputs + 2 + len(self.plan.tensors) - count
+            start = self.op.n_outputs + 2 + len(self.plan.saved_inputs) - count
             return (*values, list(values[start: start + count]))
         return values
 
@@ -451,11 +453,11 @@ class OpNode(Node):
     def _kept_names(self) -> list[str]:
         op, plan = self.op, self.plan
         last = len(op.inputs) - 1
-        found = [op.inputs[min(i, last)] for i in plan.tensors]  # those of a variadic input share its name
+        found = [op.inputs[min(i, last)] for i in plan.saved_inputs]  # those of a variadic input share its name
         if op.outputs is None:
-            found += ["result" for _ in plan.outs]
+            found += ["result" for _ in plan.saved_outputs]
         else:
-            found += [op.outputs[k] for k in plan.outs]
+            found += [op.outputs[k] for k in plan.saved_outputs]
         return ["self" if name == "input" else name for name in found]
 
     def _kept_value(self, wanted: str, attribute: str) -> Any:
@@ -481,9 +483,9 @@ class OpNode(Node):
         saved = self.saved
         if saved is None:
             raise RuntimeError(FREED_MESSAGE)
-        at = place - len(saved) + len(self.plan.outs)
+        at = place - len(saved) + len(self.plan.saved_outputs)
         if at >= 0:
-            return *saved[place], self.plan.outs[at]
+            return *saved[place], self.plan.saved_outputs[at]
         return saved[place], getattr(saved[place], "_counter", None), None
 
     def _read_saved(self, place: int) -> Any:
@@ -531,7 +533,7 @@ class OpNode(Node):
     def hold_packed(self, packed: dict[int, Packed]) -> None:
         """Hold packed values, by their places, instead of the tensors saved there."""
         saved = list(self.saved or ())
-        first_output = len(saved) - len(self.plan.outs)
+        first_output = len(saved) - len(self.plan.saved_outputs)
         for place, value in packed.items():
             saved[place] = value if place < first_output else (value, None)
         self.saved = tuple(saved)
@@ -553,10 +555,10 @@ class OpNode(Node):
     def _names_unkept(self) -> list[str]:
         """What rules that did not run up to here would have asked for: PyTorch shows it as None."""
         op = self.plan.op
-        if op.variadic or op.joint_rule is not None:
+        if op.variadic or op.joint_vjp_rule is not None:
             return []
         kept = set(self._kept_names())
-        wanted = {name for rule in op.rules.values() if rule for name in rule.names}
+        wanted = {name for rule in op.vjp_rules.values() if rule for name in rule.names}
         return [name for name in ("self" if name == "input" else name for name in op.inputs
                                   if name in wanted) if name not in kept]
 

@@ -1,4 +1,4 @@
-"""How an operator is declared: its forward once, and one small rule per input.
+"""Operator declarations: the forward once, and one derivative formula per input.
 
     @elementwise
     def mul(xp, input, other):
@@ -6,173 +6,63 @@
     mul.vjp(input=lambda g, other: g * other,
             other=lambda g, input: g * input)
 
-Arrays are positional, parameters are keyword-only, and both are spelt as PyTorch spells
-them: the declaration is also the public signature. A rule asks for what it needs by
-name; that, and nothing else, is kept for backward. It may ask for
+Tensors are positional, parameters are keyword-only, and both have PyTorch's names: the declaration is also the public
+signature. A derivative formula (vjp) asks by parameter name for what it needs; exactly that is saved for backward. It
+may ask for
 
-    g               the cotangent of the output (`g0`, `g1`, ... where there are several; `gs`, a list,
-                    where their number is not fixed)
-    xp              the namespace the lines run over: arrays or tensors
+    g               the gradient of the output (`g0`, `g1`, ... where there are several; `gs`, a list,
+                    where the operator returns a list of tensors)
+    xp              the namespace that the formula runs over: arrays, tensors or the compiler's IR values
     <input>         an input's value
     <input>_shape   only its shape
     <input>_dtype   only its dtype
     <input>_strides only its strides, in bytes
     out             the result (`out0`, ... or the outputs' names where there are several)
     <parameter>     a keyword parameter
-    needs           which inputs want a gradient (joint rules)
+    needs           which inputs require grad (joint formulas)
 
-The kind says what follows from the forward and the rules:
+The kind implies the rest:
 
-    elementwise     rules are partial derivatives times `g`: they serve forward mode too;
-                    un-broadcasting is the engine's work; an in-place form exists
+    elementwise     the formulas are partial derivatives times `g`, and serve forward mode too; the engine sums
+                    gradients of broadcast inputs; an in-place variant exists
     linear          forward mode applies the operator to the tangent
     view            linear, and the result shares memory with its first input
     op              forward mode from `jvp`, or by differentiating the vjp
-    composite       a formula of other operators: nothing more to say
+    composite       a formula of other operators, which record themselves
 
-Rules are written for real numbers and holomorphic functions without a thought for
-complex conjugation: the engine conjugates around them (PyTorch's Wirtinger convention).
-Functions that are not holomorphic say so and state PyTorch's formula.
+Formulas are written for real numbers and holomorphic functions without complex conjugation: the engine conjugates
+around them (PyTorch's convention for Wirtinger derivatives). A function that is not holomorphic declares
+`holomorphic=False` and states PyTorch's formula.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Callable
 from typing import Any
+
+from .backward_plan import BackwardPlan, Rule
+from .unsupported_dtypes import UnsupportedDtype, by_dtype, not_implemented, not_implemented_error
 
 REGISTRY: dict[str, Op] = {}
 
 ELEMENTWISE, LINEAR, VIEW, OP, COMPOSITE = "elementwise", "linear", "view", "op", "composite"
 
-# How a node holds what it saved.
-NOTHING, ONE_INPUT, TWO_INPUTS, ONE_OUTPUT, SEVERAL = range(5)
+# Parameters that name dimensions.
+_DIM_PARAMS = frozenset(("dim", "dims", "dim0", "dim1", "dimension"))
 
-#: what an operator has to say to numbers that it does not support: an exception, or what makes one (or None) of the
-#: arguments
-Refusal = Exception | Callable[..., Exception | None]
-
-#: in `refuses`, the words that stand for several dtypes, the wider ones first; any dtype's own name may stand there too
-KINDS = {
-    "integer": ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
-    "float": ("float16", "bfloat16", "float32", "float64"),
-    "unsigned": ("uint16", "uint32", "uint64"),  # those that PyTorch has few kernels for
-    "narrow": ("float16", "bfloat16"),
-    "complex": ("complex64", "complex128"),
-}
-
-# Parameters that count dimensions.
-_COUNTING = frozenset(("dim", "dims", "dim0", "dim1", "dimension"))
-
-_STAR_ARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
+_VARARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 
 
 class DeclarationError(TypeError):
-    """A declaration that contradicts itself, found at import."""
-
-
-class Rule:
-    """A function and the names of what it asks for."""
-
-    __slots__ = ("function", "names")
-
-    def __init__(self, function: Callable[..., Any], qualname: str) -> None:
-        code = function.__code__
-        self.function = function
-        self.names = code.co_varnames[: code.co_argcount]
-        function.__qualname__ = function.__name__ = qualname  # so that tracebacks read mul.vjp[other]
-
-
-class Plan:
-    """What one use of an operator keeps, and how its rules find it again.
-
-    A node holds `saved` (tensors and outputs) and `consts` (shapes, dtypes, parameters);
-    at backward all values stand in one tuple, `(*gs, xp, needs, *saved, *consts)`, and each
-    step picks its own from it.
-    """
-
-    __slots__ = ("consts", "joint", "layout", "needs", "op", "outs", "run", "saves_tensors", "steps", "tensors",
-                 "wide_run")
-
-    def __init__(self, op: Op, mask: int, inputs: int) -> None:
-        self.op = op
-        names = op.input_names(inputs)
-        self.needs = tuple(bool(mask >> i & 1) for i in range(inputs))
-        self.wide_run: Any = None  # the same where inputs were broadcast
-        self.run: Any = None  # the short way to run the rules on arrays, chosen when first recorded
-        rules: tuple[Rule | None, dict[int, Rule | None]] = op.joint_rule, {}
-        if op.joint_rule is not None:
-            wanted = set(op.joint_rule.names)
-        else:
-            rules = None, {i: op.rule_for(names[i]) for i in range(inputs) if self.needs[i]}
-            wanted = {name for rule in rules[1].values() if rule for name in rule.names}
-        n = 1 if op.many else op.n_outputs
-        self.tensors = tuple(i for i, name in enumerate(names) if name in wanted)
-        if op.variadic and op.inputs[-1] in wanted:
-            self.tensors += tuple(range(len(op.inputs) - 1, inputs))
-        self.outs = tuple(i for i, name in enumerate(op.output_names()) if name in wanted)
-        consts: list[tuple[str, Any]] = []
-        for i, name in enumerate(names):
-            if name + "_shape" in wanted:
-                consts.append(("shape", i))
-            if name + "_dtype" in wanted:
-                consts.append(("dtype", i))
-            if name + "_strides" in wanted:
-                consts.append(("strides", i))
-        if op.variadic:
-            star = op.inputs[-1]
-            first = len(op.inputs) - 1
-            if star + "_shapes" in wanted:
-                consts.append(("shapes", first))
-            if star + "_dtypes" in wanted:
-                consts.append(("dtypes", first))
-        consts += [("param", name) for name in op.params if name in wanted]
-        self.consts = tuple(consts)
-        self.saves_tensors = bool(self.tensors or self.outs)
-
-        place = {"gs": 0} if op.many else {("g" if n == 1 else f"g{k}"): k for k in range(n)}
-        if n > 1:
-            place["g"] = 0
-        place["xp"], place["needs"] = n, n + 1
-        position = n + 2
-        for i in self.tensors:
-            place[names[i]] = position
-            position += 1
-        for k in self.outs:
-            place[op.output_names()[k]] = position
-            position += 1
-        for what, which in consts:
-            if what == "param":
-                key = which
-            elif what in ("shapes", "dtypes"):
-                key = f"{op.inputs[-1]}_{what}"
-            else:
-                key = f"{names[which]}_{what}"
-            place[key] = position
-            position += 1
-        if op.variadic and op.inputs[-1] in wanted:
-            place[op.inputs[-1]] = -1  # filled as one list, last
-
-        def picker(rule: Rule) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-            indexes = [place[name] for name in rule.names]
-            if len(indexes) == 1:
-                only = indexes[0]
-                return lambda values: (values[only],)
-            return itemgetter(*indexes)
-
-        self.joint = (op.joint_rule.function, picker(op.joint_rule)) if op.joint_rule is not None else None
-        self.steps = tuple((i, rule.function, picker(rule)) for i, rule in rules[1].items() if rule)
-        self.layout = SEVERAL
-        if not self.saves_tensors:
-            self.layout = NOTHING
-        elif not self.outs and len(self.tensors) <= 2:
-            self.layout = ONE_INPUT if len(self.tensors) == 1 else TWO_INPUTS
-        elif not self.tensors and len(self.outs) == 1:
-            self.layout = ONE_OUTPUT
+    """A declaration contradicts itself; raised at import."""
 
 
 class Op:
-    """A declared operator: forward, rules, and what its kind implies. Made by the decorators below."""
+    """A declared operator: the forward, the derivative formulas, and the options of its declaration.
+
+    The decorators `elementwise`, `linear`, `view`, `op` and `composite` create it; its registry key is the name, or
+    the option `key` where several operators (overloads) share a name.
+    """
 
     def __init__(self, forward: Callable[..., Any], kind: str, options: dict[str, Any]) -> None:
         code = forward.__code__
@@ -182,7 +72,7 @@ class Op:
         self.takes_xp = bool(positional) and positional[0] == "xp"
         if self.takes_xp:
             positional.pop(0)
-        self.variadic = bool(code.co_flags & _STAR_ARGS)
+        self.variadic = bool(code.co_flags & _VARARGS)
         n_kwonly = code.co_kwonlyargcount
         self.params = code.co_varnames[code.co_argcount: code.co_argcount + n_kwonly]
         if self.variadic:
@@ -193,81 +83,90 @@ class Op:
         self.name: str = options.pop("name", None) or forward.__name__
         self.doc = forward.__doc__
         self.node: str = options.pop("node", None) or _camel(self.name) + "Backward0"
-        #: names of the outputs where there are several; a namedtuple of them is returned if `named`
+        #: names of the outputs where there are several
         self.outputs: tuple[str, ...] | None = options.pop("outputs", None)
-        self.named: bool = options.pop("named", self.outputs is not None)
-        #: a list of outputs, as many as the arguments make it (unbind, split): rules ask for `gs`, the list
-        self.many: bool = options.pop("many", False)
-        self.n_outputs = 2 if self.many else len(self.outputs) if self.outputs else 1
-        #: inputs' dtypes: "none" keeps them, "common" promotes them to one, "float" makes integers floats too
+        #: whether several outputs are returned as a namedtuple
+        self.returns_namedtuple: bool = options.pop("returns_namedtuple", self.outputs is not None)
+        #: whether the result is a list of tensors whose length depends on the arguments (unbind, split); formulas ask
+        #: for `gs`, the list of their gradients
+        self.tensor_list: bool = options.pop("tensor_list", False)
+        self.n_outputs = 2 if self.tensor_list else len(self.outputs) if self.outputs else 1
+        #: dtype promotion of the inputs: "none", "common" (to one dtype), "float" (to one dtype, and integers to float)
         self.promote: str = options.pop("promote", "common" if kind == ELEMENTWISE else "none")
-        #: a result of comparison or classification: never differentiable
+        #: False where the result never requires grad (comparisons, indices)
         self.differentiable: bool = options.pop("differentiable", True)
         self.holomorphic: bool = options.pop("holomorphic", True)
-        #: inputs in which a linear operator is linear
+        #: the inputs in which a linear operator is linear
         self.linear_in: tuple[str, ...] = options.pop("linear_in", ())
-        #: where users find it: "torch", "method", "inplace", "nn.functional", "special", "linalg", ...
+        #: public namespaces: "torch", "method", "inplace", "nn.functional", "special", "linalg", ...
         default = ("torch", "method", "inplace") if kind == ELEMENTWISE else ("torch", "method")
         self.expose: tuple[str, ...] = options.pop("expose", default)
-        #: the tuple parameter that may be spread over positional arguments: x.permute(1, 0)
+        #: the tuple parameter that may be given as separate positional arguments: x.permute(1, 0)
         self.spread: str | None = options.pop("spread", None)
-        #: `dtype=` converts the input first (sum, softmax, ...)
+        #: whether `dtype=` converts the input first (sum, softmax, ...)
         self.dtype_converts: bool = options.pop("dtype_converts", False)
-        #: float16 and bfloat16 are computed in float32 and rounded; False where only data moves
-        self.widens: bool = options.pop("widens", kind != VIEW)
-        #: inputs whose numbers are not rounded to float16 or bfloat16 first
+        #: whether float16 and bfloat16 are computed in float32 (PyTorch's opmath type) and rounded; False where the
+        #: operator only moves data
+        self.opmath: bool = options.pop("opmath", kind != VIEW)
+        #: inputs whose scalars are not rounded to float16 or bfloat16 first
         self.unrounded: tuple[str, ...] = options.pop("unrounded", ())
-        #: several outputs that are views of one input refuse in-place writes (unbind, split, ...)
-        self.multi_view: bool = options.pop("multi_view", False)
-        #: inputs that may be Python numbers
-        self.numbers: tuple[str, ...] = options.pop("numbers", self.inputs[1:] if kind == ELEMENTWISE else ())
-        #: (input or parameter name, operator) used instead where that argument is a number
-        self.for_number: dict[str, Op] = {}
-        #: inputs that keep their own dtype while the others are promoted (the condition of `where`)
+        #: whether several outputs are views of one input, which refuse in-place writes (unbind, split, ...)
+        self.multi_output_view: bool = options.pop("multi_output_view", False)
+        #: inputs that may be Python scalars
+        self.scalar_inputs: tuple[str, ...] = options.pop("scalar_inputs",
+                                                          self.inputs[1:] if kind == ELEMENTWISE else ())
+        #: name of an argument -> the overload that is called where that argument is a Python scalar
+        self.scalar_overloads: dict[str, Op] = {}
+        #: inputs that are not promoted with the others (the condition of `where`)
         self.unpromoted: tuple[str, ...] = options.pop("unpromoted", ())
-        #: parameters whose numbers count for the promoted dtype as an input's would (the exponent of `pow`)
-        self.promoting: tuple[str, ...] = options.pop("promoting", ())
-        #: dtype's name -> the exception that says it is not supported, or what gives it of the arguments; `{}` is
-        #: what messages call the dtype. Declared by words that may stand for several dtypes (see `KINDS`)
-        self.refuses: dict[str, Refusal] = _by_dtype(options.pop("refuses", {}))
-        #: called with the inputs before anything is computed; raises what is wrong with them
+        #: scalar parameters that take part in dtype promotion (the exponent of `pow`)
+        self.promoting_params: tuple[str, ...] = options.pop("promoting_params", ())
+        #: dtype's name -> the error that it raises, or a function of the arguments that returns the error or None;
+        #: `{}` in its text stands for the dtype. Declared by dtype or by category (`DTYPE_CATEGORIES`)
+        self.unsupported_dtypes: dict[str, UnsupportedDtype] = by_dtype(options.pop("unsupported_dtypes", {}))
+        #: called with the inputs before the forward; raises if they are invalid
         self.check: Callable[..., None] | None = options.pop("check", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
-        #: the positional arguments in the order users give them, where parameters stand between the inputs
-        self.order: tuple[str, ...] | None = options.pop("order", None)
-        #: how many parameters a call must give where all arguments come by position, as they are declared; None where
-        #: positions mean something else
-        self.by_place: int | None = None if self.order or self.spread or self.variadic else max(
+        #: the order of the positional arguments, where parameters stand between the inputs
+        self.argument_order: tuple[str, ...] | None = options.pop("argument_order", None)
+        #: how many parameters a call that passes all arguments by position must give; None where the positional
+        #: arguments are not the inputs followed by the parameters
+        self.required_params: int | None = None if self.argument_order or self.spread or self.variadic else max(
             (i + 1 for i, name in enumerate(self.params) if name not in self.defaults), default=0)
-        #: `out=` must have the result's dtype; a text says so in the words of one operator
+        #: whether `out=` must have the result's dtype; a text is the error of one operator
         self.exact_out: bool | str = options.pop("exact_out", False)
-        #: `out=` may share no memory with the inputs, not even all of it
-        self.apart: bool = options.pop("apart", False)
-        #: what `vmap`'s hidden dimensions, which stand in front, are to the operator (see
-        #: `_tensor.dispatch.batched_tensor`):
-        #: "elementwise"; "dims", parameters that count dimensions are shifted; "reduce", and None means all of them;
-        #: "trailing", it works on the last ones; "size", its `size` is the result's shape; "rows", the first
-        #: dimension is a batch already; or a function, stated by `batching`. None: it runs once for each element
-        counts = any(p in _COUNTING for p in self.params)
-        self.batches: str | Callable[..., Any] | None = options.pop(
-            "batches", "elementwise" if kind == ELEMENTWISE else "dims" if counts else None)
-        #: inputs that PyTorch draws no edge for (indices, masks, targets)
-        self.edgeless: tuple[str, ...] = options.pop("edgeless", ())
-        #: unlike the name where several operators share a public name (overloads)
+        #: whether `out=` may share no memory with the inputs, not even be one of them
+        self.disjoint_out: bool = options.pop("disjoint_out", False)
+        #: the batching rule of `vmap`, whose batch dimensions come first (see `_tensor.dispatch.batched_tensor`):
+        #: "elementwise"; "dims": parameters that name dimensions are shifted; "reduce": the same, and None stands for
+        #: all dimensions; "trailing": the operator works on the last dimensions; "size": its `size` is the result's
+        #: shape; "rows": its first dimension is a batch; or a function, stated with `Op.vmap`. None: the operator
+        #: runs once per batch element
+        has_dims = any(p in _DIM_PARAMS for p in self.params)
+        self.batching_rule: str | Callable[..., Any] | None = options.pop(
+            "batching_rule", "elementwise" if kind == ELEMENTWISE else "dims" if has_dims else None)
+        #: inputs for which the node has no edge, as in PyTorch (indices, masks, targets)
+        self.nondifferentiable_inputs: tuple[str, ...] = options.pop("nondifferentiable_inputs", ())
+        #: the registry key, where several operators (overloads) share a name
         key: str = options.pop("key", self.name)
         if options:
             raise DeclarationError(f"{self.name}: unknown options {sorted(options)}")
-        self.rules: dict[str, Rule | None] = {}
-        self.joint_rule: Rule | None = None
-        self.tangent_rule: Rule | None = None
-        self.plans: dict[tuple[int, int], Plan] = {}
-        #: set by the tensor layer: the public function
+        self.vjp_rules: dict[str, Rule | None] = {}
+        self.joint_vjp_rule: Rule | None = None
+        self.jvp_rule: Rule | None = None
+        self.backward_plans: dict[tuple[int, int], BackwardPlan] = {}
+        # The tensor layer sets these:
+        #: the public function
         self.call: Callable[..., Any] | None = None
-        #: set by the tensor layer: what applies it to one plain tensor; False where nothing does
-        self.short_way: Any = None
+        #: the function of a Python operator (`x + y`), of some binary elementwise operators
+        self.operator_method: Callable[..., Any] | None = None
+        #: the fast path for one strided tensor; None before it is looked up, False where there is none
+        self.fast_path: Any = None
+        #: the in-place variant
         self.in_place: Callable[..., Any] | None = None
-        #: what is recorded of the in-place form, beside a tensor and beside a number, where it is another node
-        self.written: tuple[Op, Op] | None = None
+        #: the operators that in-place variants record, with a tensor and with a scalar as the second input, where
+        #: PyTorch's node has another name
+        self.in_place_variants: tuple[Op, Op] | None = None
         if key in REGISTRY:
             raise DeclarationError(f"{key} is declared twice")
         REGISTRY[key] = self
@@ -275,52 +174,55 @@ class Op:
     def __repr__(self) -> str:
         return f"<{self.kind} operator {self.name}>"
 
-    # ----- rules -----
+    # ----- derivative formulas and batching rules -----
 
     def vjp(self, **rules: Callable[..., Any] | None) -> Op:
-        """State, by input, the vector-Jacobian product; None where the input has no gradient."""
+        """Declare the vector-Jacobian product of each input; None for an input without gradient."""
         for name, function in rules.items():
             if name not in self.inputs:
                 raise DeclarationError(f"{self.name}.vjp: no input named {name!r}; the inputs are {self.inputs}")
-            self.rules[name] = None if function is None else self._rule(function, f"{self.name}.vjp[{name}]")
+            self.vjp_rules[name] = None if function is None else self._rule(function, f"{self.name}.vjp[{name}]")
         return self
 
     def joint_vjp(self, function: Callable[..., Any]) -> Op:
-        """State one rule that returns a tuple, one gradient per input: for rules that share work."""
-        self.joint_rule = self._rule(function, f"{self.name}.vjp")
+        """Declare one formula that returns all gradients, a tuple with one per input, where they share work."""
+        self.joint_vjp_rule = self._rule(function, f"{self.name}.vjp")
         return self
 
     def jvp(self, function: Callable[..., Any]) -> Op:
-        """State the tangent. Asks for `t_<input>` (a tangent, or None) besides what a vjp may ask for."""
-        self.tangent_rule = self._rule(function, f"{self.name}.jvp", tangents=True)
+        """Declare the Jacobian-vector product; it may also ask for `t_<input>`, the tangent of an input, or None."""
+        self.jvp_rule = self._rule(function, f"{self.name}.jvp", tangents=True)
         return self
 
-    def overwriting(self, node: str, number: str | None = None, **rules: Callable[..., Any]) -> Op:
-        """State the node of the in-place form where it has another name, and its rules where they are others.
+    def in_place_node(self, node: str, scalar: str | None = None, **rules: Callable[..., Any]) -> Op:
+        """Declare the node of the in-place variant where it has another name, and its formulas where they differ.
 
         Args:
             node: its name.
-            number: its name where the second input is a number.
+            scalar: its name where the second input is a Python scalar.
+            rules: its vjp, by input.
         """
-        self.written = (self._alike(node, rules), self._alike(number or node, rules))
+        self.in_place_variants = (self._variant(node, rules), self._variant(scalar or node, rules))
         return self
 
-    def _alike(self, node: str, rules: dict[str, Callable[..., Any]]) -> Op:
-        made: Op = object.__new__(Op)
-        made.__dict__.update(self.__dict__)
-        made.node, made.differentiable, made.plans, made.written, made.short_way = node, True, {}, None, None
-        made.rules = dict(self.rules)
+    def _variant(self, node: str, rules: dict[str, Callable[..., Any]]) -> Op:
+        """Return a copy of this operator with another node and other formulas."""
+        variant: Op = object.__new__(Op)
+        variant.__dict__.update(self.__dict__)
+        variant.node, variant.differentiable, variant.backward_plans = node, True, {}
+        variant.in_place_variants = variant.fast_path = None
+        variant.vjp_rules = dict(self.vjp_rules)
         for name, function in rules.items():
-            made.rules[name] = made._rule(function, f"{self.name}_.vjp[{name}]")
-        return made
+            variant.vjp_rules[name] = variant._rule(function, f"{self.name}_.vjp[{name}]")
+        return variant
 
-    def batching(self, function: Callable[..., Any]) -> Op:
-        """State what the operator does to a batch: `function(xp, batch, *inputs, **parameters)`.
+    def vmap(self, function: Callable[..., Any]) -> Op:
+        """Declare the batching rule: `function(xp, batch, *inputs, **parameters)` runs the operator on a batch.
 
-        The inputs have `batch.k` more dimensions in front, those of `batch.sizes`, where `batch.on` says so
-        (`batch.full` gives them to another); so has what is returned.
+        An input for which `batch.on` is true has `batch.k` more dimensions in front, of the sizes `batch.sizes`
+        (`batch.full` adds them to another input); the result has them too.
         """
-        self.batches = function
+        self.batching_rule = function
         return self
 
     def _rule(self, function: Callable[..., Any], qualname: str, tangents: bool = False) -> Rule:
@@ -332,7 +234,7 @@ class Op:
         if tangents:
             allowed |= {"t_" + i for i in self.inputs}
         else:
-            several = {"gs"} if self.many else {"g", *(f"g{k}" for k in range(self.n_outputs))}
+            several = {"gs"} if self.tensor_list else {"g", *(f"g{k}" for k in range(self.n_outputs))}
             allowed |= {"g"} if self.n_outputs == 1 else several
         unknown = [name for name in rule.names if name not in allowed]
         if unknown:
@@ -340,61 +242,35 @@ class Op:
         return rule
 
     def rule_for(self, name: str) -> Rule | None:
-        """The rule of an input by name; an input without one cannot be differentiated."""
-        return self.rules.get(name)
+        """Return the vjp of an input by name; an input without one cannot be differentiated."""
+        return self.vjp_rules.get(name)
 
     def input_names(self, count: int) -> tuple[str, ...]:
-        """The inputs' names; those of a variadic operator are numbered."""
+        """Return the names of `count` inputs; those of a variadic input are numbered."""
         if not self.variadic:
             return self.inputs[:count]
         fixed = self.inputs[:-1]
         return fixed + tuple(f"{self.inputs[-1]}{i}" for i in range(count - len(fixed)))
 
     def output_names(self) -> tuple[str, ...]:
-        """The names by which rules ask for results."""
+        """Return the names by which formulas ask for results."""
         if self.outputs is None:
             return ("out",)
         return self.outputs
 
-    def plan(self, mask: int, inputs: int) -> Plan:
-        """The plan for a set of inputs (a bit mask) that want gradients; made once."""
-        found = self.plans.get((mask, inputs))
+    def backward_plan(self, mask: int, inputs: int) -> BackwardPlan:
+        """Return the cached plan for `inputs` inputs of which those in the bit mask require grad."""
+        found = self.backward_plans.get((mask, inputs))
         if found is None:
-            found = self.plans[mask, inputs] = Plan(self, mask, inputs)
+            found = self.backward_plans[mask, inputs] = BackwardPlan(self, mask, inputs)
         return found
 
-    # ----- overloads and aliases -----
+    # ----- overloads -----
 
-    def when_number(self, argument: str, other: Op) -> Op:
-        """Use the operator `other` where `argument` is a Python number."""
-        self.for_number[argument] = other
+    def scalar_overload(self, argument: str, overload: Op) -> Op:
+        """Call the operator `overload` where `argument` is a Python scalar."""
+        self.scalar_overloads[argument] = overload
         return self
-
-
-def lacks(kernel: str, *kinds: str, empty: bool = True) -> dict[str, Refusal]:
-    """For `refuses=`: PyTorch's words for numbers that a kernel of its is not made for.
-
-    Args:
-        kinds: of numbers, as in `KINDS`, or names of dtypes.
-        empty: the kernel is asked for tensors without elements, too.
-    """
-    error = no_kernel(kernel)
-
-    def unless_empty(input: Any, *_: Any, **__: Any) -> Exception | None:
-        return None if 0 in input.shape else error
-
-    return dict.fromkeys(kinds, error if empty else unless_empty)
-
-
-def no_kernel(name: str) -> NotImplementedError:
-    """PyTorch's words for a kernel that it has not for the dtype which `{}` stands for."""
-    return NotImplementedError(f"\"{name}\" not implemented for '{{}}'")
-
-
-def _by_dtype(refuses: dict[str, Refusal]) -> dict[str, Refusal]:
-    """By dtype what was said by kind; what is said of a few dtypes goes before what is said of more."""
-    found = {name: refuses[kind] for kind, names in KINDS.items() if kind in refuses for name in names}
-    return found | {name: error for name, error in refuses.items() if name not in KINDS}
 
 
 def _camel(name: str) -> str:
@@ -417,7 +293,11 @@ composite = _declarator(COMPOSITE)
 
 
 def linear(*inputs: Any, **options: Any) -> Any:
-    """Declare an operator linear in the named inputs (each by itself); in its first where none is named."""
+    """Declare an operator that is linear in each of the named inputs, or in its first where none is named."""
     if inputs and callable(inputs[0]):
         return Op(inputs[0], LINEAR, {"linear_in": (), **options})
     return lambda f: Op(f, LINEAR, {"linear_in": inputs, **options})
+
+
+__all__ = ["COMPOSITE", "ELEMENTWISE", "LINEAR", "OP", "REGISTRY", "VIEW", "DeclarationError", "Op", "composite",
+           "elementwise", "linear", "not_implemented", "not_implemented_error", "op", "view"]

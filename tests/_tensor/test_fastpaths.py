@@ -31,7 +31,7 @@ def without_short_ways(call: Any, monkeypatch: Any) -> Any:
     with monkeypatch.context() as patch:
         patch.setattr(applying, "short_way_of", lambda _: None)
         for op in REGISTRY.values():
-            patch.setattr(op, "short_way", None)
+            patch.setattr(op, "fast_path", None)
         return call()
 
 

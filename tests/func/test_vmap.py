@@ -120,7 +120,7 @@ def test_an_operator_without_a_rule_runs_once_for_each_element_and_says_so_once(
     from flambeau.ops.declare import REGISTRY
 
     op = REGISTRY["sort"] if "sort" in REGISTRY else REGISTRY["_sort"]
-    kept, op.batches = op.batches, None
+    kept, op.batching_rule = op.batching_rule, None
     batched_tensor._warned.clear()
     try:
         x = torch.tensor([[2., 1.], [3., 4.]])
@@ -129,7 +129,7 @@ def test_an_operator_without_a_rule_runs_once_for_each_element_and_says_so_once(
             first = vmap(lambda row: row.sort()[0])(x)
             vmap(lambda row: row.sort()[0])(x)
     finally:
-        op.batches = kept
+        op.batching_rule = kept
     assert first.tolist() == [[1., 2.], [3., 4.]]
     said = [str(w.message) for w in caught if "performance drop" in str(w.message)]
     assert len(said) == 1

@@ -37,7 +37,7 @@ record("gather", samples_of(lambda make: [
     (make(), 0, make.integers(high=1))]), covers=("_gather_padded",), **MOVES)
 record("scatter", samples_of(lambda make: [
     (make(3, 4), 0, index_of(make, [0, 1, 2, 0]), make(2, 4)), (make(3, 4), 1, index_of(make, [0, 1], [2, 3]), 2.5)]),
-    covers=("_scatter", "_scatter_number"), **MOVES)
+    covers=("_scatter", "_scatter_scalar"), **MOVES)
 record("scatter_add", samples_of(lambda make: [
     (make(3, 4), 0, make.integers(2, 4, high=3), make(3, 4)),
     (make(3), 0, make.integers(5, high=3), make(6))]), **MOVES)
@@ -57,14 +57,14 @@ record("index_add", samples_of(lambda make: [
 record("index_copy", samples_of(lambda make: [(make(3, 4), 0, index_of(make, 2, 0), make(2, 4))]), **MOVES)
 record("index_fill", samples_of(lambda make: [
     (make(3, 4), 0, index_of(make, 2, 0), 2.0), (make(3, 4), 1, index_of(make, 2, 0), make())]),
-    covers=("_index_fill_number", "_index_fill_tensor"), **MOVES)
+    covers=("_index_fill_scalar", "_index_fill_tensor"), **MOVES)
 record("index_put", samples_of(lambda make: [
     (make(3, 4), (index_of(make, 2, 0),), make(2, 4)),
     (make(3, 4), (index_of(make, 2, 0), index_of(make, 1, 1)), make(2), True),
     (make(2, 3), (mask_of(make, MASK),), make())]), covers=("_index_put", "_index", "_add_at_indices"), **MOVES)
 record("masked_fill", samples_of(lambda make: [
     (make(2, 3), mask_of(make, MASK), 2.0), (make(2, 3), mask_of(make, MASK), make()),
-    (make(3), mask_of(make, MASK), 1.0)]), covers=("_masked_fill_number",), **MOVES)
+    (make(3), mask_of(make, MASK), 1.0)]), covers=("_masked_fill_scalar",), **MOVES)
 record("masked_select", samples_of(lambda make: [(make(2, 3), mask_of(make, MASK)), (make(3), mask_of(make, MASK))]),
        reference=lambda x, m: np.broadcast_to(x, m.shape)[m.astype(bool)], covers=("_spread_masked",), **MOVES)
 record("masked_scatter", samples_of(lambda make: [(make(2, 3), mask_of(make, MASK), make(4))]),

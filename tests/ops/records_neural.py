@@ -166,7 +166,7 @@ def entropies(make: Make) -> Iterable[Sample]:
     yield sample(make(2, 3, 2), make(2, 3, 2, low=0), make(3, low=0.5, requires_grad=False), label_smoothing=0.1)
 
 
-record(_NN + "cross_entropy", entropies, covers=("_add_number", "_mul_number", "_div_number"))
+record(_NN + "cross_entropy", entropies, covers=("_add_scalar", "_mul_scalar", "_div_scalar"))
 
 
 # ----- lookups, dropout, attention ------------------------------------------------------

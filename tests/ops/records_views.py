@@ -86,7 +86,7 @@ record("as_strided_scatter", with_part((3, 4), (2, 2), (2, 2), (1, 2)),
 
 # ----- copies and casts
 record("clone", of(((2, 3),), ((),)), reference=np.copy, **MOVES)
-record("fill", of(((2, 3), 2.5)), covers=("_fill_number", "_fill_tensor"), complex=True)
+record("fill", of(((2, 3), 2.5)), covers=("_fill_scalar", "_fill_tensor"), complex=True)
 
 # ----- joining
 

@@ -14,13 +14,13 @@ from tests.ops.spec import RECORDS, load
 
 load()
 
-WITH_RULES = sorted(key for key, op in REGISTRY.items() if op.rules or op.joint_rule)
+WITH_RULES = sorted(key for key, op in REGISTRY.items() if op.vjp_rules or op.joint_vjp_rule)
 
 
 def asked(op: Any, names: tuple[str, ...], needs: tuple[bool, ...]) -> set[str]:
     """The names that the rules of the wanted inputs ask for."""
-    if op.joint_rule is not None:
-        return set(op.joint_rule.names)
+    if op.joint_vjp_rule is not None:
+        return set(op.joint_vjp_rule.names)
     rules = [op.rule_for(name) for name, need in zip(names, needs, strict=True) if need]
     return {name for rule in rules if rule for name in rule.names}
 
@@ -31,13 +31,13 @@ def test_the_plan_keeps_what_the_rules_ask_for(key: str) -> None:
     count = len(op.inputs) + (1 if op.variadic else 0)
     names = op.input_names(count)
     for mask in range(1, 1 << count):
-        plan = op.plan(mask, count)
+        plan = op.backward_plan(mask, count)
         needs = tuple(bool(mask >> i & 1) for i in range(count))
         wants = asked(op, names, needs)
         for i, name in enumerate(names):
             several = op.variadic and i >= len(op.inputs) - 1 and op.inputs[-1] in wants
-            assert (i in plan.tensors) == (name in wants or several), f"{key} keeps {name}"
-        kept = {op.output_names()[i] for i in plan.outs}
+            assert (i in plan.saved_inputs) == (name in wants or several), f"{key} keeps {name}"
+        kept = {op.output_names()[i] for i in plan.saved_outputs}
         assert kept == wants & set(op.output_names())
         params = {which for what, which in plan.consts if what == "param"}
         assert params == wants & set(op.params)
@@ -61,7 +61,7 @@ def test_exp_keeps_its_result_alone() -> None:
 def test_mul_by_data_keeps_the_data_alone() -> None:
     weight, data = torch.ones(3, requires_grad=True), torch.ones(3)
     plan = (weight * data).grad_fn.plan
-    assert plan.tensors == (1,)
+    assert plan.saved_inputs == (1,)
 
 
 DOCUMENTED = sorted(key for key, op in REGISTRY.items() if op.doc and ">>>" in op.doc)

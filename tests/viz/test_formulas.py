@@ -15,7 +15,7 @@ from flambeau.viz.traces.notation import latex, number, text
 from tests.ops.spec import Make, load, public
 
 #: their rules say that PyTorch has no derivative, or ask for the numbers of an argument that is none
-UNDERIVABLE = {"floor_divide", "_number_remainder", "_hardsigmoid_backward", "heaviside"}
+UNDERIVABLE = {"floor_divide", "_scalar_remainder", "_hardsigmoid_backward", "heaviside"}
 #: what the records' samples do not come to in float64
 MORE = [
     lambda x, y: torch.add(x, y, alpha=3), lambda x, y: torch.sub(x, y, alpha=3),
@@ -26,7 +26,7 @@ MORE = [
 #: only rules use them, their results are complex, or they are of other dtypes than float64
 UNREACHED = {"_threshold_backward", "_leaky_relu_backward", "_hardtanh_backward", "_shrink_backward",
              "_hardsigmoid_backward", "_prelu_backward", "_div_rounded_twice", "polar", "complex",
-             "_sub_number"}
+             "_sub_scalar"}
 
 ELEMENTWISE_KEYS = [key for key, op in REGISTRY.items() if op.kind == ELEMENTWISE and op.differentiable
                     and op.n_outputs == 1]
@@ -86,7 +86,7 @@ def test_an_elementwise_operator_has_a_formula_and_derivatives(key):
     assert text(formula)
     assert latex(formula)
     derivatives = [partial(op, place, inputs, Symbol("v"), params) for place in range(len(op.inputs))
-                   if op.inputs[place] not in op.edgeless and op.rules.get(op.inputs[place])]
+                   if op.inputs[place] not in op.nondifferentiable_inputs and op.vjp_rules.get(op.inputs[place])]
     if key not in UNDERIVABLE:
         assert derivatives
         assert sum(derivative is None for derivative in derivatives) <= (key == "special_zeta")  # not by its order
@@ -128,7 +128,8 @@ def _by_place(op, found, count):
     """A node's gradients, with None for the inputs that it draws no edge to."""
     if len(found) == count:
         return found
-    drawn = [place for place in range(count) if op.inputs[min(place, len(op.inputs) - 1)] not in op.edgeless]
+    drawn = [place for place in range(count)
+             if op.inputs[min(place, len(op.inputs) - 1)] not in op.nondifferentiable_inputs]
     gradients = dict(zip(drawn, found, strict=False))
     return [gradients.get(place) for place in range(count)]
 

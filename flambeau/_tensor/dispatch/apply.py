@@ -114,7 +114,7 @@ def result_type(operands: Sequence[Any]) -> dtypes.dtype:
 
 def refuse(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params: dict[str, Any]) -> None:
     """Raise what an operator has to say to numbers of a dtype it does not support."""
-    error = op.refuses.get(d.name)
+    error = op.unsupported_dtypes.get(d.name)
     if error is None:
         return
     if not isinstance(error, Exception):
@@ -128,7 +128,7 @@ def promoted_type(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PAR
     operands = list(inputs)
     if op.unpromoted:
         operands = [x for x, name in zip(inputs, op.inputs, strict=False) if name not in op.unpromoted]
-    for name in op.promoting:
+    for name in op.promoting_params:
         value = params.get(name)
         if value is not None:
             operands.append(value)
@@ -147,11 +147,11 @@ def _operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS,
     if op.check is not None:
         op.check(*inputs)
     if op.promote == "none":
-        if op.refuses and isinstance(inputs[0], Tensor):
+        if op.unsupported_dtypes and isinstance(inputs[0], Tensor):
             refuse(op, inputs[0].dtype, inputs, params)
         for x in inputs:
             a = x._array if isinstance(x, Tensor) else x
-            if a.__class__ is ndarray and op.widens and a.dtype in dtypes.NARROW:
+            if a.__class__ is ndarray and op.opmath and a.dtype in dtypes.NARROW:
                 narrow = a.dtype if narrow is None else narrow
                 a = dtypes.widen(a)
             found.append(a)
@@ -165,17 +165,17 @@ def _operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS,
             common = None
             break
         common = x._array.dtype
-    if common is not None and op.promoting and (
-            common.kind not in "fV" or any(params.get(name).__class__ is complex for name in op.promoting)):
+    if common is not None and op.promoting_params and (
+            common.kind not in "fV" or any(params.get(name).__class__ is complex for name in op.promoting_params)):
         common = None  # beside floats, only a complex number changes anything
     if common is None:
         common = promoted_type(op, inputs, params).numpy
-    if op.refuses:
+    if op.unsupported_dtypes:
         refuse(op, dtypes.of(common), inputs, params)
     if op.promote == "float" and common.kind not in "fcV":
         common = dtypes.get_default_dtype().numpy
     compute = common
-    if op.widens and common in dtypes.NARROW:
+    if op.opmath and common in dtypes.NARROW:
         narrow, compute = common, dtypes.float32.numpy
     for i, x in enumerate(inputs):
         if x is None:
@@ -241,7 +241,7 @@ def rounded_number(value: Any, narrow: np.dtype) -> np.ndarray:
 
 def rounded_params(op: Op, params: dict[str, Any], narrow: np.dtype) -> dict[str, Any]:
     """Parameters with those numbers rounded that stand for an input."""
-    rounded = {name: float(rounded_number(params[name], narrow)) for name in op.promoting
+    rounded = {name: float(rounded_number(params[name], narrow)) for name in op.promoting_params
                if params.get(name).__class__ is float}
     return {**params, **rounded}
 
@@ -265,9 +265,9 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
     packed = found = None
     watched = False
     if not special[0]:
-        short = op.short_way
+        short = op.fast_path
         if short is None:
-            short = op.short_way = short_way_of(op) or False
+            short = op.fast_path = short_way_of(op) or False
         if short:
             found = short(inputs[0], params)
             if found is not None:
@@ -309,7 +309,7 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
         for a in values:
             if a is not None:
                 shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
-    run_params = params if narrow is None or not op.promoting else rounded_params(op, params, narrow)
+    run_params = params if narrow is None or not op.promoting_params else rounded_params(op, params, narrow)
     if large is not None and not large and narrow is None and len(values) > 1 and shape is not None and (
             prod(shape) > LEAST[0]):  # the result alone is large
         large = [a.dtype for a, name in zip(values, op.inputs, strict=False)
@@ -338,7 +338,7 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
     if op.kind == VIEW:
         for i, out in enumerate(outs):
             if out._array.base is not None or out._array is inputs[0]._array:
-                outs[i] = as_view(out, inputs[0], multi=op.multi_view)
+                outs[i] = as_view(out, inputs[0], multi=op.multi_output_view)
     if grad_mode.get() and op.differentiable and not (op.kind == VIEW and inputs[0]._inference):
         for x in inputs:
             if isinstance(x, Tensor) and x._requires_grad:
@@ -471,7 +471,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     node.versions = None
     saved: list[Any] = []
     versions: list[int] = []
-    for i in plan.tensors:
+    for i in plan.saved_inputs:
         x = inputs[i]
         if i == 0 and original is not None:
             x = original
@@ -482,7 +482,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
                 _tell_number(x._array)
         saved.append(x)
         versions.append(at_first[i] if x is inputs[i] else 0)
-    for k in plan.outs:
+    for k in plan.saved_outputs:
         out = outs[k]
         if out._counter is None:
             out._counter = [0]

@@ -358,7 +358,7 @@ def apply_batched(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         raise RuntimeError(f"vmap: {op.name} was given the outline of a batch instead of the batch; please report it.")
     if open_levels:
         inputs = lifted(inputs, levels)
-    rule = op.batches
+    rule = op.batching_rule
     if rule is None:
         return _one_by_one(op, inputs, params, levels)
     if isinstance(rule, str):
@@ -416,8 +416,8 @@ def _along_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: t
         if name not in _ONE_DIM and name != "dims":
             continue
         given = params[name] if name in params else op.defaults.get(name)
-        if given is None or (given == () and op.batches == "reduce"):
-            if op.batches == "reduce":
+        if given is None or (given == () and op.batching_rule == "reduce"):
+            if op.batching_rule == "reduce":
                 shifted[name] = tuple(range(k, k + m))
             elif name == "dim":
                 whole = True
@@ -582,7 +582,7 @@ def _refuse_write(op: Op, target: Any, others: Sequence[Any]) -> None:
             raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape "
                                f"{[*(level.size for level in beyond), *shape]}")
     said = _WRITES.get(name) or f"aten::{name}_"
-    refuse_wider(target, others, f"aten::{name}_" if op.for_number and name == "masked_fill" else said)
+    refuse_wider(target, others, f"aten::{name}_" if op.scalar_overloads and name == "masked_fill" else said)
 
 
 def write_batched(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:

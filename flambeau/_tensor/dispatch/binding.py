@@ -56,7 +56,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
     """
     names = op.inputs
     n = len(names)
-    if not kwargs and op.by_place is not None and n + op.by_place <= len(args) <= n + len(op.params):
+    if not kwargs and op.required_params is not None and n + op.required_params <= len(args) <= n + len(op.params):
         found = _by_place(op, args, n)
         if found is not None:
             return found
@@ -67,10 +67,11 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             if alias in kwargs and alias not in names and alias not in op.params and (
                     name in names or name in op.params):
                 kwargs[name] = kwargs.pop(alias)
-    if op.order is not None and len(args) > 1:
-        if len(args) > len(op.order):
-            raise TypeError(f"{op.name}() takes {len(op.order)} positional arguments but {len(args)} were given")
-        for name, value in zip(op.order, args, strict=False):
+    if op.argument_order is not None and len(args) > 1:
+        if len(args) > len(op.argument_order):
+            raise TypeError(f"{op.name}() takes {len(op.argument_order)} positional arguments but {len(args)} were "
+                            "given")
+        for name, value in zip(op.argument_order, args, strict=False):
             if name in kwargs:
                 raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
             kwargs[name] = value
@@ -116,7 +117,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             raise TypeError(f"{op.name}(): argument '{names[-1]}' (position {n}) must be tuple of Tensors, not "
                             f"{_type_name(listed)}")
         for i, x in enumerate(listed):
-            if not isinstance(x, Tensor) and not (x is None and names[-1] in op.edgeless):
+            if not isinstance(x, Tensor) and not (x is None and names[-1] in op.nondifferentiable_inputs):
                 raise TypeError(f"expected Tensor as element {i} in argument {n - 1}, but got {type(x).__name__}")
         inputs.extend(listed)
     else:
@@ -125,7 +126,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
                 continue
             if x is None and i >= n - op.n_optional:
                 continue
-            if _is_number(x) and names[i] in op.numbers:
+            if _is_number(x) and names[i] in op.scalar_inputs:
                 if isinstance(x, np.generic):
                     inputs[i] = x.item()
                 continue
@@ -137,14 +138,14 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
 def general(op: Op) -> Callable[..., Any]:
     """The public function of any operator."""
     result_type = None
-    if op.named and op.outputs:
+    if op.returns_namedtuple and op.outputs:
         from ..return_types import named_result
 
         result_type = named_result(op)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if op.for_number:
-            for name, other in op.for_number.items():
+        if op.scalar_overloads:
+            for name, other in op.scalar_overloads.items():
                 at = op.inputs.index(name)
                 value = args[at] if at < len(args) else kwargs.get(name)
                 if _is_number(value):
@@ -193,7 +194,7 @@ def _refuse_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
     for out in outs:
         if not isinstance(out, Tensor):
             continue
-        check_overlap(out._array, *(x._array for x in inputs if isinstance(x, Tensor)), apart=op.apart)
+        check_overlap(out._array, *(x._array for x in inputs if isinstance(x, Tensor)), apart=op.disjoint_out)
 
 
 def write_out(op: Op, found: Any, out: Any) -> Any:
@@ -245,12 +246,13 @@ def functions_of(op: Op) -> Callable[..., Any]:
     call = op.call
     if call is None:
         call = general(op)
-        if (op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional and not op.for_number
-                and op.n_outputs == 1 and not op.unpromoted and not op.refuses.keys() & {"float32", "float64"}):
+        if (op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional
+                and not op.scalar_overloads and op.n_outputs == 1 and not op.unpromoted
+                and not op.unsupported_dtypes.keys() & {"float32", "float64"}):
             if len(op.inputs) == 1:
                 call = unary(op, call)
             elif len(op.inputs) == 2:
-                call, op.short = binary(op, call)  # type: ignore[attr-defined]
+                call, op.operator_method = binary(op, call)
         else:
             call = with_parameters(op, call)
         op.call = call
@@ -265,8 +267,8 @@ def in_place(op: Op) -> Callable[..., Any]:
     from .inplace import fast_binary, write
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if op.for_number:
-            for name, other in op.for_number.items():
+        if op.scalar_overloads:
+            for name, other in op.scalar_overloads.items():
                 at = op.inputs.index(name)
                 value = args[at] if at < len(args) else kwargs.get(name)
                 if _is_number(value):
@@ -278,7 +280,7 @@ def in_place(op: Op) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = op.name + "_"
     call.__doc__ = f"`{op.name}`, written over this tensor."
-    if (op.kind == ELEMENTWISE and len(op.inputs) == 2 and not op.params and not op.for_number
+    if (op.kind == ELEMENTWISE and len(op.inputs) == 2 and not op.params and not op.scalar_overloads
             and isinstance(kernel_of(op), np.ufunc)):
         quick = fast_binary(op, call)
         quick.__doc__ = call.__doc__

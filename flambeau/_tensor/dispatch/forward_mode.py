@@ -128,7 +128,7 @@ def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: 
             if t is not None and out._array.dtype.kind in "fcV":
                 set_tangent(out, _fitted(t, out), level)
                 node = out._node
-                if isinstance(node, OpNode) and k in node.plan.outs:
+                if isinstance(node, OpNode) and k in node.plan.saved_outputs:
                     # the node keeps its output's memory only; forward over reverse needs the tangents too
                     more = node._more()
                     more.tangents = {**(more.tangents or {}), k: out._tangents}
@@ -155,11 +155,11 @@ def _fitted(t: Tensor, out: Tensor) -> Tensor:
 def tangents_of(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Tensor],
                 params: dict[str, Any]) -> list[Tensor | None]:
     """The outputs' tangents; inputs and outs carry none themselves."""
-    if op.tangent_rule is not None:
+    if op.jvp_rule is not None:
         return _stated(op, inputs, tangents, outs, params)
     if op.kind in (LINEAR, VIEW):
         return _linear(op, inputs, tangents, params)
-    if op.kind == ELEMENTWISE and op.rules and op.holomorphic:
+    if op.kind == ELEMENTWISE and op.vjp_rules and op.holomorphic:
         return [_elementwise(op, inputs, tangents, outs, params)]
     return _transposed(op, inputs, tangents, params)
 
@@ -190,7 +190,7 @@ def _stated(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequen
         values["t_" + name] = t
     if op.variadic:
         values["t_" + op.inputs[-1]] = list(tangents[len(op.inputs) - 1:])
-    rule = op.tangent_rule
+    rule = op.jvp_rule
     assert rule is not None
     values["needs"] = tuple(t is not None for t in tangents)
     found = rule.function(*[values[name] for name in rule.names])

@@ -107,7 +107,7 @@ def rebase(x: Tensor, node: Any) -> None:
         return
     old = gradient_edge(base) if base._requires_grad else None
     slices = CopySlices(old, base._output_nr, Geometry(base._array, x._array), node)
-    if isinstance(node, OpNode) and node.plan.outs:
+    if isinstance(node, OpNode) and node.plan.saved_outputs:
         more = node._more()
         more.written, more.within = weakref.ref(x), weakref.ref(slices)
     _renew(base, slices)
@@ -152,7 +152,7 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     read = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
     if op.kind == ELEMENTWISE:
         check_overlap(a, *read)
-    elif op.apart or "index" in op.inputs:
+    elif op.disjoint_out or "index" in op.inputs:
         check_overlap(a, *(b for b in read if b.ndim), apart=True)
     else:
         check_overlap(a)
@@ -172,7 +172,7 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                                f"{target.dtype.scalar_name}")
     large: list[np.dtype] | None = [] if MET[0] and op.kind == ELEMENTWISE else None
     values, narrow = _operands(op, inputs, params, large)
-    if narrow is not None and op.promoting:
+    if narrow is not None and op.promoting_params:
         params = rounded_params(op, params, narrow)
 
     def compute() -> None:
@@ -219,7 +219,7 @@ def refuse_captured(op: Op, target: Tensor) -> None:
     for depth, frame in enumerate(transforming.get(), 1):
         if frame.kind in ("grad", "jvp") and any(
                 depth_of(x) < depth and id(x) not in frame.inputs for x in written):
-            name = op.name.strip("_").replace("fill_number", "fill") + "_"
+            name = op.name.strip("_").replace("fill_scalar", "fill") + "_"
             of_two = op.kind == ELEMENTWISE and len(op.inputs) == 2
             overload = ".Scalar" if name == "fill_" else ".Tensor" if of_two else ""
             raise RuntimeError(
@@ -290,15 +290,15 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
 
         return in_a_span(op, op.name + "_", inputs, params,
                          lambda: _run_over(op, inputs, params, compute, tracked, timed=True))
-    if op.written is not None:
-        op = op.written[len(inputs) > 1 and not isinstance(inputs[1], Tensor)]
+    if op.in_place_variants is not None:
+        op = op.in_place_variants[len(inputs) > 1 and not isinstance(inputs[1], Tensor)]
     target = inputs[0]
     a = target._array
     wants = tracked and op.differentiable
     original = origin = None
     if wants:
         origin = origin_of(inputs)
-        kept = op.plan(origin[0], len(inputs)).tensors
+        kept = op.backward_plan(origin[0], len(inputs)).saved_inputs
         _ = [bool(origin[3][i]) for i in kept if i]  # an inference tensor's version says that it cannot be saved
         if 0 in kept:
             original = wrap(a.copy())

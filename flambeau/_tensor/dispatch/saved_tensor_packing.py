@@ -37,7 +37,7 @@ def pack_inputs(op: Op, inputs: Sequence[Any], original: Tensor | None = None) -
         name = names[min(i, last)]
         return "self" if name == "input" else name
 
-    for i in sorted(plan_of(op, mask, len(inputs)).tensors, key=pytorchs):
+    for i in sorted(plan_of(op, mask, len(inputs)).saved_inputs, key=pytorchs):
         x = original if i == 0 and original is not None else inputs[i]
         if isinstance(x, Tensor):
             packed[i] = Packed(x, hooks)
@@ -57,8 +57,8 @@ def hold_packed(node: OpNode, inputs: Sequence[Any], outs: Sequence[Tensor], pac
     plan = node.plan
     if packed is None:
         packed = pack_inputs(node.op, inputs, original) or {}
-    places = {place: packed[i] for place, i in enumerate(plan.tensors) if i in packed}
-    for place, k in enumerate(plan.outs, len(plan.tensors)):
+    places = {place: packed[i] for place, i in enumerate(plan.saved_inputs) if i in packed}
+    for place, k in enumerate(plan.saved_outputs, len(plan.saved_inputs)):
         places[place] = Packed(outs[k], hooks, is_output=True)
     if places:
         node.hold_packed(places)

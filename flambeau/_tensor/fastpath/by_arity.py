@@ -126,7 +126,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
     """
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)
-    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
+    saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     shape_only = plan.consts == (("shape", 0),)
 
     def call(input: Any, *, out: Any = None) -> Any:
@@ -220,21 +220,21 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     """`binary` by a kernel, for arrays of up to `limit` elements; `large` is that of more, None if this is that."""
     scalar = _SCALAR.get(op.name)
     records = op.differentiable
-    takes_numbers = op.inputs[1] in op.numbers
+    takes_numbers = op.inputs[1] in op.scalar_inputs
     plans: tuple[Any, ...] = (None,) * 4
     if records:
         plans = (None, plan_of(op, 1, 2), plan_of(op, 2, 2), plan_of(op, 3, 2))
     codes = []
     for plan in plans:
-        if plan is None or not (plan.tensors or plan.outs or plan.consts):
+        if plan is None or not (plan.saved_inputs or plan.saved_outputs or plan.consts):
             codes.append(0)
-        elif plan.outs or plan.consts:
+        elif plan.saved_outputs or plan.consts:
             codes.append(4)
         else:
-            codes.append({(0,): 1, (1,): 2, (0, 1): 3}[plan.tensors])
+            codes.append({(0,): 1, (1,): 2, (0, 1): 3}[plan.saved_inputs])
     records_short = records and 4 not in codes
     runs = tuple([plan and (by_kernel if large is None and plan.run is not both else plan.run) for plan in plans])
-    wide_runs = tuple([plan and (by_kernel if large is None else plan.wide_run) for plan in plans])
+    wide_runs = tuple([plan and (by_kernel if large is None else plan.run_broadcast) for plan in plans])
 
     grows: list[bool] = []  # filled once small arrays have made a large one: shapes are looked at from then on
     save_left = tuple(code & 1 for code in codes)

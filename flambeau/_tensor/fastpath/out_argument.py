@@ -32,9 +32,9 @@ def written_straight(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs
         return False
     if reduce(broadcast_shapes, (a.shape for a in values)) != target.shape:
         return False
-    if narrow is not None and op.promoting:
+    if narrow is not None and op.promoting_params:
         params = rounded_params(op, params, narrow)
-    check_overlap(target, *(x._array for x in inputs if isinstance(x, Tensor)), apart=op.apart)
+    check_overlap(target, *(x._array for x in inputs if isinstance(x, Tensor)), apart=op.disjoint_out)
     about_to_write(out)
     if on_kernel(op, values, params, large[0], narrow, target) is None:
         return False

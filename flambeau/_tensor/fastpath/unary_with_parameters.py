@@ -102,7 +102,7 @@ def _on_kernel(op: Op) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
 def _finishing(op: Op) -> Callable[..., Any]:
     """What makes a tensor of what a kernel found for an input, and records it."""
     plan = plan_of(op, 1, 1)
-    saves_input, saves_out = bool(plan.tensors), bool(plan.outs)
+    saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     constants = _constants(op, plan.consts)
     compact = op.name in ROW_MAJOR
     usual, least = (None if plan.run is spread else plan.run), LEAST
@@ -174,12 +174,12 @@ def by_name(op: Op) -> Callable[..., Any] | None:
     None: there is none for this operator. What the function declines, by None, takes the long way.
     """
     if (op.kind in (VIEW, COMPOSITE) or op.n_outputs != 1 or op.variadic or len(op.inputs) != 1
-            or op.check is not None or op.refuses.keys() & {"float32", "float64"} or not op.differentiable):
+            or op.check is not None or op.unsupported_dtypes.keys() & {"float32", "float64"} or not op.differentiable):
         return None
     if any(what not in ("shape", "param") for what, _ in plan_of(op, 1, 1).consts):
         return None
     kernel, finish, run = kernel_of(op), _finishing(op), plan_of(op, 1, 1).run
-    elementwise, limit, promoting = op.kind == ELEMENTWISE, limit_of(op.name), op.promoting
+    elementwise, limit, promoting = op.kind == ELEMENTWISE, limit_of(op.name), op.promoting_params
     names, defaults = op.params, op.defaults
     on_kernel = _on_kernel(op)
 
@@ -216,8 +216,8 @@ def with_parameters(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     """The public function of an operator of one input with parameters: arguments are bound in the usual way only
     where they are unusual.
     """
-    if (len(op.inputs) != 1 or not op.params or op.spread is not None or op.order is not None or op.for_number
-            or op.dtype_converts or op.named or op.n_outputs != 1):
+    if (len(op.inputs) != 1 or not op.params or op.spread is not None or op.argument_order is not None
+            or op.scalar_overloads or op.dtype_converts or op.returns_namedtuple or op.n_outputs != 1):
         return general
     names, known, most = op.params, frozenset(op.params), len(op.params)
     required = tuple(name for name in names if name not in op.defaults)
@@ -241,9 +241,9 @@ def with_parameters(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
             if name not in given:
                 return general(*args, **params)
         if short is None:
-            short = op.short_way
+            short = op.fast_path
             if short is None:
-                short = op.short_way = by_name(op) or False
+                short = op.fast_path = by_name(op) or False
         found = short(args[0], given) if short else None
         return general(*args, **params) if found is None else found
 

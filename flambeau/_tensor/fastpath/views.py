@@ -13,7 +13,8 @@ import numpy as np
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.inlined_rules import plan_of
 from ...engine.node import Node, OpNode, next_number
-from ...ops.declare import REGISTRY, Op, Plan
+from ...ops.backward_plan import BackwardPlan
+from ...ops.declare import REGISTRY, Op
 from ..dispatch.apply import _fix, gradient_edge
 from ..dtype_views import steps_to
 from ..tensor import INFERENCE, Tensor, wrap
@@ -23,7 +24,7 @@ _enabled, _inferring = grad_mode.get, inference.get
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def plan_keeping(key: str, *names: str) -> tuple[Op, Plan]:
+def plan_keeping(key: str, *names: str) -> tuple[Op, BackwardPlan]:
     """An operator of one input and its plan, whose rule keeps these constants in this order."""
     op = REGISTRY[key]
     plan = plan_of(op, 1, 1)
@@ -32,7 +33,7 @@ def plan_keeping(key: str, *names: str) -> tuple[Op, Plan]:
     return op, plan
 
 
-def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: Plan, consts: tuple[Any, ...],
+def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: BackwardPlan, consts: tuple[Any, ...],
          source: Tensor) -> None:
     """Make the node of one step from `edge` and hang it on the result.
 
@@ -107,7 +108,7 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
     return make
 
 
-Step = tuple[Op, Plan, tuple[Any, ...]]
+Step = tuple[Op, BackwardPlan, tuple[Any, ...]]
 
 
 def viewed_in_steps(source: Tensor, array: np.ndarray, steps: Sequence[Step]) -> Tensor:

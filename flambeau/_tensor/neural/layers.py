@@ -275,8 +275,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         mask = None if mask is None else mask.to(dtypes.float32)
     # the root of the scale on either side: products stay in range
     factor = {"other": math.sqrt(1 / math.sqrt(width) if scale is None else scale) if width else 1.0}
-    scaled = apply(REGISTRY["_mul_number"], [query], factor)
-    turned = apply(REGISTRY["_mul_number"], [fn.transpose(key, -2, -1)], factor)
+    scaled = apply(REGISTRY["_mul_scalar"], [query], factor)
+    turned = apply(REGISTRY["_mul_scalar"], [fn.transpose(key, -2, -1)], factor)
     scores = matmul(scaled, turned)
     if mask is not None:
         scores = scores + mask

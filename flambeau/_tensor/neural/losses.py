@@ -133,11 +133,11 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
 
 
 def _over(x: Tensor, number: float) -> Tensor:
-    return apply(REGISTRY["_div_number"], [x], {"other": number})
+    return apply(REGISTRY["_div_scalar"], [x], {"other": number})
 
 
 def _times(x: Tensor, number: float) -> Tensor:
-    return apply(REGISTRY["_mul_number"], [x], {"other": number})
+    return apply(REGISTRY["_mul_scalar"], [x], {"other": number})
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
@@ -185,7 +185,7 @@ def _with_probabilities(logs: Tensor, target: Tensor, weight: Tensor | None, red
     shape = logs._array.shape
     if label_smoothing > 0:
         shared = label_smoothing / shape[dim]
-        target = apply(REGISTRY["_add_number"], [_times(target, 1 - label_smoothing)], {"other": shared})
+        target = apply(REGISTRY["_add_scalar"], [_times(target, 1 - label_smoothing)], {"other": shared})
     product = logs * target
     if weight is not None:
         product = product * reshaped(weight, [-1 if i == dim else 1 for i in range(len(shape))])

@@ -270,7 +270,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
         return out.to(input.dtype) if narrow else out
     dims = tuple(range(-len(normalized), 0))
     mean = fn.mean(x ** 2, dims, True)
-    out = x * fn.rsqrt(apply(REGISTRY["_add_number"], [mean], {"other": eps}))
+    out = x * fn.rsqrt(apply(REGISTRY["_add_scalar"], [mean], {"other": eps}))
     if weight is not None:
         out = out * weight
     return out.to(input.dtype) if narrow else out

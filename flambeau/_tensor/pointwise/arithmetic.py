@@ -131,7 +131,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         return _call("_rsub", input, other, alpha=alpha)
     if isinstance(other, bool) != (input.dtype is dtypes.bool_):
         return _sub(other, input)  # refused, in its words
-    return _call("_rsub_number", input, other=other, alpha=alpha)
+    return _call("_rsub_scalar", input, other=other, alpha=alpha)
 
 
 def _scaled_operands(name: str) -> tuple[Any, Any]:
@@ -217,7 +217,7 @@ def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
     """
     if isinstance(input, Tensor):
         return _call("remainder", input, other, out=out)
-    return _call("_number_remainder", input, other, out=out)
+    return _call("_scalar_remainder", input, other, out=out)
 
 
 # ----- powers -----
@@ -232,7 +232,7 @@ def _check_integer_power(input: Tensor, exponent: Any) -> None:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
-float_to_number = along(REGISTRY["_pow_number"], arrays.pow_number)
+float_to_number = along(REGISTRY["_pow_scalar"], arrays.pow_scalar)
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
@@ -256,15 +256,15 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
             exponent = exponent.item()
         _check_integer_power(input, exponent)
         if out is None:
-            return apply(REGISTRY["_pow_number"], [input], {"exponent": exponent})
-        return _call("_pow_number", input, exponent=exponent, out=out)
+            return apply(REGISTRY["_pow_scalar"], [input], {"exponent": exponent})
+        return _call("_pow_scalar", input, exponent=exponent, out=out)
     if isinstance(input, np.generic):
         input = input.item()
     if not _is_number(input) or not isinstance(exponent, Tensor):
         return _pow(input, exponent, out=out)
     if out is None:
-        return apply(REGISTRY["_number_pow"], [exponent], {"base": input})
-    return _call("_number_pow", exponent, base=input, out=out)
+        return apply(REGISTRY["_scalar_pow"], [exponent], {"base": input})
+    return _call("_scalar_pow", exponent, base=input, out=out)
 
 
 def _pow_in_place(self: Tensor, exponent: Any) -> Tensor:
@@ -272,7 +272,7 @@ def _pow_in_place(self: Tensor, exponent: Any) -> Tensor:
     if isinstance(exponent, Tensor):
         return _write("pow", self, exponent)
     _check_integer_power(self, exponent)
-    return _write("_pow_number", self, exponent=exponent)
+    return _write("_pow_scalar", self, exponent=exponent)
 
 
 def square(input: Tensor, *, out: Any = None) -> Tensor:

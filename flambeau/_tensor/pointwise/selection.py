@@ -68,7 +68,7 @@ def _bounded(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]:
         if min is None:
             return "_clamp_above", [max], {}
         return "_clamp_tensors", [min, max], {}
-    return "_clamp_numbers", [], {"min": min, "max": max}
+    return "_clamp_scalars", [], {"min": min, "max": max}
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:

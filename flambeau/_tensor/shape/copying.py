@@ -252,7 +252,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     def compute_number() -> None:
         copy(a, filled(value, a.dtype))
 
-    return overwrite(REGISTRY["_fill_number_"], [self], {"value": value}, compute_number)
+    return overwrite(REGISTRY["_fill_scalar_"], [self], {"value": value}, compute_number)
 
 
 def fill(input: Tensor, value: Any) -> Tensor:
@@ -268,7 +268,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
                                "dimensions.")
         return apply(REGISTRY["_fill_tensor"], [input, value])
     refuse_number(value, input.dtype)
-    return apply(REGISTRY["_fill_number"], [input], {"value": value})
+    return apply(REGISTRY["_fill_scalar"], [input], {"value": value})
 
 
 class _Nothing(dict):

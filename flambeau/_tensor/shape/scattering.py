@@ -93,7 +93,7 @@ def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool) 
     if isinstance(source, Tensor):
         key, inputs, params = "_scatter", [input, index, source], {"dim": dim}
     else:
-        key, inputs, params = "_scatter_number", [input, index], {"dim": dim, "value": source}
+        key, inputs, params = "_scatter_scalar", [input, index], {"dim": dim, "value": source}
     if inplace:
         return write(REGISTRY[key], inputs, params)
     found = apply(REGISTRY[key], inputs, params)
@@ -174,7 +174,7 @@ def _filling(inplace: bool) -> Any:
                                    f"{value._array.ndim} dimensions.")
             key, inputs, params = "_index_fill_tensor", [input, index, value], {"dim": dim}
         else:
-            key, inputs, params = "_index_fill_number", [input, index], {"dim": dim, "value": value}
+            key, inputs, params = "_index_fill_scalar", [input, index], {"dim": dim, "value": value}
         if not inplace:
             return apply(REGISTRY[key], inputs, params)
         if is_expanded(input._array):
@@ -207,7 +207,7 @@ def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     warnings.warn(ON_EXPANDED.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
     inputs, params = bind(op, (self, *args), kwargs)
     if not isinstance(inputs[2], Tensor):
-        op, params = REGISTRY["_masked_fill_number"], {"value": inputs.pop()}
+        op, params = REGISTRY["_masked_fill_scalar"], {"value": inputs.pop()}
     return _over(op, inputs, params)
 
 

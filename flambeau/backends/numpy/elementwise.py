@@ -181,7 +181,7 @@ def _rsqrt(x: Any) -> Any:
 
 def _pow(x: Any, y: Any, out: Any = None) -> Any:
     if not hasattr(y, "dtype"):
-        return _into(_pow_number(x, y), out)
+        return _into(_pow_scalar(x, y), out)
     if x.dtype.kind in "iu" and y.dtype.kind in "iu":
         return _into(_integer_pow(x, y), out)
     return np.power(x, y, out)
@@ -197,7 +197,7 @@ def _integer_pow(x: Any, y: Any) -> Any:
     return np.where(negative, ones, result).astype(result.dtype)
 
 
-def _pow_number(x: Any, exponent: Any) -> Any:
+def _pow_scalar(x: Any, exponent: Any) -> Any:
     if not x.ndim:
         x = x[()]  # a scalar's arithmetic is quicker than a 0-d array's
     if exponent == 2:
@@ -223,7 +223,7 @@ def _pow_number(x: Any, exponent: Any) -> Any:
     return np.power(x, exponent)
 
 
-def _number_pow(base: Any, exponent: Any) -> Any:
+def _scalar_pow(base: Any, exponent: Any) -> Any:
     kind = exponent.dtype.kind
     if kind == "b":
         return np.logical_or(base, np.logical_not(exponent))
@@ -407,7 +407,7 @@ PRIMITIVES |= {
     "view_as_complex": _view_as_complex, "complex": _complex, "polar": _polar, "angle": _angle, "sign": _sign,
     "sgn": _sgn, "floor_divide": _floor_divide, "trunc_divide": _trunc_divide,
     "trunc_divide_narrow": _trunc_divide_narrow, "remainder": _remainder,
-    "fmod": _fmod, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "pow_number": _pow_number,
-    "number_pow": _number_pow, "logaddexp": _logaddexp, "frexp": _frexp,
+    "fmod": _fmod, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "pow_scalar": _pow_scalar,
+    "scalar_pow": _scalar_pow, "logaddexp": _logaddexp, "frexp": _frexp,
     "where": _where, "lerp": _lerp, "nextafter": _nextafter, "nan_to_num": _nan_to_num,
 }

@@ -366,7 +366,7 @@ class Capture(Interceptor):
                 values.append(self.graph.constant(np.asarray(a)))
             else:
                 values.append(a)
-        if narrow is not None and op.promoting:
+        if narrow is not None and op.promoting_params:
             run_params = rounded_params(op, run_params, narrow)
         found = lowered(self.graph, op, values, run_params)
         for name, mine in kept:

@@ -14,7 +14,8 @@ import numpy as np
 from ... import codegen
 from ...backends.compiled.thresholds import LEAST as SIZES
 from ...backends.compiled.thresholds import MET
-from ...ops.declare import REGISTRY, Plan
+from ...ops.backward_plan import BackwardPlan
+from ...ops.declare import REGISTRY
 from .composites import NOTHING, Programs
 
 ndarray = np.ndarray
@@ -27,7 +28,7 @@ OPERATORS = ("smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cro
 ELEMENTS = 4096
 
 
-def with_programs(plan: Plan, arrays: Any) -> None:
+def with_programs(plan: BackwardPlan, arrays: Any) -> None:
     """Let an operator's rules, run over arrays, be programs where those are large.
 
     Args:

@@ -89,10 +89,10 @@ class Namespace(Moves, Scans):
 
     def pow(self, x: Any, y: Any) -> Value:
         if isinstance(x, Value) and not isinstance(y, Value) and not hasattr(y, "dtype"):
-            return self.pow_number(x, y)
+            return self.pow_scalar(x, y)
         return self._float("pow", x, y)
 
-    def pow_number(self, x: Value, exponent: Any) -> Value:
+    def pow_scalar(self, x: Value, exponent: Any) -> Value:
         apply = self.graph.apply
         if exponent == 1:
             return x
@@ -112,7 +112,7 @@ class Namespace(Moves, Scans):
             return apply("recip", apply("mul", x, x))
         return apply("pow", x, float(exponent))
 
-    def number_pow(self, base: Any, exponent: Value) -> Value:
+    def scalar_pow(self, base: Any, exponent: Value) -> Value:
         if base == 2 and exponent.dtype.kind == "f":
             return self.graph.apply("exp2", exponent)
         return self._float("pow", base, exponent)

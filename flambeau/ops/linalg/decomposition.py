@@ -10,9 +10,9 @@ from math import prod
 from typing import Any
 
 from ...shapes import are_vectors
-from ..declare import composite, lacks, op
+from ..declare import composite, not_implemented, op
 
-_LINALG: dict[str, Any] = {"expose": ("linalg",), "batches": "trailing"}
+_LINALG: dict[str, Any] = {"expose": ("linalg",), "batching_rule": "trailing"}
 
 
 def _turned(xp, x):
@@ -87,7 +87,8 @@ def _check_solve(A: Any, B: Any) -> None:
                            f"{A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
 
 
-@op(outputs=("result", "info"), check=_check_solve, refuses=lacks("lu_cpu", "narrow", empty=False), **_LINALG)
+@op(outputs=("result", "info"), check=_check_solve, unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False),
+    **_LINALG)
 def linalg_solve_ex(xp, A, B, *, left=True, check_errors=False):
     """X with A X = B (X A = B if not `left`), and which diagonal element was 0 (0: none was).
 
@@ -144,7 +145,7 @@ def _solve_of_batches(xp, batch, A, B, left, check_errors):
     return xp.squeeze(result, -1) if vector else result, info
 
 
-linalg_solve_ex.batching(lambda xp, batch, A, B, *, left=True, check_errors=False: _solve_of_batches(
+linalg_solve_ex.vmap(lambda xp, batch, A, B, *, left=True, check_errors=False: _solve_of_batches(
     xp, batch, A, B, left, check_errors))
 linalg_solve_ex.joint_vjp(lambda xp, g0, A, A_shape, B_shape, result, left: _solve_back(
     xp, g0, A, A_shape, B_shape, result, left))
@@ -158,7 +159,7 @@ def _check_triangular(A: Any, B: Any) -> None:
                            f"{A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
 
 
-@op(check=_check_triangular, refuses=lacks("triangular_solve_cpu", *_NO_LAPACK), **_LINALG)
+@op(check=_check_triangular, unsupported_dtypes=not_implemented("triangular_solve_cpu", *_NO_LAPACK), **_LINALG)
 def linalg_solve_triangular(xp, A, B, *, upper, left=True, unitriangular=False):
     """X with A X = B (X A = B if not `left`), where only one triangle of A counts.
 
@@ -181,12 +182,13 @@ def _triangular_back(xp, g, A, A_shape, B_shape, out, upper, left, unitriangular
 linalg_solve_triangular.joint_vjp(
     lambda xp, g, A, A_shape, B_shape, out, upper, left, unitriangular: _triangular_back(
         xp, g, A, A_shape, B_shape, out, upper, left, unitriangular))
-linalg_solve_triangular.batching(lambda xp, batch, A, B, *, upper, left=True, unitriangular=False: _systems_of_batches(
+linalg_solve_triangular.vmap(lambda xp, batch, A, B, *, upper, left=True, unitriangular=False: _systems_of_batches(
     xp, batch, lambda A, B: xp.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular),
     A, 0, B, 1, left))
 
 
-@op(batches="trailing", key="linalg_pinv", name="linalg_pinv", node="LinalgPinvBackward0", expose=(), holomorphic=False)
+@op(batching_rule="trailing", key="linalg_pinv", name="linalg_pinv", node="LinalgPinvBackward0", expose=(),
+    holomorphic=False)
 def linalg_pinv(xp, input, *, atol, rtol, hermitian):
     """The Moore-Penrose inverse; singular values up to max(atol, rtol · σ₁) count as 0."""
     return xp.pseudoinvert(input, atol, rtol, hermitian)
@@ -211,7 +213,8 @@ def _check_lstsq(A: Any, B: Any) -> None:
 
 
 @op(key="_linalg_lstsq", name="linalg_lstsq", outputs=("solution", "residuals", "rank", "singular_values"),
-    check=_check_lstsq, refuses=lacks("linalg_lstsq_cpu", *_NO_LAPACK), holomorphic=False, expose=())
+    check=_check_lstsq, unsupported_dtypes=not_implemented("linalg_lstsq_cpu", *_NO_LAPACK), holomorphic=False,
+    expose=())
 def _linalg_lstsq(xp, A, B, *, rcond, driver):
     """The X of least norm that brings A X nearest to B; what else LAPACK's driver tells."""
     return xp.least_squares(A, B, rcond, driver)
@@ -241,15 +244,15 @@ def _lstsq_of_batches(xp, batch, A, B, rcond, driver):
     return xp.squeeze(solution, -1) if vector else solution, *told
 
 
-_linalg_lstsq.batching(lambda xp, batch, A, B, *, rcond, driver: _lstsq_of_batches(xp, batch, A, B, rcond, driver))
+_linalg_lstsq.vmap(lambda xp, batch, A, B, *, rcond, driver: _lstsq_of_batches(xp, batch, A, B, rcond, driver))
 _linalg_lstsq.joint_vjp(lambda xp, g0, g1, A, B, solution, rcond: _lstsq_back(xp, g0, g1, A, B, solution, rcond))
 
 
 # ----- determinants ---------------------------------------------------------------------
 
 
-@op(node="LinalgDetBackward0", check=_matrices("linalg.det", low=True), refuses=lacks("lu_cpu", "narrow", empty=False),
-    key="linalg_det", name="linalg_det", **_LINALG)
+@op(node="LinalgDetBackward0", check=_matrices("linalg.det", low=True),
+    unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False), key="linalg_det", name="linalg_det", **_LINALG)
 def linalg_det(xp, A):
     """The determinant.
 
@@ -298,7 +301,7 @@ linalg_slogdet.vjp(A=lambda xp, g0, g1, A, sign: _slogdet_back(xp, g0, g1, A, si
 
 
 @op(outputs=("L", "info"), check=_matrices("linalg.cholesky", low=True), holomorphic=False,
-    refuses=lacks("cholesky_cpu", "narrow", empty=False), **_LINALG)
+    unsupported_dtypes=not_implemented("cholesky_cpu", "narrow", empty=False), **_LINALG)
 def linalg_cholesky_ex(xp, input, *, upper=False, check_errors=False):
     """L, lower triangular, with L Lᴴ = input (or Lᴴ), and the order of the first minor that is not positive.
 
@@ -331,7 +334,8 @@ linalg_cholesky_ex.vjp(input=lambda xp, g0, L, upper: _cholesky_back(xp, g0, L, 
 linalg_cholesky_ex.jvp(_cholesky_tangent)
 
 
-@op(node="CholeskySolveBackward0", holomorphic=False, refuses=lacks("cholesky_solve_cpu", *_NO_LAPACK))
+@op(node="CholeskySolveBackward0", holomorphic=False,
+    unsupported_dtypes=not_implemented("cholesky_solve_cpu", *_NO_LAPACK))
 def cholesky_solve(xp, B, L, *, upper=False):
     """X with A X = B, A given by its Cholesky factor.
 
@@ -352,13 +356,13 @@ def _cholesky_solve_back(xp, g, B_shape, L, L_shape, out, upper):
 
 cholesky_solve.joint_vjp(lambda xp, g, B_shape, L, L_shape, out, upper: _cholesky_solve_back(
     xp, g, B_shape, L, L_shape, out, upper))
-cholesky_solve.batching(lambda xp, batch, B, L, *, upper=False: _systems_of_batches(
+cholesky_solve.vmap(lambda xp, batch, B, L, *, upper=False: _systems_of_batches(
     xp, batch, lambda L, B: xp.cholesky_solve(B, L, upper=upper), L, 1, B, 0, True))
 
 
-@op(batches="trailing", node="CholeskyInverseBackward0", holomorphic=False,
+@op(batching_rule="trailing", node="CholeskyInverseBackward0", holomorphic=False,
     check=lambda L: check_matrices("cholesky_inverse", L, square=True),
-    refuses=lacks("cholesky_inverse_out_cpu", *_NO_LAPACK))
+    unsupported_dtypes=not_implemented("cholesky_inverse_out_cpu", *_NO_LAPACK))
 def cholesky_inverse(xp, L, *, upper=False):
     """The inverse of a matrix given by its Cholesky factor.
 
@@ -380,8 +384,8 @@ cholesky_inverse.vjp(L=lambda xp, g, L, out, upper: _cholesky_inverse_back(xp, g
 # ----- orthogonal factors ---------------------------------------------------------------
 
 
-@op(outputs=("Q", "R"), check=_matrices("linalg.qr", square=False, low=True), refuses=lacks("geqrf_cpu", "narrow"),
-    holomorphic=False, **_LINALG)
+@op(outputs=("Q", "R"), check=_matrices("linalg.qr", square=False, low=True),
+    unsupported_dtypes=not_implemented("geqrf_cpu", "narrow"), holomorphic=False, **_LINALG)
 def linalg_qr(xp, A, *, mode="reduced"):
     """Q with orthonormal columns and R upper triangular, A = Q R.
 
@@ -438,12 +442,12 @@ def _qr_of_batches(xp, batch, A, mode):
     return (batch.full(q) if mode == "r" else q), r
 
 
-linalg_qr.batching(lambda xp, batch, A, *, mode="reduced": _qr_of_batches(xp, batch, A, mode))
+linalg_qr.vmap(lambda xp, batch, A, *, mode="reduced": _qr_of_batches(xp, batch, A, mode))
 linalg_qr.vjp(A=lambda xp, g0, g1, Q, R, mode: _qr_back(xp, g0, g1, Q, R, mode))
 
 
 @op(outputs=("eigenvalues", "eigenvectors"), check=lambda A: check_matrices("linalg.eigh", A, square=True),
-    refuses=lacks("linalg_eigh_cpu", *_NO_LAPACK), holomorphic=False, **_LINALG)
+    unsupported_dtypes=not_implemented("linalg_eigh_cpu", *_NO_LAPACK), holomorphic=False, **_LINALG)
 def linalg_eigh(xp, A, *, UPLO="L"):
     """The eigenvalues, ascending, and eigenvectors of a Hermitian matrix, of which one triangle is read.
 
@@ -492,8 +496,8 @@ _NO_COMPLEX = RuntimeError("Unknown Complex ScalarType for {}")
 
 
 @op(outputs=("eigenvalues", "eigenvectors"), check=lambda A: check_matrices("linalg.eig", A, square=True),
-    refuses={"bool": _NO_COMPLEX, "integer": _NO_COMPLEX, **lacks("linalg_eig_out_cpu", "narrow")}, holomorphic=False,
-    **_LINALG)
+    unsupported_dtypes={"bool": _NO_COMPLEX, "integer": _NO_COMPLEX, **not_implemented("linalg_eig_out_cpu", "narrow")},
+    holomorphic=False, **_LINALG)
 def linalg_eig(xp, A):
     """The eigenvalues and eigenvectors of a square matrix: complex.
 
@@ -517,7 +521,7 @@ linalg_eig.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eig_back(xp, g0,
 
 
 @op(outputs=("U", "S", "Vh"), check=_matrices("linalg.svd", square=False, low=True),
-    refuses=lacks("linalg_svd_cpu", "narrow", empty=False), holomorphic=False, **_LINALG)
+    unsupported_dtypes=not_implemented("linalg_svd_cpu", "narrow", empty=False), holomorphic=False, **_LINALG)
 def linalg_svd(xp, A, *, full_matrices=True):
     """Singular values and vectors: A = U diag(S) Vh.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..declare import composite, lacks, op
+from ..declare import composite, not_implemented, op
 
 
-@op(node="CdistBackward0", expose=(), refuses=lacks("cdist", "narrow"))
+@op(node="CdistBackward0", expose=(), unsupported_dtypes=not_implemented("cdist", "narrow"))
 def _cdist_forward(xp, x1, x2, *, p):
     """out[..., i, j] = ‖x1[..., i, :] - x2[..., j, :]‖ₚ; leading dimensions broadcast."""
     return xp.pair_norms(x1, x2, p)
@@ -45,7 +45,7 @@ def _pairs_of_batches(batch, x1, x2):
     return batch.padded(0, x1, ndim), batch.padded(1, x2, ndim)
 
 
-_cdist_forward.batching(lambda xp, batch, x1, x2, *, p: xp._cdist_forward(*_pairs_of_batches(batch, x1, x2), p=p))
+_cdist_forward.vmap(lambda xp, batch, x1, x2, *, p: xp._cdist_forward(*_pairs_of_batches(batch, x1, x2), p=p))
 
 
 @op(node="EuclideanDistBackward0", expose=())
@@ -64,10 +64,10 @@ _euclidean_dist.vjp(
     x2=lambda xp, g, x1, x2, x2_shape, out: _euclidean_back(
         xp, xp.transpose(g, -2, -1), x2, x1, xp.transpose(out, -2, -1), x2_shape))
 
-_euclidean_dist.batching(lambda xp, batch, x1, x2: xp._euclidean_dist(*_pairs_of_batches(batch, x1, x2)))
+_euclidean_dist.vmap(lambda xp, batch, x1, x2: xp._euclidean_dist(*_pairs_of_batches(batch, x1, x2)))
 
 
-@op(node="PdistBackward0", name="_pdist_forward", expose=(), refuses=lacks("pdist", "narrow"))
+@op(node="PdistBackward0", name="_pdist_forward", expose=(), unsupported_dtypes=not_implemented("pdist", "narrow"))
 def _pdist_forward(xp, input, *, p):
     """‖input[i] - input[j]‖ₚ for all i < j, row by row."""
     return xp.row_distances(input, p)
@@ -99,4 +99,4 @@ def _pdist_of_batches(xp, batch, input, p):
     return xp.index_select(xp.reshape(whole, (*batch.sizes, n * n)), -1, xp.tensor(_upper_places(n)))
 
 
-_pdist_forward.batching(lambda xp, batch, input, *, p: _pdist_of_batches(xp, batch, input, p))
+_pdist_forward.vmap(lambda xp, batch, input, *, p: _pdist_of_batches(xp, batch, input, p))

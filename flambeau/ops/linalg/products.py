@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
-from ..declare import lacks, linear, no_kernel, op
+from ..declare import linear, not_implemented, not_implemented_error, op
 
 # ----- what the inputs must be ----------------------------------------------------------
 
@@ -161,7 +161,8 @@ _SMALL_PRODUCT = 400
 
 def _missing(kernel, n, m, p):
     """PyTorch's words for a product (n, m) by (m, p), or a batch of them, that it has no kernel for."""
-    return no_kernel("addmm_impl_cpu_" if kernel.endswith("bmm") and n * m * p >= _SMALL_PRODUCT else kernel)
+    large = kernel.endswith("bmm") and n * m * p >= _SMALL_PRODUCT
+    return not_implemented_error("addmm_impl_cpu_" if large else kernel)
 
 
 def _without_product(kernel):
@@ -178,7 +179,7 @@ def _without_form(input1, weight, input2):
     return None if 0 in input1.shape or 0 in weight.shape else _missing("bmm", input1.shape[0], *weight.shape[1:])
 
 
-@linear("input", "mat2", check=_check_mm, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
+@linear("input", "mat2", check=_check_mm, unsupported_dtypes=_without_product("addmm_impl_cpu_"), exact_out=True)
 def mm(xp, input, mat2):
     """The product of two matrices, (n, m) by (m, p).
 
@@ -204,10 +205,10 @@ def _by_right(xp, g, mat1, strides):
 
 mm.vjp(input=lambda xp, g, mat2, input_strides: _by_left(xp, g, mat2, input_strides),
        mat2=lambda xp, g, input, mat2_strides: _by_right(xp, g, input, mat2_strides))
-mm.batching(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
+mm.vmap(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
 
 
-@linear("input", "mat2", check=_check_bmm, refuses=_without_product("bmm"), exact_out=True)
+@linear("input", "mat2", check=_check_bmm, unsupported_dtypes=_without_product("bmm"), exact_out=True)
 def bmm(xp, input, mat2):
     """The products of two batches of matrices, (b, n, m) by (b, m, p).
 
@@ -239,10 +240,10 @@ def _bmm_of_batches(xp, batch, left, left_on, right, right_on):
     return xp.movedim(product, 0, k)
 
 
-bmm.batching(lambda xp, batch, input, mat2: _bmm_of_batches(xp, batch, input, batch.on[0], mat2, batch.on[1]))
+bmm.vmap(lambda xp, batch, input, mat2: _bmm_of_batches(xp, batch, input, batch.on[0], mat2, batch.on[1]))
 
 
-@linear("input", "vec", check=_check_mv, refuses=_without_product("addmv_impl_cpu"))
+@linear("input", "vec", check=_check_mv, unsupported_dtypes=_without_product("addmv_impl_cpu"))
 def mv(xp, input, vec):
     """The product of a matrix and a vector, (n, m) by (m).
 
@@ -265,10 +266,10 @@ def _mv_of_batches(xp, mat, mat_on, vec, vec_on):
     return xp.squeeze(xp.matmul(mat, xp.unsqueeze(vec, -1)), -1)
 
 
-mv.batching(lambda xp, batch, input, vec: _mv_of_batches(xp, input, batch.on[0], vec, batch.on[1]))
+mv.vmap(lambda xp, batch, input, vec: _mv_of_batches(xp, input, batch.on[0], vec, batch.on[1]))
 
 
-@linear("input", "tensor", check=_check_dot, refuses=lacks("dot", *_NO_PRODUCT))
+@linear("input", "tensor", check=_check_dot, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
 def dot(xp, input, tensor):
     """The inner product of two vectors, without conjugation.
 
@@ -289,10 +290,10 @@ def _dot_of_batches(xp, x, x_on, y, y_on):
     return xp.matmul(x, y) if x_on else xp.matmul(y, x)
 
 
-dot.batching(lambda xp, batch, input, tensor: _dot_of_batches(xp, input, batch.on[0], tensor, batch.on[1]))
+dot.vmap(lambda xp, batch, input, tensor: _dot_of_batches(xp, input, batch.on[0], tensor, batch.on[1]))
 
 
-@linear("input", "other", check=_check_dot, holomorphic=False, refuses=lacks("dot", *_NO_PRODUCT))
+@linear("input", "other", check=_check_dot, holomorphic=False, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
 def vdot(xp, input, other):
     """The inner product of two vectors, the first conjugated.
 
@@ -305,7 +306,7 @@ def vdot(xp, input, other):
 
 vdot.vjp(input=lambda xp, g, other: xp.conj(g) * other,
          other=lambda g, input: g * input)
-vdot.batching(lambda xp, batch, input, other: _dot_of_batches(
+vdot.vmap(lambda xp, batch, input, other: _dot_of_batches(
     xp, xp.conj(input), batch.on[0], other, batch.on[1]))
 
 
@@ -320,7 +321,7 @@ def _plus(x: Any, y: Any) -> Any:
     return y if x is None else x if y is None else x + y
 
 
-@op(check=_check_addmm, expose=_PRODUCT, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
+@op(check=_check_addmm, expose=_PRODUCT, unsupported_dtypes=_without_product("addmm_impl_cpu_"), exact_out=True)
 def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     """beta · input + alpha · (mat1 @ mat2).
 
@@ -357,11 +358,11 @@ addmm.jvp(lambda xp, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha: _tangent(
     xp, xp.mm, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha))
 
 
-addmm.batching(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _added(
+addmm.vmap(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _added(
     batch, input, xp.matmul(mat1, mat2), beta, alpha, 2))
 
 
-@op(check=_check_addmv, expose=_PRODUCT, refuses=_without_product("addmv_impl_cpu"))
+@op(check=_check_addmv, expose=_PRODUCT, unsupported_dtypes=_without_product("addmv_impl_cpu"))
 def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     """beta · input + alpha · (mat @ vec).
 
@@ -377,11 +378,11 @@ addmv.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta),
           vec=lambda xp, g, mat, alpha: _times(xp.mv(xp.t(mat), g), alpha))
 addmv.jvp(lambda xp, t_input, mat, t_mat, vec, t_vec, beta, alpha: _tangent(
     xp, xp.mv, t_input, mat, t_mat, vec, t_vec, beta, alpha))
-addmv.batching(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _added(
+addmv.vmap(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _added(
     batch, input, _mv_of_batches(xp, mat, batch.on[1], vec, batch.on[2]), beta, alpha, 1))
 
 
-@op(check=_check_baddbmm, expose=_PRODUCT, refuses=_without_product("baddbmm"), exact_out=True)
+@op(check=_check_baddbmm, expose=_PRODUCT, unsupported_dtypes=_without_product("baddbmm"), exact_out=True)
 def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · (batch1 @ batch2), matrix by matrix.
 
@@ -397,11 +398,11 @@ baddbmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta
             batch2=lambda xp, g, batch1, alpha: _times(xp.bmm(xp.transpose(batch1, 1, 2), g), alpha))
 baddbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
     xp, xp.bmm, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
-baddbmm.batching(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
+baddbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
     batch, input, _bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), beta, alpha, 3))
 
 
-@op(check=_check_addbmm, expose=_PRODUCT, refuses=_without_product("addmm_impl_cpu_"), exact_out=True)
+@op(check=_check_addbmm, expose=_PRODUCT, unsupported_dtypes=_without_product("addmm_impl_cpu_"), exact_out=True)
 def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · Σ (batch1 @ batch2) over the batch.
 
@@ -424,7 +425,7 @@ addbmm.vjp(
         xp.bmm(xp.transpose(batch1, 1, 2), _over_batch(xp, g, batch1.shape[0])), alpha))
 addbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
     xp, lambda x, y: xp.sum(xp.bmm(x, y), 0), t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
-addbmm.batching(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
+addbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
     batch, input, xp.sum(_bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), -3), beta, alpha, 2))
 
 
@@ -456,14 +457,14 @@ def _addr_of_batches(xp, batch, input, vec1, vec2, beta, alpha):
     return _added(batch, input, product, beta, alpha, 2)
 
 
-addr.batching(lambda xp, batch, input, vec1, vec2, *, beta=1, alpha=1: _addr_of_batches(
+addr.vmap(lambda xp, batch, input, vec1, vec2, *, beta=1, alpha=1: _addr_of_batches(
     xp, batch, input, vec1, vec2, beta, alpha))
 
 
 # ----- other functions of matrices and vectors ------------------------------------------
 
 
-@linear(name="trace", holomorphic=False, refuses=lacks("trace", *_NO_PRODUCT))
+@linear(name="trace", holomorphic=False, unsupported_dtypes=not_implemented("trace", *_NO_PRODUCT))
 def trace(xp, input):
     """The sum of a matrix's diagonal.
 
@@ -478,11 +479,11 @@ def trace(xp, input):
 
 trace.vjp(input=lambda xp, g, input_shape: xp._embed_diagonal(
     xp.broadcast_to(g, (min(input_shape),)), size=input_shape, offset=0, dim1=0, dim2=1))
-trace.batching(lambda xp, batch, input: xp.sum(xp.diagonal(input, 0, -2, -1), -1, dtype=input.dtype))
+trace.vmap(lambda xp, batch, input: xp.sum(xp.diagonal(input, 0, -2, -1), -1, dtype=input.dtype))
 
 
 @linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
-        promote="common", check=_check_cross, refuses=lacks("cross", *_NO_PRODUCT))
+        promote="common", check=_check_cross, unsupported_dtypes=not_implemented("cross", *_NO_PRODUCT))
 def linalg_cross(xp, input, other, *, dim=-1):
     """The cross product of vectors of length 3 along `dim`.
 
@@ -498,7 +499,7 @@ linalg_cross.vjp(
     other=lambda xp, g, input, other_shape, dim: xp.sum_to_size(xp.linalg_cross(g, input, dim=dim), other_shape))
 
 
-@linear(name="squeeze", key="_squeeze_fresh", node="SqueezeBackward4", expose=(), widens=False, holomorphic=False)
+@linear(name="squeeze", key="_squeeze_fresh", node="SqueezeBackward4", expose=(), opmath=False, holomorphic=False)
 def _squeeze_fresh(xp, input, *, dim):
     """A fresh result without a dimension of size 1: `squeeze_`, which nobody else can see."""
     return xp.squeeze(input, dim)
@@ -518,7 +519,7 @@ def _rows_by_maps(xp, rows, weight, dims):
 
 
 @linear("input1", "weight", "input2", name="_trilinear", node="TrilinearBackward0", expose=(),
-        refuses=dict.fromkeys(_NO_PRODUCT, _without_form))
+        unsupported_dtypes=dict.fromkeys(_NO_PRODUCT, _without_form))
 def _trilinear(xp, input1, weight, input2):
     """out[b, o] = Σ input1[b, i] · weight[o, i, j] · input2[b, j]."""
     return xp.trilinear(input1, weight, input2)
@@ -545,4 +546,4 @@ def _trilinear_of_batches(xp, input1, weight, input2):
     return xp.sum(xp.reshape(rows, (*rows.shape[:-1], o, i)) * xp.unsqueeze(input1, -2), -1)
 
 
-_trilinear.batching(lambda xp, batch, input1, weight, input2: _trilinear_of_batches(xp, input1, weight, input2))
+_trilinear.vmap(lambda xp, batch, input1, weight, input2: _trilinear_of_batches(xp, input1, weight, input2))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..declare import composite, lacks, op
+from ..declare import composite, not_implemented, op
 
 
 @op(name="_safe_softmax", node="SafeSoftmaxBackward0", expose=(),
-    refuses=lacks("softmax_lastdim_kernel_impl", "complex"))
+    unsupported_dtypes=not_implemented("softmax_lastdim_kernel_impl", "complex"))
 def _safe_softmax(xp, input, *, dim):
     """softmax, and zeros where everything is -inf."""
     return xp.safe_softmax(input, dim)
@@ -16,7 +16,8 @@ _safe_softmax.vjp(input=lambda xp, g, out, dim: xp._softmax_slope(g, out, dim=di
 _safe_softmax.jvp(lambda xp, t_input, out, dim: xp._softmax_slope(t_input, out, dim=dim))
 
 
-@op(name="_flash_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", edgeless=("attn_mask",), expose=())
+@op(name="_flash_attention", node="ScaledDotProductFlashAttentionForCpuBackward0",
+    nondifferentiable_inputs=("attn_mask",), expose=())
 def _flash_attention(xp, query, key, value, attn_mask=None, *, is_causal, scale, kept):
     """softmax(query keyᵀ · scale + attn_mask) value, in one node.
 
@@ -54,16 +55,16 @@ def _attention_of_batches(xp, batch, query, key, value, attn_mask=None, **how):
     return xp._flash_attention(query, key, value, None if attn_mask is None else batch.padded(3, attn_mask, 4), **how)
 
 
-_flash_attention.batching(_attention_of_batches)
+_flash_attention.vmap(_attention_of_batches)
 
 
-@op(name="_mask_later", node="MaskedFillBackward0", expose=(), batches="trailing")
+@op(name="_mask_later", node="MaskedFillBackward0", expose=(), batching_rule="trailing")
 def _mask_later(xp, input):
     """-inf where the key comes after the query."""
     return xp.mask_later(input, float("-inf"))
 
 
-@op(name="_zero_later", node="MaskedFillBackward0", expose=(), batches="trailing")
+@op(name="_zero_later", node="MaskedFillBackward0", expose=(), batching_rule="trailing")
 def _zero_later(xp, input):
     """0 where the key comes after the query."""
     return xp.mask_later(input, 0)

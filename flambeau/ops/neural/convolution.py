@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from ..declare import lacks, linear, no_kernel, op
+from ..declare import linear, not_implemented, not_implemented_error, op
 
 
 class Geometry(NamedTuple):
@@ -102,11 +102,11 @@ def _form_of_batches(xp, batch, name, x, x_on, y, y_on, geometry):
     return _parted(xp, run(x, y, geometry=geometry), batch.sizes, to, groups if to_grouped else 1, size)
 
 
-_conv_output.batching(lambda xp, batch, image, weight, *, geometry: _form_of_batches(
+_conv_output.vmap(lambda xp, batch, image, weight, *, geometry: _form_of_batches(
     xp, batch, "_conv_output", image, batch.on[0], weight, batch.on[1], geometry))
-_conv_image.batching(lambda xp, batch, output, weight, *, geometry: _form_of_batches(
+_conv_image.vmap(lambda xp, batch, output, weight, *, geometry: _form_of_batches(
     xp, batch, "_conv_image", output, batch.on[0], weight, batch.on[1], geometry))
-_conv_weight.batching(lambda xp, batch, output, image, *, geometry: _form_of_batches(
+_conv_weight.vmap(lambda xp, batch, output, image, *, geometry: _form_of_batches(
     xp, batch, "_conv_weight", output, batch.on[0], image, batch.on[1], geometry))
 
 
@@ -151,10 +151,10 @@ def _without_kernel(input, weight, bias=None, *, dilation, transposed, **_):
         return None
     volumes = len(weight.shape) == 5
     if transposed:
-        return no_kernel(f"slow_conv_transpose{2 + volumes}d_out_cpu")
+        return not_implemented_error(f"slow_conv_transpose{2 + volumes}d_out_cpu")
     if max(dilation) > 1:
-        return no_kernel("slow_conv_dilated<>")
-    return no_kernel("compute_columns3d" if volumes else "slow_conv2d_cpu")
+        return not_implemented_error("slow_conv_dilated<>")
+    return not_implemented_error("compute_columns3d" if volumes else "slow_conv2d_cpu")
 
 
 def _without_small_integers(input, weight, bias=None, *, dilation, transposed, **_):
@@ -164,7 +164,7 @@ def _without_small_integers(input, weight, bias=None, *, dilation, transposed, *
     return None
 
 
-@op(refuses=dict.fromkeys(("bool", "unsigned"), _without_kernel)
+@op(unsupported_dtypes=dict.fromkeys(("bool", "unsigned"), _without_kernel)
     | dict.fromkeys(("uint8", "int8", "int16", "int32"), _without_small_integers), expose=("torch",))
 def convolution(xp, input, weight, bias=None, *, stride, padding, dilation, transposed, output_padding, groups):
     """The cross-correlation of images and kernels, or its transpose; what `conv2d` and its kin are made of.
@@ -217,19 +217,21 @@ convolution.vjp(input=_by_input,
                 weight=_by_weight,
                 bias=lambda xp, g: xp.sum(g, (0, *range(2, len(g.shape)))))
 convolution.jvp(_tangent)
-convolution.batching(_convolution_of_batches)
+convolution.vmap(_convolution_of_batches)
 
 
 # ----- windows as columns ---------------------------------------------------------------
 
 
-@linear(name="im2col", node="Im2ColBackward0", expose=(), refuses=lacks("im2col_out_cpu", "integer"))
+@linear(name="im2col", node="Im2ColBackward0", expose=(),
+        unsupported_dtypes=not_implemented("im2col_out_cpu", "integer"))
 def im2col(xp, input, *, kernel_size, dilation, padding, stride):
     """Each window of (N, C, H, W) images as a column: (N, C · kernel, windows)."""
     return xp.windows_to_columns(input, kernel_size, dilation, padding, stride)
 
 
-@linear(name="col2im", node="Col2ImBackward0", expose=(), refuses=lacks("col2im_out_cpu", "integer"))
+@linear(name="col2im", node="Col2ImBackward0", expose=(),
+        unsupported_dtypes=not_implemented("col2im_out_cpu", "integer"))
 def col2im(xp, input, *, output_size, kernel_size, dilation, padding, stride):
     """Columns added up where `im2col` takes them from: (N, C, H, W)."""
     return xp.columns_to_windows(input, output_size, kernel_size, dilation, padding, stride)
@@ -252,5 +254,5 @@ def _flattened(own):
     return rule
 
 
-im2col.batching(_flattened(3))
-col2im.batching(_flattened(2))
+im2col.vmap(_flattened(3))
+col2im.vmap(_flattened(2))

@@ -7,7 +7,7 @@ from math import prod
 from ..declare import linear, op
 
 
-@linear("weight", edgeless=("indices",), widens=False, expose=(), name="embedding", key="_embedding")
+@linear("weight", nondifferentiable_inputs=("indices",), opmath=False, expose=(), name="embedding", key="_embedding")
 def _embedding(xp, weight, indices, *, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """The rows of `weight` that `indices` name.
 
@@ -18,13 +18,13 @@ def _embedding(xp, weight, indices, *, padding_idx=-1, scale_grad_by_freq=False,
     return xp.take_rows(weight, indices)
 
 
-@linear("input", edgeless=("indices",), node="EmbeddingDenseBackwardBackward0", expose=())
+@linear("input", nondifferentiable_inputs=("indices",), node="EmbeddingDenseBackwardBackward0", expose=())
 def _embedding_backward(xp, input, indices, *, rows, padding_idx, scale_grad_by_freq):
     """Rows added up where `indices` name them, into zeros (rows, width)."""
     return xp.add_rows(input, indices, rows, padding_idx, scale_grad_by_freq)
 
 
-@linear("input", edgeless=("indices",), expose=())
+@linear("input", nondifferentiable_inputs=("indices",), expose=())
 def _embedding_masked(xp, input, indices, *, padding_idx, scale_grad_by_freq):
     """The transpose of `_embedding_backward`: the rows named, zeros for `padding_idx`."""
     return xp.take_weighted_rows(input, indices, padding_idx, scale_grad_by_freq)
@@ -72,7 +72,7 @@ def _by_rows(use, places_rows):
         x = input if batch.on[0] else batch.full(input)
         if places_rows:
             if padding is not None:
-                x = xp._masked_fill_number(x, mask=padding, value=0)
+                x = xp._masked_fill_scalar(x, mask=padding, value=0)
             found = call(x, indices + offset, **named, rows=count * rows)
             return xp.reshape(found, (*sizes, rows, x.shape[-1]))
         found = call(xp.reshape(x, (count * rows, x.shape[-1])), indices + offset, **named, **params)
@@ -88,9 +88,9 @@ def _looking_up(xp, batch, weight, indices, padding_idx=-1, scale_grad_by_freq=F
                                          scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
-_embedding.batching(_looking_up)
-_embedding_backward.batching(_by_rows("_embedding_backward", True))
-_embedding_masked.batching(_by_rows("_embedding_masked", False))
+_embedding.vmap(_looking_up)
+_embedding_backward.vmap(_by_rows("_embedding_backward", True))
+_embedding_masked.vmap(_by_rows("_embedding_masked", False))
 
 
 # ----- bags -----------------------------------------------------------------------------
@@ -120,8 +120,8 @@ def _side_by_side(use):
     return rule
 
 
-_rows_at.batching(_side_by_side("_rows_at"))
-_add_rows_at.batching(_side_by_side("_add_rows_at"))
+_rows_at.vmap(_side_by_side("_rows_at"))
+_add_rows_at.vmap(_side_by_side("_add_rows_at"))
 _rows_at.vjp(input=lambda xp, g, input_shape, index: xp._add_rows_at(g, index=index, rows=input_shape[0]))
 _add_rows_at.vjp(input=lambda xp, g, index: xp._rows_at(g, index=index))
 
@@ -154,7 +154,7 @@ def _scaled_rows(input, *, factors):
     return input * factors[:, None]
 
 
-_scaled_rows.batching(_side_by_side("_scaled_rows"))
+_scaled_rows.vmap(_side_by_side("_scaled_rows"))
 _scaled_rows.vjp(input=lambda xp, g, factors: xp._scaled_rows(g, factors=factors))
 _embedding_bag.vjp(
     weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, factors: _bag_by_weight(
@@ -163,7 +163,7 @@ _embedding_bag.vjp(
         xp._scaled_rows(xp._rows_at(g, index=bags), factors=factors) * xp._rows_at(weight, index=indices), 1))
 
 
-@linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), widens=False)
+@linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), opmath=False)
 def _embedding_bag_max(xp, weight, *, places):
     """The elements of `weight` at flat places, those of the largest in each bag; 0 where a place is -1."""
     return xp.take_places(weight, places)
@@ -185,6 +185,6 @@ def _put_places_of_batches(xp, batch, input, *, places, size):
     return xp.reshape(found, (*batch.sizes, *size))
 
 
-_put_places.batching(_put_places_of_batches)
+_put_places.vmap(_put_places_of_batches)
 _embedding_bag_max.vjp(weight=lambda xp, g, weight_shape, places: xp._put_places(g, places=places, size=weight_shape))
 _put_places.vjp(input=lambda xp, g, places: xp._embedding_bag_max(g, places=places))

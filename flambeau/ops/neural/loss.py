@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...shapes import broadcast_shapes
-from ..declare import composite, lacks, linear, op
+from ..declare import composite, linear, not_implemented, op
 from ..pointwise.arithmetic import neg
 from .class_rows import gradient_of_rows, loss_of_rows
 
@@ -51,7 +51,7 @@ def by_element(name):
 # ----- distances of two tensors ---------------------------------------------------------
 
 
-@op(promote="common", refuses=lacks("mse_cpu", "bool", "integer", "complex"), **_LOSS)
+@op(promote="common", unsupported_dtypes=not_implemented("mse_cpu", "bool", "integer", "complex"), **_LOSS)
 def mse_loss(xp, input, target, *, reduction="mean"):
     """(input - target)², the mean, the sum or each.
 
@@ -83,7 +83,7 @@ mse_loss.jvp(lambda xp, t_input, t_target, input, target, reduction: _two_terms(
     xp, (input - target) * 2, t_input, t_target, reduction))
 
 
-@op(promote="common", refuses=lacks("smooth_l1_cpu", "bool", "integer", "complex"), **_LOSS)
+@op(promote="common", unsupported_dtypes=not_implemented("smooth_l1_cpu", "bool", "integer", "complex"), **_LOSS)
 def smooth_l1_loss(xp, input, target, *, reduction="mean", beta=1.0):
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2.
 
@@ -100,7 +100,7 @@ def _smooth_l1_slope(xp, input, target, beta):
     return xp.where(xp.abs(d) >= beta, xp.sign(d), d / beta)  # NaN stays NaN
 
 
-@op(promote="common", refuses=lacks("huber_cpu", "bool", "integer", "complex"), **_LOSS)
+@op(promote="common", unsupported_dtypes=not_implemented("huber_cpu", "bool", "integer", "complex"), **_LOSS)
 def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
     """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2).
 
@@ -158,8 +158,8 @@ def _check_binary_cross_entropy(input, target, weight):
             raise RuntimeError(f"Found dtype {x.dtype.scalar_name} but expected {input.dtype.scalar_name}")
 
 
-@op(edgeless=("weight",), check=_check_binary_cross_entropy,
-    refuses=lacks("binary_cross_entropy", "bool", "integer", "complex"), **_LOSS)
+@op(nondifferentiable_inputs=("weight",), check=_check_binary_cross_entropy,
+    unsupported_dtypes=not_implemented("binary_cross_entropy", "bool", "integer", "complex"), **_LOSS)
 def binary_cross_entropy(xp, input, target, weight=None, *, reduction="mean"):
     """-weight · (t log x + (1 - t) log(1 - x)), the logarithms not below -100.
 
@@ -202,8 +202,8 @@ def _check_with_logits(input, target, weight, pos_weight):
     _not_differentiable("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
 
 
-@op(promote="common", edgeless=("weight", "pos_weight"), check=_check_with_logits,
-    refuses=lacks("log_sigmoid_cpu", "bool", "integer", "complex"), **_LOSS)
+@op(promote="common", nondifferentiable_inputs=("weight", "pos_weight"), check=_check_with_logits,
+    unsupported_dtypes=not_implemented("log_sigmoid_cpu", "bool", "integer", "complex"), **_LOSS)
 def binary_cross_entropy_with_logits(xp, input, target, weight=None, pos_weight=None, *, reduction="mean"):
     """`binary_cross_entropy` of sigmoid(input), without overflow.
 
@@ -245,7 +245,7 @@ binary_cross_entropy_with_logits.vjp(
 
 
 for _op in (mse_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, binary_cross_entropy_with_logits):
-    _op.batching(by_element(_op.name))
+    _op.vmap(by_element(_op.name))
 
 
 # ----- margins --------------------------------------------------------------------------
@@ -277,27 +277,27 @@ soft_margin_loss.edgeless = ("target",)
 soft_margin_loss.vjp(
     input=lambda xp, g, input, target, reduction: _from_slope(
         xp, g, -target * xp.sigmoid(-target * input), reduction))
-soft_margin_loss.batching(by_element("soft_margin_loss"))
+soft_margin_loss.vmap(by_element("soft_margin_loss"))
 
 
 # ----- classes --------------------------------------------------------------------------
 
 
-@linear("input", node="NllLossBackward0", edgeless=("target", "weight"),
-        refuses=lacks("nll_loss_out_frame", "bool", "integer", "complex"), expose=())
+@linear("input", node="NllLossBackward0", nondifferentiable_inputs=("target", "weight"),
+        unsupported_dtypes=not_implemented("nll_loss_out_frame", "bool", "integer", "complex"), expose=())
 def _nll_loss(xp, input, target, weight=None, *, reduction="mean", ignore_index=-100):
     """-weight[t] · input[n, t] for the classes t of (N, C) or (C) log-probabilities."""
     return xp.pick_classes(input, target, weight, reduction, ignore_index)
 
 
-@linear("input", node="NllLoss2DBackward0", edgeless=("target", "weight"),
-        refuses=lacks("nll_loss2d_forward_out_frame", "bool", "integer", "complex"), expose=())
+@linear("input", node="NllLoss2DBackward0", nondifferentiable_inputs=("target", "weight"),
+        unsupported_dtypes=not_implemented("nll_loss2d_forward_out_frame", "bool", "integer", "complex"), expose=())
 def _nll_loss2d(xp, input, target, weight=None, *, reduction="mean", ignore_index=-100):
     """-weight[t] · input[n, t, y, x] for the classes t of (N, C, H, W) log-probabilities."""
     return xp.pick_classes(input, target, weight, reduction, ignore_index)
 
 
-@linear("grad_output", node="NllLossBackwardBackward0", edgeless=("target", "weight"), expose=())
+@linear("grad_output", node="NllLossBackwardBackward0", nondifferentiable_inputs=("target", "weight"), expose=())
 def _nll_loss_backward(xp, grad_output, input, target, weight=None, *, reduction, ignore_index):
     """The transpose of `_nll_loss`: the cotangent at each class named, zeros elsewhere, in the input's shape."""
     return xp.place_classes(grad_output, target, weight, input.shape, reduction, ignore_index)
@@ -310,15 +310,16 @@ _nll_loss_backward.vjp(
     grad_output=lambda xp, g, target, weight, reduction, ignore_index: xp._nll_loss(
         g, target, weight, reduction=reduction, ignore_index=ignore_index),
     input=lambda xp, input: xp.zeros_like(input))
-_nll_loss.batching(loss_of_rows("_nll_loss"))
-_nll_loss2d.batching(loss_of_rows("_nll_loss2d"))
-_nll_loss_backward.batching(gradient_of_rows)
+_nll_loss.vmap(loss_of_rows("_nll_loss"))
+_nll_loss2d.vmap(loss_of_rows("_nll_loss2d"))
+_nll_loss_backward.vmap(gradient_of_rows)
 
 
 # ----- alignments -----------------------------------------------------------------------
 
 
-@op(node="CtcLossBackward0", expose=(), refuses=lacks("ctc_loss_cpu", "bool", "integer", "complex", "narrow"))
+@op(node="CtcLossBackward0", expose=(),
+    unsupported_dtypes=not_implemented("ctc_loss_cpu", "bool", "integer", "complex", "narrow"))
 def _ctc_loss(xp, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity, kept):
     """Minus the log-probability of all alignments of each target with its (T, N, C) log-probabilities."""
     return xp.align(log_probs, targets, input_lengths, target_lengths, blank, kept)

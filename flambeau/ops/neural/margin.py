@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
-from ..declare import lacks, op
+from ..declare import not_implemented, op
 from .loss import _count, _not_differentiable, _reduced, _share
 
 
@@ -73,8 +73,10 @@ def _excess(xp, input, target, weight, margin):
     return over, right, None if weight is None else xp.sum(xp.where(right, weight, 0), 1, True)
 
 
-@op(key="_multi_margin_loss", name="multi_margin_loss", edgeless=("target", "weight"), check=_check_multi_margin,
-    refuses=lacks("multi_margin_loss_cpu_kernel", "bool", "integer", "complex", "narrow"), expose=())
+@op(key="_multi_margin_loss", name="multi_margin_loss", nondifferentiable_inputs=("target", "weight"),
+    check=_check_multi_margin,
+    unsupported_dtypes=not_implemented("multi_margin_loss_cpu_kernel", "bool", "integer", "complex", "narrow"),
+    expose=())
 def _multi_margin_loss(xp, input, target, weight=None, *, p=1, margin=1.0, reduction="mean"):
     """Σ over wrong classes i of weight[t] · max(0, margin - x[t] + x[i])ᵖ, divided by the number of classes."""
     over, _, scale = _excess(xp, input, target, weight, margin)
@@ -105,9 +107,10 @@ def _pairs(xp, input, target):
     return xp.where(xp.logical_and(over > 0, apart), over, 0), counts
 
 
-@op(key="_multilabel_margin_loss", name="multilabel_margin_loss", edgeless=("target",),
+@op(key="_multilabel_margin_loss", name="multilabel_margin_loss", nondifferentiable_inputs=("target",),
     check=_check_multilabel_margin, expose=(),
-    refuses=lacks("multilabel_margin_loss_forward_out_frame", "bool", "integer", "complex", "narrow"))
+    unsupported_dtypes=not_implemented("multilabel_margin_loss_forward_out_frame", "bool", "integer", "complex",
+                                       "narrow"))
 def _multilabel_margin_loss(xp, input, target, *, reduction="mean"):
     """Σ over targets t and wrong classes i of max(0, 1 - x[t] + x[i]), divided by the number of classes."""
     over, counts = _pairs(xp, input, target)

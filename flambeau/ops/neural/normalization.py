@@ -7,9 +7,9 @@ the input itself.
 
 from __future__ import annotations
 
-from ..declare import composite, lacks, op
+from ..declare import composite, not_implemented, op
 
-_REFUSED = lacks("batch_norm", "bool", "integer", "complex")
+_REFUSED = not_implemented("batch_norm", "bool", "integer", "complex")
 
 
 def _numel(shape, dims):
@@ -34,7 +34,7 @@ def _through_statistics(xp, g, y, rstd, dims):
 # ----- by channel, over the batch -------------------------------------------------------
 
 
-@op(node="NativeBatchNormBackward0", expose=(), refuses=_REFUSED)
+@op(node="NativeBatchNormBackward0", expose=(), unsupported_dtypes=_REFUSED)
 def _batch_norm(xp, input, weight=None, bias=None, *, running_mean, running_var, training, eps, kept):
     """(x - mean) / √(var + eps) · weight + bias by channel, with the batch's statistics or the running ones.
 
@@ -45,7 +45,7 @@ def _batch_norm(xp, input, weight=None, bias=None, *, running_mean, running_var,
     return xp.batch_norm(input, weight, bias, running_mean, running_var, training, eps, kept)
 
 
-@op(expose=(), batches="trailing")
+@op(expose=(), batching_rule="trailing")
 def _centred(input, *, shift, factor):
     """(input - shift) · factor, for arrays of numbers that are nobody's variables."""
     return input * factor if shift is None else (input - shift) * factor
@@ -80,7 +80,8 @@ _batch_norm.joint_vjp(lambda xp, g, input, weight, training, eps, kept, needs: x
 # ----- over the last dimensions ---------------------------------------------------------
 
 
-@op(node="NativeLayerNormBackward0", expose=(), refuses=lacks("LayerNormKernelImpl", "bool", "integer", "complex"))
+@op(node="NativeLayerNormBackward0", expose=(),
+    unsupported_dtypes=not_implemented("LayerNormKernelImpl", "bool", "integer", "complex"))
 def _layer_norm(xp, input, weight=None, bias=None, *, normalized_shape, eps, kept):
     """(x - mean) / √(var + eps) · weight + bias, over the dimensions of `normalized_shape`."""
     return xp.layer_norm(input, weight, bias, normalized_shape, eps, kept)
@@ -118,7 +119,7 @@ def _layer_norm_of_batches(xp, batch, input, weight=None, bias=None, *, normaliz
     return out
 
 
-_layer_norm.batching(_layer_norm_of_batches)
+_layer_norm.vmap(_layer_norm_of_batches)
 
 
 @op(expose=(), differentiable=False)
@@ -132,7 +133,8 @@ def _rms_norm(xp, input, weight=None, *, normalized_shape, eps):
 # ----- by sample and group of channels --------------------------------------------------
 
 
-@op(node="NativeGroupNormBackward0", expose=(), refuses=lacks("GroupNormKernelImpl", "bool", "integer", "complex"))
+@op(node="NativeGroupNormBackward0", expose=(),
+    unsupported_dtypes=not_implemented("GroupNormKernelImpl", "bool", "integer", "complex"))
 def _group_norm(xp, input, weight=None, bias=None, *, group, eps, kept):
     """(x - mean) / √(var + eps) by sample and group of channels, · weight + bias by channel."""
     return xp.group_norm(input, weight, bias, group, eps, kept)
@@ -179,4 +181,4 @@ def _group_norm_of_batches(xp, batch, input, weight=None, bias=None, *, group, e
     return out
 
 
-_group_norm.batching(_group_norm_of_batches)
+_group_norm.vmap(_group_norm_of_batches)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..declare import lacks, linear, op
+from ..declare import linear, not_implemented, op
 
-_POOL: dict[str, Any] = {"expose": (), "batches": "trailing"}
+_POOL: dict[str, Any] = {"expose": (), "batching_rule": "trailing"}
 _NOT_REAL = ("bool", "integer", "complex")
 #: the integers that PyTorch has no means of: of all it has, those of int64 alone
 _NO_MEAN = ("bool", "uint8", "int8", "int16", "int32", "unsigned", "complex")
 
 
-@linear(node="MaxPool2DWithIndicesBackwardBackward0", widens=False, **_POOL)
+@linear(node="MaxPool2DWithIndicesBackwardBackward0", opmath=False, **_POOL)
 def _gather_planes(xp, input, *, index, dims):
     """The elements of planes, the last `dims` dimensions, at flat indices: (*planes, *positions)."""
     return xp.gather_planes(input, index, dims)
@@ -35,9 +35,9 @@ def _index_of_batches(batch, index):
     return broadcast_to(index, (*batch.sizes, *index.shape))
 
 
-_gather_planes.batching(lambda xp, batch, input, *, index, dims: xp._gather_planes(
+_gather_planes.vmap(lambda xp, batch, input, *, index, dims: xp._gather_planes(
     input, index=_index_of_batches(batch, index), dims=dims))
-_scatter_planes.batching(lambda xp, batch, grad_output, input, *, index, dims, overlapping: xp._scatter_planes(
+_scatter_planes.vmap(lambda xp, batch, grad_output, input, *, index, dims, overlapping: xp._scatter_planes(
     grad_output if batch.on[0] else batch.full(grad_output), input if batch.on[1] else batch.full(input),
     index=_index_of_batches(batch, index), dims=dims, overlapping=overlapping))
 _gather_planes.vjp(input=lambda xp, g, input, index, dims: xp._scatter_planes(
@@ -49,15 +49,15 @@ _scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, 
 # ----- maxima ---------------------------------------------------------------------------
 
 
-@op(node="MaxPool2DWithIndicesBackward0", widens=False,
-    refuses=lacks("max_pool2d", "bool", "unsigned", "complex"), **_POOL)
+@op(node="MaxPool2DWithIndicesBackward0", opmath=False,
+    unsupported_dtypes=not_implemented("max_pool2d", "bool", "unsigned", "complex"), **_POOL)
 def _max_pool2d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
     """The maximum of each window of planes; `kept` gets its flat index within the plane."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
 
 
-@op(node="MaxPool3DWithIndicesBackward0", widens=False,
-    refuses=lacks("max_pool3d", "bool", "unsigned", "complex"), **_POOL)
+@op(node="MaxPool3DWithIndicesBackward0", opmath=False,
+    unsupported_dtypes=not_implemented("max_pool3d", "bool", "unsigned", "complex"), **_POOL)
 def _max_pool3d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
     """The maximum of each window of volumes; `kept` gets its flat index within the volume."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
@@ -74,13 +74,15 @@ for _op in (_max_pool2d, _max_pool3d):
     _op.jvp(lambda xp, t_input, kernel_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(kernel_size)))
 
 
-@op(node="AdaptiveMaxPool2DBackward0", widens=False, refuses=lacks("adaptive_max_pool2d", *_NOT_REAL), **_POOL)
+@op(node="AdaptiveMaxPool2DBackward0", opmath=False,
+    unsupported_dtypes=not_implemented("adaptive_max_pool2d", *_NOT_REAL), **_POOL)
 def _adaptive_max_pool2d(xp, input, *, output_size, kept):
     """The maximum of each of `output_size` windows that cover a plane evenly."""
     return xp.adaptive_max_pool(input, output_size, kept)
 
 
-@op(node="AdaptiveMaxPool3DBackward0", widens=False, refuses=lacks("adaptive_max_pool3d_cpu", *_NOT_REAL), **_POOL)
+@op(node="AdaptiveMaxPool3DBackward0", opmath=False,
+    unsupported_dtypes=not_implemented("adaptive_max_pool3d_cpu", *_NOT_REAL), **_POOL)
 def _adaptive_max_pool3d(xp, input, *, output_size, kept):
     """The maximum of each of `output_size` windows that cover a volume evenly."""
     return xp.adaptive_max_pool(input, output_size, kept)
@@ -92,13 +94,15 @@ for _op in (_adaptive_max_pool2d, _adaptive_max_pool3d):
     _op.jvp(lambda xp, t_input, output_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(output_size)))
 
 
-@linear(node="MaxUnpool2DBackward0", widens=False, refuses=lacks("max_unpool2d", *_NOT_REAL), **_POOL)
+@linear(node="MaxUnpool2DBackward0", opmath=False, unsupported_dtypes=not_implemented("max_unpool2d", *_NOT_REAL),
+        **_POOL)
 def _max_unpool2d(xp, input, *, indices, output_size):
     """Zeros (*planes, *output_size) with each value at its flat index."""
     return xp.max_unpool(input, indices, output_size)
 
 
-@linear(node="MaxUnpool3DBackward0", widens=False, refuses=lacks("max_unpool3d", *_NOT_REAL), **_POOL)
+@linear(node="MaxUnpool3DBackward0", opmath=False, unsupported_dtypes=not_implemented("max_unpool3d", *_NOT_REAL),
+        **_POOL)
 def _max_unpool3d(xp, input, *, indices, output_size):
     """Zeros (*volumes, *output_size) with each value at its flat index."""
     return xp.max_unpool(input, indices, output_size)
@@ -108,22 +112,23 @@ for _op in (_max_unpool2d, _max_unpool3d):
     _op.vjp(input=lambda xp, g, indices, output_size: xp._gather_planes(g, index=indices, dims=len(output_size)))
 
 
-_max_unpool2d.batching(lambda xp, batch, input, *, indices, output_size: xp._max_unpool2d(
+_max_unpool2d.vmap(lambda xp, batch, input, *, indices, output_size: xp._max_unpool2d(
     input, indices=_index_of_batches(batch, indices), output_size=output_size))
-_max_unpool3d.batching(lambda xp, batch, input, *, indices, output_size: xp._max_unpool3d(
+_max_unpool3d.vmap(lambda xp, batch, input, *, indices, output_size: xp._max_unpool3d(
     input, indices=_index_of_batches(batch, indices), output_size=output_size))
 
 
 # ----- means ----------------------------------------------------------------------------
 
 
-@linear(node="AvgPool2DBackward0", refuses=lacks("avg_pool2d", *_NO_MEAN), **_POOL)
+@linear(node="AvgPool2DBackward0", unsupported_dtypes=not_implemented("avg_pool2d", *_NO_MEAN), **_POOL)
 def _avg_pool2d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """The mean of each window of planes."""
     return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@linear(node="AvgPool3DBackward0", refuses=lacks("avg_pool3d_out_frame", *_NO_MEAN, "narrow"), **_POOL)
+@linear(node="AvgPool3DBackward0", unsupported_dtypes=not_implemented("avg_pool3d_out_frame", *_NO_MEAN, "narrow"),
+        **_POOL)
 def _avg_pool3d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """The mean of each window of volumes."""
     return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -150,13 +155,15 @@ _avg_pool_backward.vjp(
     input=lambda xp, input: xp.zeros_like(input))
 
 
-@linear(node="AdaptiveAvgPool2DBackward0", refuses=lacks("adaptive_avg_pool2d", *_NOT_REAL), **_POOL)
+@linear(node="AdaptiveAvgPool2DBackward0", unsupported_dtypes=not_implemented("adaptive_avg_pool2d", *_NOT_REAL),
+        **_POOL)
 def _adaptive_avg_pool2d(xp, input, *, output_size):
     """The mean of each of `output_size` windows that cover a plane evenly."""
     return xp.adaptive_avg_pool(input, output_size)
 
 
-@linear(node="AdaptiveAvgPool3DBackward0", refuses=lacks("adaptive_avg_pool3d_cpu", *_NOT_REAL), **_POOL)
+@linear(node="AdaptiveAvgPool3DBackward0", unsupported_dtypes=not_implemented("adaptive_avg_pool3d_cpu", *_NOT_REAL),
+        **_POOL)
 def _adaptive_avg_pool3d(xp, input, *, output_size):
     """The mean of each of `output_size` windows that cover a volume evenly."""
     return xp.adaptive_avg_pool(input, output_size)

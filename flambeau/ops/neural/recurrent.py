@@ -96,7 +96,7 @@ def _lstm_layer_backward(xp, input, weight_ih, weight_hh, hidden, cell, output, 
 # ----- GRU ------------------------------------------------------------------------------
 
 
-@op(name="_gru_layer", node="StackBackward0", outputs=("output", "last"), named=False, expose=())
+@op(name="_gru_layer", node="StackBackward0", outputs=("output", "last"), returns_namedtuple=False, expose=())
 def _gru_layer(xp, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, *, backwards, kept):
     """The hidden states of all steps (L, N, H), and the last one.
 
@@ -141,8 +141,8 @@ _gru_layer.joint_vjp(
 
 # PyTorch has a node for all steps of float32, and one for each operator of each step of float64
 for _key, _node in (("_lstm_layer", "MkldnnRnnLayerBackward0"), ("_lstm_layer_wide", "StackBackward0")):
-    op(name="_lstm_layer", key=_key, node=_node, outputs=("output", "last", "last_cell"), named=False, expose=())(
-        _lstm_layer).joint_vjp(
+    op(name="_lstm_layer", key=_key, node=_node, outputs=("output", "last", "last_cell"), returns_namedtuple=False,
+       expose=())(_lstm_layer).joint_vjp(
         lambda xp, g0, g1, g2, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell, output, backwards, kept,
         needs: xp._lstm_layer_backward(input, weight_ih, weight_hh, hidden, cell, output, bias_ih, bias_hh, g0, g1, g2,
                                        backwards=backwards, kept=kept, needs=needs))

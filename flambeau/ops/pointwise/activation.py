@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from ...backends.numpy.memory import as_element
-from ..declare import composite, elementwise, lacks, no_kernel, op
+from ..declare import composite, elementwise, not_implemented, not_implemented_error, op
 
 _LIKE_LEAKY = ("bool", "integer", "complex")
 _F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
@@ -16,7 +16,7 @@ _F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
 # Each is an operator of its own, flat in the input: so a gradient through a relu is still a function of
 # what went into the relu, and its derivative there is 0, not undefined.
 
-@elementwise(node="ThresholdBackwardBackward0", expose=(), numbers=())
+@elementwise(node="ThresholdBackwardBackward0", expose=(), scalar_inputs=())
 def _threshold_backward(xp, grad, input, *, threshold):
     """The gradient where input > threshold."""
     return xp.where(input <= threshold, 0, grad)
@@ -27,7 +27,7 @@ _threshold_backward.vjp(
     input=lambda xp, g: xp.zeros_like(g))
 
 
-@elementwise(node="LeakyReluBackwardBackward0", expose=(), numbers=())
+@elementwise(node="LeakyReluBackwardBackward0", expose=(), scalar_inputs=())
 def _leaky_relu_backward(xp, grad, input, *, negative_slope):
     """The gradient where input > 0, else negative_slope of it."""
     return xp.where(input > 0, grad, grad * negative_slope)
@@ -38,7 +38,7 @@ _leaky_relu_backward.vjp(
     input=lambda xp, g: xp.zeros_like(g))
 
 
-@elementwise(node="HardtanhBackwardBackward0", expose=(), numbers=())
+@elementwise(node="HardtanhBackwardBackward0", expose=(), scalar_inputs=())
 def _hardtanh_backward(xp, grad, input, *, min_val, max_val):
     """The gradient where input lies between the two."""
     return xp.where(xp.logical_or(input <= min_val, input >= max_val), 0, grad)
@@ -49,7 +49,7 @@ _hardtanh_backward.vjp(
     input=lambda xp, g: xp.zeros_like(g))
 
 
-@elementwise(node="HardshrinkBackwardBackward0", expose=(), numbers=())
+@elementwise(node="HardshrinkBackwardBackward0", expose=(), scalar_inputs=())
 def _shrink_backward(xp, grad, input, *, lambd):
     """The gradient where |input| > lambd."""
     return xp.where(xp.logical_and(input >= -lambd, input <= lambd), 0, grad)
@@ -60,7 +60,7 @@ _shrink_backward.vjp(
     input=lambda xp, g: xp.zeros_like(g))
 
 
-@elementwise(expose=(), numbers=(), node="torch::autograd::NotImplemented")
+@elementwise(expose=(), scalar_inputs=(), node="torch::autograd::NotImplemented")
 def _hardsigmoid_backward(xp, grad, input):
     """A sixth of the gradient where -3 < input < 3."""
     # the sixth is float32's, whatever the dtype: PyTorch's constant
@@ -77,7 +77,7 @@ _hardsigmoid_backward.vjp(grad=_hardsigmoid_twice,
 
 # ----- activations -----
 
-@elementwise(refuses={"bool": RuntimeError("Boolean inputs not supported for relu"),
+@elementwise(unsupported_dtypes={"bool": RuntimeError("Boolean inputs not supported for relu"),
                       "complex": NotImplementedError("clamp is not supported for complex types")})
 def relu(xp, input):
     """max(0, x).
@@ -92,7 +92,7 @@ def relu(xp, input):
 relu.vjp(input=lambda xp, g, out: xp._threshold_backward(g, out, threshold=0))
 
 
-@elementwise(expose=_F_IN_PLACE, refuses=lacks("leaky_relu_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("leaky_relu_cpu", *_LIKE_LEAKY))
 def leaky_relu(xp, input, *, negative_slope=0.01):
     """x where x > 0, else negative_slope · x.
 
@@ -105,10 +105,10 @@ def leaky_relu(xp, input, *, negative_slope=0.01):
 
 leaky_relu.vjp(input=lambda xp, g, input, negative_slope: xp._leaky_relu_backward(
     g, input, negative_slope=negative_slope))
-leaky_relu.overwriting("LeakyReluBackward1")
+leaky_relu.in_place_node("LeakyReluBackward1")
 
 
-@elementwise(expose=_F_IN_PLACE, refuses=lacks("elu_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("elu_cpu", *_LIKE_LEAKY))
 def elu(xp, input, *, alpha=1, scale=1, input_scale=1):
     """scale · x where x > 0, else scale · alpha · (exp(input_scale · x) - 1).
 
@@ -130,10 +130,11 @@ def _elu_vjp(xp, g, input, alpha, scale, input_scale):
 
 
 elu.vjp(input=_elu_vjp)
-elu.overwriting("EluBackward1")
+elu.in_place_node("EluBackward1")
 
 
-@elementwise(expose=("torch", "nn.functional", "inplace_function"), refuses=lacks("elu_cpu", *_LIKE_LEAKY))
+@elementwise(expose=("torch", "nn.functional", "inplace_function"),
+             unsupported_dtypes=not_implemented("elu_cpu", *_LIKE_LEAKY))
 def celu(xp, input, *, alpha=1.0):
     """max(0, x) + min(0, alpha · (exp(x / alpha) - 1)).
 
@@ -147,10 +148,10 @@ def celu(xp, input, *, alpha=1.0):
 
 
 celu.vjp(input=lambda xp, g, input, alpha: xp.where(input <= 0, g * xp.exp(input / alpha), g))
-celu.overwriting("CeluBackward1")
+celu.in_place_node("CeluBackward1")
 
 
-@elementwise(expose=_F, refuses=lacks("GeluKernelImpl", *_LIKE_LEAKY))
+@elementwise(expose=_F, unsupported_dtypes=not_implemented("GeluKernelImpl", *_LIKE_LEAKY))
 def gelu(xp, input, *, approximate="none"):
     """x Φ(x), where Φ is the normal distribution function.
 
@@ -188,7 +189,7 @@ def _gelu_vjp(xp, g, input, approximate):
 gelu.vjp(input=_gelu_vjp)
 
 
-@elementwise(expose=_F_IN_PLACE, refuses=lacks("silu_cpu", "bool", "integer"))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("silu_cpu", "bool", "integer"))
 def silu(xp, input):
     """x · sigmoid(x).
 
@@ -207,7 +208,7 @@ def _silu_vjp(xp, g, input):
 silu.vjp(input=_silu_vjp)
 
 
-@elementwise(expose=_F_IN_PLACE, refuses=lacks("mish_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("mish_cpu", *_LIKE_LEAKY))
 def mish(xp, input):
     """x · tanh(softplus(x)).
 
@@ -226,7 +227,7 @@ def _mish_vjp(xp, g, input):
 mish.vjp(input=_mish_vjp)
 
 
-@elementwise(expose=_F, refuses=lacks("softplus_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F, unsupported_dtypes=not_implemented("softplus_cpu", *_LIKE_LEAKY))
 def softplus(xp, input, *, beta=1, threshold=20):
     """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold.
 
@@ -246,7 +247,8 @@ def _softplus_vjp(xp, g, input, beta, threshold):
 softplus.vjp(input=_softplus_vjp)
 
 
-@elementwise(expose=_F, name="logsigmoid", node="LogSigmoidBackward0", refuses=lacks("log_sigmoid_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F, name="logsigmoid", node="LogSigmoidBackward0",
+             unsupported_dtypes=not_implemented("log_sigmoid_cpu", *_LIKE_LEAKY))
 def logsigmoid(xp, input):
     """log(sigmoid(x)), without overflow.
 
@@ -263,7 +265,8 @@ logsigmoid.vjp(input=lambda xp, g, input: g * xp.sigmoid(-input))
 _NO_CLAMP = {"complex": NotImplementedError("clamp is not supported for complex types")}
 
 
-@elementwise(expose=_F_IN_PLACE, refuses=_NO_CLAMP | {"bool": RuntimeError("Bool inputs not supported for hardtanh")})
+@elementwise(expose=_F_IN_PLACE,
+             unsupported_dtypes=_NO_CLAMP | {"bool": RuntimeError("Bool inputs not supported for hardtanh")})
 def hardtanh(xp, input, *, min_val=-1.0, max_val=1.0):
     """x limited to [min_val, max_val].
 
@@ -282,7 +285,7 @@ hardtanh.vjp(input=lambda xp, g, input, min_val, max_val: xp._hardtanh_backward(
     g, input, min_val=min_val, max_val=max_val))
 
 
-@elementwise(expose=_F_IN_PLACE, refuses=lacks("hardswish_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("hardswish_cpu", *_LIKE_LEAKY))
 def hardswish(xp, input):
     """x · min(max(x + 3, 0), 6) / 6.
 
@@ -297,7 +300,7 @@ hardswish.vjp(input=lambda xp, g, input: xp.where(
     input <= -3, 0, xp.where(input < 3, g * (input / 3 + 0.5), g)))
 
 
-@elementwise(expose=_F_IN_PLACE, refuses=lacks("hardsigmoid_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("hardsigmoid_cpu", *_LIKE_LEAKY))
 def hardsigmoid(xp, input):
     """min(max(x + 3, 0), 6) / 6.
 
@@ -311,7 +314,8 @@ def hardsigmoid(xp, input):
 hardsigmoid.vjp(input=lambda xp, g, input: xp._hardsigmoid_backward(g, input))
 
 
-@elementwise(expose=("torch", "method", "nn.functional"), refuses=lacks("hardshrink_cpu", *_LIKE_LEAKY))
+@elementwise(expose=("torch", "method", "nn.functional"),
+             unsupported_dtypes=not_implemented("hardshrink_cpu", *_LIKE_LEAKY))
 def hardshrink(xp, input, *, lambd=0.5):
     """x, and 0 where |x| ≤ lambd.
 
@@ -325,7 +329,7 @@ def hardshrink(xp, input, *, lambd=0.5):
 hardshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
 
 
-@elementwise(expose=_F, refuses=lacks("softshrink_check", *_LIKE_LEAKY))
+@elementwise(expose=_F, unsupported_dtypes=not_implemented("softshrink_check", *_LIKE_LEAKY))
 def softshrink(xp, input, *, lambd=0.5):
     """x moved by lambd towards 0, and 0 where |x| ≤ lambd.
 
@@ -341,7 +345,8 @@ def softshrink(xp, input, *, lambd=0.5):
 softshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
 
 
-@elementwise(expose=("torch", "nn.functional", "inplace_function"), refuses=lacks("threshold_cpu", "bool", "complex"))
+@elementwise(expose=("torch", "nn.functional", "inplace_function"),
+             unsupported_dtypes=not_implemented("threshold_cpu", "bool", "complex"))
 def threshold(xp, input, *, threshold, value):
     """x where x > threshold, else value.
 
@@ -354,17 +359,17 @@ def threshold(xp, input, *, threshold, value):
 
 
 threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))
-threshold.overwriting("ThresholdBackward1")
+threshold.in_place_node("ThresholdBackward1")
 
 
-@elementwise(key="_prelu_kernel", name="prelu", node="PreluKernelBackward0", expose=(), numbers=(),
-             refuses=lacks("prelu_cpu", *_LIKE_LEAKY))
+@elementwise(key="_prelu_kernel", name="prelu", node="PreluKernelBackward0", expose=(), scalar_inputs=(),
+             unsupported_dtypes=not_implemented("prelu_cpu", *_LIKE_LEAKY))
 def prelu_kernel(xp, input, weight):
     """x where x > 0, else weight · x; the weight already laid along the channels."""
     return xp.where(input > 0, input, weight * input)
 
 
-@elementwise(node="PreluKernelBackwardBackward0", expose=(), numbers=())
+@elementwise(node="PreluKernelBackwardBackward0", expose=(), scalar_inputs=())
 def _prelu_backward(xp, grad, input, slope):
     """The gradient where input > 0, else the slope's part of it."""
     return xp.where(input > 0, grad, slope * grad)
@@ -377,11 +382,13 @@ prelu_kernel.vjp(input=lambda xp, g, input, weight: xp._prelu_backward(g, input,
                  weight=lambda xp, g, input: xp.where(input > 0, 0, input * g))
 
 
-@elementwise(key="_rrelu_with_noise", name="rrelu", node="RreluWithNoiseBackward0", expose=(), numbers=(),
-             edgeless=("noise",), refuses={
-                 **dict.fromkeys(_LIKE_LEAKY, lambda *_, training, **__: no_kernel(
+@elementwise(key="_rrelu_with_noise", name="rrelu", node="RreluWithNoiseBackward0", expose=(), scalar_inputs=(),
+             nondifferentiable_inputs=("noise",),
+             unsupported_dtypes={
+                 **dict.fromkeys(_LIKE_LEAKY, lambda *_, training, **__: not_implemented_error(
                      "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")),
-                 "float16": lambda *_, training, **__: no_kernel("rrelu_with_noise_out_cpu") if training else None})
+                 "float16": lambda *_, training, **__: (
+                     not_implemented_error("rrelu_with_noise_out_cpu") if training else None)})
 def rrelu_with_noise(xp, input, noise, *, lower, upper, training):
     """noise · x: the slopes drawn, or their mean where nothing is trained."""
     return xp.where(input > 0, input, input * (noise if training else (lower + upper) / 2))
@@ -392,10 +399,10 @@ def _rrelu_vjp(xp, g, input, noise, lower, upper, training):
 
 
 rrelu_with_noise.vjp(input=_rrelu_vjp)
-rrelu_with_noise.overwriting("RreluWithNoiseBackward1")
+rrelu_with_noise.in_place_node("RreluWithNoiseBackward1")
 
 
-@op(expose=_F, refuses=lacks("glu_cpu", *_LIKE_LEAKY))
+@op(expose=_F, unsupported_dtypes=not_implemented("glu_cpu", *_LIKE_LEAKY))
 def glu(xp, input, *, dim=-1):
     """a · sigmoid(b), where a and b are the halves of x along `dim`.
 

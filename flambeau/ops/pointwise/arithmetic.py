@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...backends.numpy.memory import as_element
 from ...dtypes import bool_
-from ..declare import composite, elementwise, lacks
+from ..declare import composite, elementwise, not_implemented
 
 NO_DIFFERENCE = {"bool": RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
                                       "`^` or `logical_xor()` operator instead.")}
@@ -18,7 +18,7 @@ def _no_bool_operand(input, other):
                            "invert a mask, use the `~` or `logical_not()` operator instead.")
 
 
-@elementwise(numbers=_BOTH)
+@elementwise(scalar_inputs=_BOTH)
 def add(input, other):
     """The sum, input + other.
 
@@ -43,7 +43,7 @@ add_scaled.vjp(input=lambda g: g,
                other=lambda g, alpha: g * alpha)
 
 
-@elementwise(numbers=_BOTH, check=_no_bool_operand, refuses=NO_DIFFERENCE)
+@elementwise(scalar_inputs=_BOTH, check=_no_bool_operand, unsupported_dtypes=NO_DIFFERENCE)
 def sub(input, other):
     """The difference, input - other.
 
@@ -59,7 +59,7 @@ sub.vjp(input=lambda g: g,
 
 
 @elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), check=_no_bool_operand,
-             refuses=NO_DIFFERENCE)
+             unsupported_dtypes=NO_DIFFERENCE)
 def sub_scaled(input, other, *, alpha):
     """input - alpha · other."""
     return input - alpha * other
@@ -69,7 +69,8 @@ sub_scaled.vjp(input=lambda g: g,
                other=lambda g, alpha: -(g * alpha))
 
 
-@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), check=_no_bool_operand, refuses=NO_DIFFERENCE)
+@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), check=_no_bool_operand,
+             unsupported_dtypes=NO_DIFFERENCE)
 def rsub(input, other, *, alpha=1):
     """other - alpha · input."""
     return other - (input if alpha == 1 else alpha * input)
@@ -79,17 +80,17 @@ rsub.vjp(input=lambda g, alpha: -(g if alpha == 1 else g * alpha),
          other=lambda g: g)
 
 
-@elementwise(name="rsub", key="_rsub_number", node="RsubBackward1", expose=(), promoting=("other",),
-             refuses=NO_DIFFERENCE)
-def rsub_number(input, *, other, alpha=1):
+@elementwise(name="rsub", key="_rsub_scalar", node="RsubBackward1", expose=(), promoting_params=("other",),
+             unsupported_dtypes=NO_DIFFERENCE)
+def rsub_scalar(input, *, other, alpha=1):
     """other - alpha · input, for a number."""
     return other - (input if alpha == 1 else alpha * input)
 
 
-rsub_number.vjp(input=lambda g, alpha: -(g if alpha == 1 else g * alpha))
+rsub_scalar.vjp(input=lambda g, alpha: -(g if alpha == 1 else g * alpha))
 
 
-@elementwise(aliases=("multiply",), numbers=_BOTH, unrounded=("other",))
+@elementwise(aliases=("multiply",), scalar_inputs=_BOTH, unrounded=("other",))
 def mul(input, other):
     """The product, input · other.
 
@@ -104,7 +105,7 @@ mul.vjp(input=lambda g, other: g * other,
         other=lambda g, input: g * input)
 
 
-@elementwise(promote="float", numbers=_BOTH, unrounded=("other",))
+@elementwise(promote="float", scalar_inputs=_BOTH, unrounded=("other",))
 def div(input, other):
     """The quotient, input / other.
 
@@ -130,21 +131,21 @@ def _div_jvp(out, t_input, t_other, other):
 div.jvp(_div_jvp)
 
 
-@elementwise(name="div", key="_div_rounded", node="DivBackward2", expose=(), numbers=_BOTH, unrounded=("other",),
-             refuses=lacks("div_trunc_cpu", "bool", "complex"))
+@elementwise(name="div", key="_div_rounded", node="DivBackward2", expose=(), scalar_inputs=_BOTH, unrounded=("other",),
+             unsupported_dtypes=not_implemented("div_trunc_cpu", "bool", "complex"))
 def div_rounded(xp, input, other, *, rounding_mode):
     """input / other, rounded towards zero."""
     return xp.trunc_divide(input, other)
 
 
-@elementwise(name="div", key="_div_rounded_twice", node="DivBackward2", expose=(), numbers=_BOTH, widens=False)
+@elementwise(name="div", key="_div_rounded_twice", node="DivBackward2", expose=(), scalar_inputs=_BOTH, opmath=False)
 def div_rounded_twice(xp, input, other, *, rounding_mode):
     """input / other of float16 or bfloat16 by more elements than one: rounded to that dtype, and then towards zero."""
     return xp.trunc_divide_narrow(input, other)
 
 
-@elementwise(name="div", key="_div_floored", node="DivBackward2", expose=(), numbers=_BOTH, unrounded=("other",),
-             refuses=lacks("div_floor_cpu", "bool", "complex"))
+@elementwise(name="div", key="_div_floored", node="DivBackward2", expose=(), scalar_inputs=_BOTH, unrounded=("other",),
+             unsupported_dtypes=not_implemented("div_floor_cpu", "bool", "complex"))
 def div_floored(xp, input, other, *, rounding_mode):
     """input / other, rounded down."""
     return xp.floor_divide(input, other)
@@ -161,8 +162,8 @@ def _undifferentiable(name):
     return rule
 
 
-@elementwise(numbers=_BOTH, unrounded=("other",), node="torch::autograd::NotImplemented",
-             refuses=lacks("div_floor_cpu", "bool", "complex"))
+@elementwise(scalar_inputs=_BOTH, unrounded=("other",), node="torch::autograd::NotImplemented",
+             unsupported_dtypes=not_implemented("div_floor_cpu", "bool", "complex"))
 def floor_divide(xp, input, other):
     """The quotient rounded down, ⌊input / other⌋.
 
@@ -177,7 +178,8 @@ floor_divide.vjp(input=_undifferentiable("floor_divide"),
                  other=_undifferentiable("floor_divide"))
 
 
-@elementwise(node="RemainderBackward1", numbers=(), refuses=lacks("remainder_cpu", "bool", "complex"))
+@elementwise(node="RemainderBackward1", scalar_inputs=(),
+             unsupported_dtypes=not_implemented("remainder_cpu", "bool", "complex"))
 def remainder(xp, input, other):
     """What is left of a division rounded down; it has the sign of the divisor.
 
@@ -192,28 +194,29 @@ remainder.vjp(input=lambda g: g,
               other=lambda xp, g, input, other: -(g * xp._div_floored(input, other, rounding_mode="floor")))
 
 
-@elementwise(name="remainder", key="_remainder_number", node="RemainderBackward0", expose=(), promoting=("other",),
-             refuses=lacks("remainder_cpu", "bool", "complex"))
-def remainder_number(xp, input, *, other):
+@elementwise(name="remainder", key="_remainder_scalar", node="RemainderBackward0", expose=(),
+             promoting_params=("other",), unsupported_dtypes=not_implemented("remainder_cpu", "bool", "complex"))
+def remainder_scalar(xp, input, *, other):
     """`remainder` by a number."""
     return xp.remainder(input, other)
 
 
-remainder_number.vjp(input=lambda g: g)
-remainder.when_number("other", remainder_number)
+remainder_scalar.vjp(input=lambda g: g)
+remainder.scalar_overload("other", remainder_scalar)
 
 
-@elementwise(name="remainder", key="_number_remainder", node="torch::autograd::NotImplemented", expose=(),
-             promoting=("input",), order=("input", "other"), refuses=lacks("remainder_cpu", "bool", "complex"))
-def number_remainder(xp, other, *, input):
+@elementwise(name="remainder", key="_scalar_remainder", node="torch::autograd::NotImplemented", expose=(),
+             promoting_params=("input",), argument_order=("input", "other"),
+             unsupported_dtypes=not_implemented("remainder_cpu", "bool", "complex"))
+def scalar_remainder(xp, other, *, input):
     """`remainder` of a number."""
     return xp.remainder(input, other)
 
 
-number_remainder.vjp(other=_undifferentiable("remainder"))
+scalar_remainder.vjp(other=_undifferentiable("remainder"))
 
 
-@elementwise(node="FmodBackward1", numbers=(), refuses=lacks("fmod_cpu", "bool", "complex"))
+@elementwise(node="FmodBackward1", scalar_inputs=(), unsupported_dtypes=not_implemented("fmod_cpu", "bool", "complex"))
 def fmod(xp, input, other):
     """What is left of a division rounded towards zero; it has the sign of the dividend.
 
@@ -228,18 +231,18 @@ fmod.vjp(input=lambda g: g,
          other=lambda xp, g, input, other: -(g * xp._div_rounded(input, other, rounding_mode="trunc")))
 
 
-@elementwise(name="fmod", key="_fmod_number", node="FmodBackward0", expose=(), promoting=("other",),
-             refuses=lacks("fmod_cpu", "bool", "complex"))
-def fmod_number(xp, input, *, other):
+@elementwise(name="fmod", key="_fmod_scalar", node="FmodBackward0", expose=(), promoting_params=("other",),
+             unsupported_dtypes=not_implemented("fmod_cpu", "bool", "complex"))
+def fmod_scalar(xp, input, *, other):
     """`fmod` by a number."""
     return xp.fmod(input, other)
 
 
-fmod_number.vjp(input=lambda g: g)
-fmod.when_number("other", fmod_number)
+fmod_scalar.vjp(input=lambda g: g)
+fmod.scalar_overload("other", fmod_scalar)
 
 
-@elementwise(aliases=("negative",), refuses={"bool": RuntimeError(
+@elementwise(aliases=("negative",), unsupported_dtypes={"bool": RuntimeError(
     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
     "or `logical_not()` operator instead.")})
 def neg(input):
@@ -271,7 +274,7 @@ reciprocal.vjp(input=lambda g, out: -(g * (out * out)))
 
 # ----- powers -----
 
-@elementwise(node="PowBackward1", numbers=(), refuses=lacks("pow", "bool"))
+@elementwise(node="PowBackward1", scalar_inputs=(), unsupported_dtypes=not_implemented("pow", "bool"))
 def pow(xp, input, exponent):
     """The power, input ** exponent.
 
@@ -299,13 +302,13 @@ pow.vjp(input=_pow_by_base,
         exponent=_pow_by_exponent)
 
 
-@elementwise(name="pow", key="_pow_number", node="PowBackward0", expose=(), promoting=("exponent",))
-def pow_number(xp, input, *, exponent):
+@elementwise(name="pow", key="_pow_scalar", node="PowBackward0", expose=(), promoting_params=("exponent",))
+def pow_scalar(xp, input, *, exponent):
     """input ** exponent, for a number."""
-    return xp.pow_number(input, exponent)
+    return xp.pow_scalar(input, exponent)
 
 
-def _pow_number_vjp(xp, g, input, exponent):
+def _pow_scalar_vjp(xp, g, input, exponent):
     if exponent == 0:
         return xp.zeros_like(g)
     if exponent == 2:
@@ -313,17 +316,17 @@ def _pow_number_vjp(xp, g, input, exponent):
     return g * (exponent * xp.pow(input, exponent - 1))
 
 
-pow_number.vjp(input=_pow_number_vjp)
-pow.when_number("exponent", pow_number)
+pow_scalar.vjp(input=_pow_scalar_vjp)
+pow.scalar_overload("exponent", pow_scalar)
 
 
-@elementwise(name="pow", key="_number_pow", node="PowBackward2", expose=(), promoting=("base",))
-def number_pow(xp, exponent, *, base):
+@elementwise(name="pow", key="_scalar_pow", node="PowBackward2", expose=(), promoting_params=("base",))
+def scalar_pow(xp, exponent, *, base):
     """base ** exponent, for a number as the base."""
-    return xp.number_pow(base, exponent)
+    return xp.scalar_pow(base, exponent)
 
 
-def _number_pow_vjp(xp, g, exponent, exponent_dtype, out, base):
+def _scalar_pow_vjp(xp, g, exponent, exponent_dtype, out, base):
     import cmath
     import math
 
@@ -334,12 +337,12 @@ def _number_pow_vjp(xp, g, exponent, exponent_dtype, out, base):
     return g * (out * (math.log(base) if base > 0 else math.nan))
 
 
-number_pow.vjp(exponent=_number_pow_vjp)
+scalar_pow.vjp(exponent=_scalar_pow_vjp)
 
 
 # ----- three operands -----
 
-@elementwise(numbers=(), refuses=lacks("addcmul_cpu_out", "bool"))
+@elementwise(scalar_inputs=(), unsupported_dtypes=not_implemented("addcmul_cpu_out", "bool"))
 def addcmul(input, tensor1, tensor2, *, value=1):
     """input + value · tensor1 · tensor2.
 
@@ -355,7 +358,7 @@ addcmul.vjp(input=lambda g: g,
             tensor2=lambda g, tensor1, value: g * (tensor1 * value))
 
 
-@elementwise(numbers=(), refuses=dict.fromkeys(("bool", "integer"), RuntimeError(
+@elementwise(scalar_inputs=(), unsupported_dtypes=dict.fromkeys(("bool", "integer"), RuntimeError(
     "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
     "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
     "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) "
@@ -378,7 +381,7 @@ addcdiv.vjp(input=lambda g: g,
 
 # ----- absolute value and sign -----
 
-@elementwise(aliases=("absolute",), holomorphic=False, refuses=lacks("abs_cpu", "bool"))
+@elementwise(aliases=("absolute",), holomorphic=False, unsupported_dtypes=not_implemented("abs_cpu", "bool"))
 def abs(xp, input):
     """The absolute value, |input|.
 
@@ -393,7 +396,7 @@ abs.vjp(input=lambda xp, g, input: g * xp.sgn(input))
 abs.jvp(lambda xp, t_input, input: xp.real(xp.conj(t_input) * xp.sgn(input)))
 
 
-@elementwise(refuses={"complex": NotImplementedError(
+@elementwise(unsupported_dtypes={"complex": NotImplementedError(
     "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")})
 def sign(xp, input):
     """-1, 0 or 1, as each element is negative, zero or positive.
@@ -449,7 +452,8 @@ def positive(input):
 
 # ----- integers -----
 
-@elementwise(differentiable=False, numbers=(), refuses=lacks("gcd_cpu", "bool", "float", "complex"))
+@elementwise(differentiable=False, scalar_inputs=(),
+             unsupported_dtypes=not_implemented("gcd_cpu", "bool", "float", "complex"))
 def gcd(xp, input, other):
     """The greatest common divisor.
 
@@ -460,7 +464,8 @@ def gcd(xp, input, other):
     return xp.gcd(input, other)
 
 
-@elementwise(differentiable=False, numbers=(), refuses=lacks("lcm_cpu", "bool", "float", "complex"))
+@elementwise(differentiable=False, scalar_inputs=(),
+             unsupported_dtypes=not_implemented("lcm_cpu", "bool", "float", "complex"))
 def lcm(xp, input, other):
     """The least common multiple.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..declare import elementwise, lacks
+from ..declare import elementwise, not_implemented
 
 
 @elementwise(differentiable=False)
@@ -27,7 +27,7 @@ def ne(input, other):
     return input != other
 
 
-@elementwise(differentiable=False, aliases=("less",), refuses=lacks("lt_cpu", "complex"))
+@elementwise(differentiable=False, aliases=("less",), unsupported_dtypes=not_implemented("lt_cpu", "complex"))
 def lt(input, other):
     """Whether input < other.
 
@@ -38,7 +38,7 @@ def lt(input, other):
     return input < other
 
 
-@elementwise(differentiable=False, aliases=("less_equal",), refuses=lacks("le_cpu", "complex"))
+@elementwise(differentiable=False, aliases=("less_equal",), unsupported_dtypes=not_implemented("le_cpu", "complex"))
 def le(input, other):
     """Whether input ≤ other.
 
@@ -49,7 +49,7 @@ def le(input, other):
     return input <= other
 
 
-@elementwise(differentiable=False, aliases=("greater",), refuses=lacks("gt_cpu", "complex"))
+@elementwise(differentiable=False, aliases=("greater",), unsupported_dtypes=not_implemented("gt_cpu", "complex"))
 def gt(input, other):
     """Whether input > other.
 
@@ -60,7 +60,7 @@ def gt(input, other):
     return input > other
 
 
-@elementwise(differentiable=False, aliases=("greater_equal",), refuses=lacks("ge_cpu", "complex"))
+@elementwise(differentiable=False, aliases=("greater_equal",), unsupported_dtypes=not_implemented("ge_cpu", "complex"))
 def ge(input, other):
     """Whether input ≥ other.
 
@@ -108,7 +108,7 @@ def isfinite(xp, input):
 
 
 @elementwise(differentiable=False, expose=_TESTS,
-             refuses={"complex": RuntimeError("isposinf does not support complex inputs.")})
+             unsupported_dtypes={"complex": RuntimeError("isposinf does not support complex inputs.")})
 def isposinf(xp, input):
     """Whether it is positive infinity.
 
@@ -120,7 +120,7 @@ def isposinf(xp, input):
 
 
 @elementwise(differentiable=False, expose=_TESTS,
-             refuses={"complex": RuntimeError("isneginf does not support complex inputs.")})
+             unsupported_dtypes={"complex": RuntimeError("isneginf does not support complex inputs.")})
 def isneginf(xp, input):
     """Whether it is negative infinity.
 
@@ -143,7 +143,7 @@ def isreal(xp, input):
 
 
 @elementwise(differentiable=False, expose=_TESTS,
-             refuses={"complex": NotImplementedError("signbit is not implemented for complex tensors.")})
+             unsupported_dtypes={"complex": NotImplementedError("signbit is not implemented for complex tensors.")})
 def signbit(xp, input):
     """Whether the sign is minus; that of -0 is.
 
@@ -155,5 +155,5 @@ def signbit(xp, input):
 
 # Written over an input, their gradient is zero: PyTorch records that.
 for _op, _name in ((eq, "Eq"), (ne, "Ne"), (lt, "Lt"), (le, "Le"), (gt, "Gt"), (ge, "Ge")):
-    _op.overwriting(f"{_name}Backward1", f"{_name}Backward0", input=lambda xp, g: xp.zeros_like(g),
+    _op.in_place_node(f"{_name}Backward1", f"{_name}Backward0", input=lambda xp, g: xp.zeros_like(g),
                     other=lambda xp, g: xp.zeros_like(g))

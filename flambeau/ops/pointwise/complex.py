@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..declare import composite, elementwise, linear, view
 
 
-@linear(holomorphic=False, expose=("torch", "method"), batches="trailing")
+@linear(holomorphic=False, expose=("torch", "method"), batching_rule="trailing")
 def conj(xp, input):
     """The conjugate; real tensors as they are.
 
@@ -32,7 +32,7 @@ def conj_physical(xp, input):
 
 conj_physical.vjp(input=lambda xp, g: xp.conj(g))
 conj_physical.jvp(lambda xp, t_input: xp.conj(t_input))
-conj_physical.overwriting("ConjPhysicalBackward1")
+conj_physical.in_place_node("ConjPhysicalBackward1")
 
 
 @composite(expose=("torch", "method"))
@@ -57,7 +57,7 @@ def resolve_neg(input):
     return input
 
 
-@view(holomorphic=False, expose=("torch",), batches="trailing", refuses=dict.fromkeys(
+@view(holomorphic=False, expose=("torch",), batching_rule="trailing", unsupported_dtypes=dict.fromkeys(
     ("bool", "integer", "float"), RuntimeError("view_as_real is only supported for complex tensors")))
 def view_as_real(xp, input):
     """A view of complex numbers as pairs (real, imaginary) along a new last dimension.
@@ -72,7 +72,7 @@ def view_as_real(xp, input):
 view_as_real.vjp(input=lambda xp, g: xp.view_as_complex(xp.contiguous(g)))
 
 
-@view(holomorphic=False, expose=("torch",), refuses=dict.fromkeys(
+@view(holomorphic=False, expose=("torch",), unsupported_dtypes=dict.fromkeys(
     ("bool", "integer", "complex", "narrow"),
     RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar "
                  "type: {}")))
@@ -86,7 +86,7 @@ def view_as_complex(xp, input):
     return xp.view_as_complex(input)
 
 
-@view_as_complex.batching
+@view_as_complex.vmap
 def _paired(xp, batch, input):
     if input.ndim == batch.k:
         raise RuntimeError("Input tensor must have one or more dimensions")
@@ -96,7 +96,7 @@ def _paired(xp, batch, input):
 view_as_complex.vjp(input=lambda xp, g: xp.view_as_real(g))
 
 
-@elementwise(numbers=(), promote="none", widens=False, holomorphic=False, expose=("torch",))
+@elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",))
 def complex(xp, real, imag):
     """Complex numbers from their parts.
 
@@ -119,7 +119,7 @@ def _complex_jvp(xp, t_real, t_imag, real, imag):
 complex.jvp(_complex_jvp)
 
 
-@elementwise(numbers=(), promote="none", widens=False, holomorphic=False, expose=("torch",))
+@elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",))
 def polar(xp, abs, angle):
     """Complex numbers from lengths and angles.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log as _ln
 
-from ..declare import elementwise, lacks
+from ..declare import elementwise, not_implemented
 
 LN_2, LN_10 = _ln(2), _ln(10)
 
@@ -149,7 +149,7 @@ def sigmoid(xp, input):
 sigmoid.vjp(input=lambda g, out: g * ((1 - out) * out))
 
 
-@elementwise(promote="float", refuses=lacks("logit_cpu", "complex"))
+@elementwise(promote="float", unsupported_dtypes=not_implemented("logit_cpu", "complex"))
 def logit(xp, input, *, eps=None):
     """The inverse of the logistic function, log(x / (1 - x)).
 
@@ -173,7 +173,8 @@ def _logit_vjp(xp, g, input, eps):
 logit.vjp(input=_logit_vjp)
 
 
-@elementwise(numbers=(), refuses=lacks("logaddexp_cpu", "bool", "integer"), expose=("torch", "method"))
+@elementwise(scalar_inputs=(), unsupported_dtypes=not_implemented("logaddexp_cpu", "bool", "integer"),
+             expose=("torch", "method"))
 def logaddexp(xp, input, other):
     """log(eˣ + eʸ), without overflow.
 
@@ -188,7 +189,8 @@ logaddexp.vjp(input=lambda xp, g, input, other: g / (1 + xp.exp(other - input)),
               other=lambda xp, g, input, other: g / (1 + xp.exp(input - other)))
 
 
-@elementwise(numbers=(), refuses=lacks("logaddexp2_cpu", "bool", "integer", "complex"), expose=("torch", "method"))
+@elementwise(scalar_inputs=(), unsupported_dtypes=not_implemented("logaddexp2_cpu", "bool", "integer", "complex"),
+             expose=("torch", "method"))
 def logaddexp2(xp, input, other):
     """log₂(2ˣ + 2ʸ), without overflow.
 
@@ -203,7 +205,7 @@ logaddexp2.vjp(input=lambda xp, g, input, other: g / (1 + xp.exp2(other - input)
                other=lambda xp, g, input, other: g / (1 + xp.exp2(input - other)))
 
 
-@elementwise(promote="float", numbers=(), unrounded=("other",))
+@elementwise(promote="float", scalar_inputs=(), unrounded=("other",))
 def ldexp(xp, input, other):
     """input · 2ʸ.
 
@@ -218,7 +220,7 @@ ldexp.vjp(input=lambda xp, g, other: g * xp.exp2(other),
           other=lambda g, out: g * (out * LN_2))
 
 
-@elementwise(outputs=("mantissa", "exponent"), expose=("torch", "method"), refuses=dict.fromkeys(
+@elementwise(outputs=("mantissa", "exponent"), expose=("torch", "method"), unsupported_dtypes=dict.fromkeys(
     ("bool", "integer", "complex"), RuntimeError("torch.frexp() only supports floating-point dtypes")))
 def frexp(xp, input):
     """Mantissas in [0.5, 1) and exponents with x = mantissa · 2^exponent.

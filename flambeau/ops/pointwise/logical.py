@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..declare import elementwise, lacks
+from ..declare import elementwise, not_implemented
 
 
-@elementwise(differentiable=False, numbers=())
+@elementwise(differentiable=False, scalar_inputs=())
 def logical_and(xp, input, other):
     """Whether both are true (not 0).
 
@@ -16,7 +16,7 @@ def logical_and(xp, input, other):
     return xp.logical_and(input, other)
 
 
-@elementwise(differentiable=False, numbers=())
+@elementwise(differentiable=False, scalar_inputs=())
 def logical_or(xp, input, other):
     """Whether either is true (not 0).
 
@@ -27,7 +27,7 @@ def logical_or(xp, input, other):
     return xp.logical_or(input, other)
 
 
-@elementwise(differentiable=False, numbers=())
+@elementwise(differentiable=False, scalar_inputs=())
 def logical_xor(xp, input, other):
     """Whether just one is true (not 0).
 
@@ -63,8 +63,8 @@ def _a_tensor(name):
 _BOTH = ("input", "other")
 
 
-@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_and"),
-             refuses=lacks("bitwise_and_cpu", "float", "complex"))
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_and"),
+             unsupported_dtypes=not_implemented("bitwise_and_cpu", "float", "complex"))
 def bitwise_and(xp, input, other):
     """The bits set in both.
 
@@ -75,8 +75,8 @@ def bitwise_and(xp, input, other):
     return xp.bitwise_and(input, other)
 
 
-@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_or"),
-             refuses=lacks("bitwise_or_cpu", "float", "complex"))
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_or"),
+             unsupported_dtypes=not_implemented("bitwise_or_cpu", "float", "complex"))
 def bitwise_or(xp, input, other):
     """The bits set in either.
 
@@ -87,8 +87,8 @@ def bitwise_or(xp, input, other):
     return xp.bitwise_or(input, other)
 
 
-@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_xor"),
-             refuses=lacks("bitwise_xor_cpu", "float", "complex"))
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_xor"),
+             unsupported_dtypes=not_implemented("bitwise_xor_cpu", "float", "complex"))
 def bitwise_xor(xp, input, other):
     """The bits set in just one.
 
@@ -99,7 +99,7 @@ def bitwise_xor(xp, input, other):
     return xp.bitwise_xor(input, other)
 
 
-@elementwise(differentiable=False, refuses=lacks("bitwise_not_cpu", "float", "complex"))
+@elementwise(differentiable=False, unsupported_dtypes=not_implemented("bitwise_not_cpu", "float", "complex"))
 def bitwise_not(xp, input):
     """All bits flipped.
 
@@ -110,8 +110,8 @@ def bitwise_not(xp, input):
     return xp.bitwise_not(input)
 
 
-@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_left_shift"),
-             refuses=lacks("lshift_cpu", "bool", "float", "complex"))
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_left_shift"),
+             unsupported_dtypes=not_implemented("lshift_cpu", "bool", "float", "complex"))
 def bitwise_left_shift(xp, input, other):
     """The bits moved up, input · 2ʸ.
 
@@ -122,8 +122,8 @@ def bitwise_left_shift(xp, input, other):
     return xp.bitwise_left_shift(input, other)
 
 
-@elementwise(differentiable=False, numbers=_BOTH, check=_a_tensor("bitwise_right_shift"),
-             refuses=lacks("rshift_cpu", "bool", "float", "complex"))
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_right_shift"),
+             unsupported_dtypes=not_implemented("rshift_cpu", "bool", "float", "complex"))
 def bitwise_right_shift(xp, input, other):
     """The bits moved down, ⌊input / 2ʸ⌋.
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..declare import elementwise, lacks
+from ..declare import elementwise, not_implemented
 
 
 def _refuses(name):
-    return lacks(f"{name}_vml_cpu", "bool") | {
+    return not_implemented(f"{name}_vml_cpu", "bool") | {
         "complex": NotImplementedError(f"{name} is not supported for complex inputs")}
 
 
-@elementwise(refuses=_refuses("floor"))
+@elementwise(unsupported_dtypes=_refuses("floor"))
 def floor(xp, input):
     """The largest integer not above, ⌊x⌋.
 
@@ -21,7 +21,7 @@ def floor(xp, input):
     return xp.floor(input)
 
 
-@elementwise(refuses=_refuses("ceil"))
+@elementwise(unsupported_dtypes=_refuses("ceil"))
 def ceil(xp, input):
     """The smallest integer not below, ⌈x⌉.
 
@@ -32,7 +32,7 @@ def ceil(xp, input):
     return xp.ceil(input)
 
 
-@elementwise(aliases=("fix",), refuses=_refuses("trunc"))
+@elementwise(aliases=("fix",), unsupported_dtypes=_refuses("trunc"))
 def trunc(xp, input):
     """The integer next to it towards zero.
 
@@ -43,7 +43,7 @@ def trunc(xp, input):
     return xp.trunc(input)
 
 
-@elementwise(refuses=lacks("round_vml_cpu", "bool", "complex"))
+@elementwise(unsupported_dtypes=not_implemented("round_vml_cpu", "bool", "complex"))
 def round(xp, input):
     """The nearest integer, halves to the even one.
 
@@ -55,7 +55,7 @@ def round(xp, input):
 
 
 @elementwise(name="round", key="_round_decimals", node="RoundBackward1", expose=(),
-             refuses=lacks("round_cpu", "bool", "integer", "complex"))
+             unsupported_dtypes=not_implemented("round_cpu", "bool", "integer", "complex"))
 def round_decimals(xp, input, *, decimals):
     """The nearest multiple of 10⁻ᵈ."""
     scale = 10.0 ** (decimals if decimals >= 0 else -decimals)
@@ -66,7 +66,7 @@ for _flat in (floor, ceil, trunc, round, round_decimals):  # constant almost eve
     _flat.vjp(input=lambda xp, g: xp.zeros_like(g))
 
 
-@elementwise(refuses=lacks("frac_cpu", "bool", "integer", "complex"))
+@elementwise(unsupported_dtypes=not_implemented("frac_cpu", "bool", "integer", "complex"))
 def frac(xp, input):
     """The fractional part, with the sign of the number.
 

@@ -5,37 +5,38 @@ from __future__ import annotations
 from ..declare import elementwise
 
 
-@elementwise(name="add", key="_add_number", node="AddBackward1", expose=(), promoting=("other",))
-def add_number(input, *, other):
+@elementwise(name="add", key="_add_scalar", node="AddBackward1", expose=(), promoting_params=("other",))
+def add_scalar(input, *, other):
     """input + other, for a number."""
     return input + other
 
 
-add_number.vjp(input=lambda g: g)
+add_scalar.vjp(input=lambda g: g)
 
 
-@elementwise(name="sub", key="_sub_number", node="SubBackward1", expose=(), promoting=("other",))
-def sub_number(input, *, other):
+@elementwise(name="sub", key="_sub_scalar", node="SubBackward1", expose=(), promoting_params=("other",))
+def sub_scalar(input, *, other):
     """input - other, for a number."""
     return input - other
 
 
-sub_number.vjp(input=lambda g: g)
+sub_scalar.vjp(input=lambda g: g)
 
 
-@elementwise(name="mul", key="_mul_number", node="MulBackward1", expose=(), promoting=("other",))
-def mul_number(input, *, other):
+@elementwise(name="mul", key="_mul_scalar", node="MulBackward1", expose=(), promoting_params=("other",))
+def mul_scalar(input, *, other):
     """input · other, for a number."""
     return input * other
 
 
-mul_number.vjp(input=lambda g, other: g * other)
+mul_scalar.vjp(input=lambda g, other: g * other)
 
 
-@elementwise(name="div", key="_div_number", node="DivBackward1", expose=(), promoting=("other",), promote="float")
-def div_number(input, *, other):
+@elementwise(name="div", key="_div_scalar", node="DivBackward1", expose=(), promoting_params=("other",),
+             promote="float")
+def div_scalar(input, *, other):
     """input / other, for a number."""
     return input / other
 
 
-div_number.vjp(input=lambda g, other: g / other)
+div_scalar.vjp(input=lambda g, other: g / other)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ... import dtypes
-from ..declare import elementwise, lacks
+from ..declare import elementwise, not_implemented
 
 _TWO = ("torch", "method")
 
 
-@elementwise(unpromoted=("condition",), numbers=("input", "other"), expose=("torch",), edgeless=("condition",))
+@elementwise(unpromoted=("condition",), scalar_inputs=("input", "other"), expose=("torch",),
+             nondifferentiable_inputs=("condition",))
 def where(xp, condition, input, other):
     """input where the condition holds, else other.
 
@@ -28,26 +29,26 @@ where.vjp(input=lambda xp, g, condition: xp.where(condition, g, 0),
 _REAL = {"complex": NotImplementedError("clamp is not supported for complex types")}
 
 
-@elementwise(name="clamp", key="_clamp_numbers", node="ClampBackward1", expose=(), promoting=("min", "max"),
-             refuses=_REAL)
-def clamp_numbers(xp, input, *, min=None, max=None):
+@elementwise(name="clamp", key="_clamp_scalars", node="ClampBackward1", expose=(), promoting_params=("min", "max"),
+             unsupported_dtypes=_REAL)
+def clamp_scalars(xp, input, *, min=None, max=None):
     """Limited to [min, max], numbers."""
     if min is not None:
         input = xp.maximum(input, min)
     return input if max is None else xp.minimum(input, max)
 
 
-def _clamp_numbers_vjp(xp, g, input, min, max):
+def _clamp_scalars_vjp(xp, g, input, min, max):
     if min is not None and max is not None:
         return xp.where(xp.logical_and(input >= min, input <= max), g, 0)
     return xp.where(input >= min if max is None else input <= max, g, 0)
 
 
-clamp_numbers.vjp(input=_clamp_numbers_vjp)
+clamp_scalars.vjp(input=_clamp_scalars_vjp)
 
 
-@elementwise(name="clamp", key="_clamp_tensors", node="ClampBackward0", expose=(), numbers=(),
-             refuses=_REAL | lacks("clamp_cpu", "bool"))
+@elementwise(name="clamp", key="_clamp_tensors", node="ClampBackward0", expose=(), scalar_inputs=(),
+             unsupported_dtypes=_REAL | not_implemented("clamp_cpu", "bool"))
 def clamp_tensors(xp, input, min, max):
     """Limited to [min, max], tensors; max wins where they cross."""
     return xp.minimum(xp.maximum(input, min), max)
@@ -59,21 +60,21 @@ clamp_tensors.vjp(
     max=lambda xp, g, input, min, max: xp.where(xp.logical_or(input > max, max < min), g, 0))
 
 
-@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", expose=(), numbers=(),
-             refuses=_REAL)
+@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", expose=(), scalar_inputs=(),
+             unsupported_dtypes=_REAL)
 def clamp_below(xp, input, min):
     """Not below min, a tensor."""
     return xp.maximum(input, min)
 
 
-@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", expose=(), numbers=(),
-             refuses=_REAL)
+@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", expose=(), scalar_inputs=(),
+             unsupported_dtypes=_REAL)
 def clamp_above(xp, input, max):
     """Not above max, a tensor."""
     return xp.minimum(input, max)
 
 
-@elementwise(node="ClampMinBackward1", numbers=(), refuses=lacks("maximum_cpu", "complex"))
+@elementwise(node="ClampMinBackward1", scalar_inputs=(), unsupported_dtypes=not_implemented("maximum_cpu", "complex"))
 def clamp_min(xp, input, min):
     """max(input, min).
 
@@ -84,7 +85,7 @@ def clamp_min(xp, input, min):
     return xp.maximum(input, min)
 
 
-@elementwise(node="ClampMaxBackward1", numbers=(), refuses=lacks("minimum_cpu", "complex"))
+@elementwise(node="ClampMaxBackward1", scalar_inputs=(), unsupported_dtypes=not_implemented("minimum_cpu", "complex"))
 def clamp_max(xp, input, max):
     """min(input, max).
 
@@ -95,16 +96,16 @@ def clamp_max(xp, input, max):
     return xp.minimum(input, max)
 
 
-@elementwise(name="clamp_min", key="_clamp_min_number", node="ClampMinBackward0", expose=(), promoting=("min",),
-             refuses=_REAL)
-def clamp_min_number(xp, input, *, min):
+@elementwise(name="clamp_min", key="_clamp_min_scalar", node="ClampMinBackward0", expose=(), promoting_params=("min",),
+             unsupported_dtypes=_REAL)
+def clamp_min_scalar(xp, input, *, min):
     """Not below a number."""
     return xp.maximum(input, min)
 
 
-@elementwise(name="clamp_max", key="_clamp_max_number", node="ClampMaxBackward0", expose=(), promoting=("max",),
-             refuses=_REAL)
-def clamp_max_number(xp, input, *, max):
+@elementwise(name="clamp_max", key="_clamp_max_scalar", node="ClampMaxBackward0", expose=(), promoting_params=("max",),
+             unsupported_dtypes=_REAL)
+def clamp_max_scalar(xp, input, *, max):
     """Not above a number."""
     return xp.minimum(input, max)
 
@@ -115,10 +116,10 @@ for _op in (clamp_below, clamp_min):
 for _op in (clamp_above, clamp_max):
     _op.vjp(input=lambda xp, g, input, max: xp.where(input <= max, g, 0),
             max=lambda xp, g, input, max: xp.where(input > max, g, 0))
-clamp_min_number.vjp(input=lambda xp, g, input, min: xp.where(input >= min, g, 0))
-clamp_max_number.vjp(input=lambda xp, g, input, max: xp.where(input <= max, g, 0))
-clamp_min.when_number("min", clamp_min_number)
-clamp_max.when_number("max", clamp_max_number)
+clamp_min_scalar.vjp(input=lambda xp, g, input, min: xp.where(input >= min, g, 0))
+clamp_max_scalar.vjp(input=lambda xp, g, input, max: xp.where(input <= max, g, 0))
+clamp_min.scalar_overload("min", clamp_min_scalar)
+clamp_max.scalar_overload("max", clamp_max_scalar)
 
 
 # ----- the greater and the lesser -----
@@ -131,7 +132,7 @@ def _half(xp, g, input, other):
     return xp.where(input == other, g / 2, g)
 
 
-@elementwise(numbers=(), expose=_TWO, refuses=_no_complex("maximum"))
+@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_no_complex("maximum"))
 def maximum(xp, input, other):
     """The greater of two; nan if either is. The gradient is shared half and half at ties.
 
@@ -146,7 +147,7 @@ maximum.vjp(input=lambda xp, g, input, other: xp.where(input < other, 0, _half(x
             other=lambda xp, g, input, other: xp.where(input > other, 0, _half(xp, g, input, other)))
 
 
-@elementwise(numbers=(), expose=_TWO, refuses=_no_complex("minimum"))
+@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_no_complex("minimum"))
 def minimum(xp, input, other):
     """The lesser of two; nan if either is. The gradient is shared half and half at ties.
 
@@ -161,7 +162,7 @@ minimum.vjp(input=lambda xp, g, input, other: xp.where(input > other, 0, _half(x
             other=lambda xp, g, input, other: xp.where(input < other, 0, _half(xp, g, input, other)))
 
 
-@elementwise(numbers=(), expose=_TWO, refuses=_no_complex("fmax"))
+@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_no_complex("fmax"))
 def fmax(xp, input, other):
     """The greater of two; nan only if both are.
 
@@ -176,7 +177,7 @@ fmax.vjp(input=lambda xp, g, input, other: xp.where(xp.logical_or(input >= other
          other=lambda xp, g, input, other: xp.where(xp.logical_or(input >= other, xp.isnan(other)), 0, g))
 
 
-@elementwise(numbers=(), expose=_TWO, refuses=_no_complex("fmin"))
+@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_no_complex("fmin"))
 def fmin(xp, input, other):
     """The lesser of two; nan only if both are.
 
@@ -200,8 +201,8 @@ def _check_lerp(input, end, weight=None):
                                f"{dtypes.C_NAMES[x.dtype.name]}")
 
 
-@elementwise(node="LerpBackward1", numbers=(), check=_check_lerp,
-             refuses=lacks("lerp_kernel_tensor", "bool", "integer"))
+@elementwise(node="LerpBackward1", scalar_inputs=(), check=_check_lerp,
+             unsupported_dtypes=not_implemented("lerp_kernel_tensor", "bool", "integer"))
 def lerp(xp, input, end, weight):
     """The point between two, input + weight · (end - input).
 
@@ -217,16 +218,16 @@ lerp.vjp(input=lambda g, weight: g * (1 - weight),
          weight=lambda g, input, end: g * (end - input))
 
 
-@elementwise(name="lerp", key="_lerp_number", node="LerpBackward0", expose=(), numbers=(), check=_check_lerp,
-             refuses=lacks("lerp_kernel_scalar", "bool", "integer"))
-def lerp_number(xp, input, end, *, weight):
+@elementwise(name="lerp", key="_lerp_scalar", node="LerpBackward0", expose=(), scalar_inputs=(), check=_check_lerp,
+             unsupported_dtypes=not_implemented("lerp_kernel_scalar", "bool", "integer"))
+def lerp_scalar(xp, input, end, *, weight):
     """`lerp` with a number as the weight."""
     return xp.lerp(input, end, weight)
 
 
-lerp_number.vjp(input=lambda g, weight: g * (1 - weight),
+lerp_scalar.vjp(input=lambda g, weight: g * (1 - weight),
                 end=lambda g, weight: g * weight)
-lerp.when_number("weight", lerp_number)
+lerp.scalar_overload("weight", lerp_scalar)
 
 
 # ----- signs, steps, neighbours -----
@@ -235,7 +236,7 @@ def _ratio(xp, g, input, out):
     return xp.where(input == 0, 0, g * (out / input))
 
 
-@elementwise(promote="float", numbers=(), refuses=lacks("copysign_cpu", "complex"))
+@elementwise(promote="float", scalar_inputs=(), unsupported_dtypes=not_implemented("copysign_cpu", "complex"))
 def copysign(xp, input, other):
     """The size of the first with the sign of the second.
 
@@ -250,18 +251,19 @@ copysign.vjp(input=_ratio,
              other=lambda xp, g: xp.zeros_like(g))
 
 
-@elementwise(name="copysign", key="_copysign_number", node="CopysignBackward1", expose=(), promote="float",
-             promoting=("other",), refuses=lacks("copysign_cpu", "complex"))
-def copysign_number(xp, input, *, other):
+@elementwise(name="copysign", key="_copysign_scalar", node="CopysignBackward1", expose=(), promote="float",
+             promoting_params=("other",), unsupported_dtypes=not_implemented("copysign_cpu", "complex"))
+def copysign_scalar(xp, input, *, other):
     """`copysign` with the sign of a number."""
     return xp.copysign(input, other)
 
 
-copysign_number.vjp(input=_ratio)
-copysign.when_number("other", copysign_number)
+copysign_scalar.vjp(input=_ratio)
+copysign.scalar_overload("other", copysign_scalar)
 
 
-@elementwise(numbers=(), widens=False, refuses=lacks("nextafter_cpu", "bool", "integer", "complex"))
+@elementwise(scalar_inputs=(), opmath=False,
+             unsupported_dtypes=not_implemented("nextafter_cpu", "bool", "integer", "complex"))
 def nextafter(xp, input, other):
     """The next floating point number towards the other.
 
@@ -276,8 +278,8 @@ nextafter.vjp(input=lambda xp, g, input, other: xp.where(input == other, 0, g),
               other=lambda xp, g, input, other: xp.where(input == other, g, 0))
 
 
-@elementwise(numbers=(), node="torch::autograd::NotImplemented",
-             refuses={"complex": RuntimeError("heaviside is not yet implemented for complex tensors.")})
+@elementwise(scalar_inputs=(), node="torch::autograd::NotImplemented",
+             unsupported_dtypes={"complex": RuntimeError("heaviside is not yet implemented for complex tensors.")})
 def heaviside(xp, input, values):
     """The unit step: 0 below 0, 1 above, `values` at 0.
 
@@ -296,7 +298,7 @@ heaviside.vjp(input=_heaviside_vjp,
               values=_heaviside_vjp)
 
 
-@elementwise(widens=False)
+@elementwise(opmath=False)
 def nan_to_num(xp, input, *, nan=None, posinf=None, neginf=None):
     """nan and infinities replaced: by 0 and the dtype's greatest numbers, where not said otherwise.
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from math import log, pi, sqrt
 
-from ..declare import composite, elementwise, lacks, no_kernel
+from ..declare import composite, elementwise, not_implemented, not_implemented_error
 
 _SPECIAL = ("special",)
 
 
 def _real(kernel, *more):
-    return lacks(kernel, "complex", *more)
+    return not_implemented(kernel, "complex", *more)
 
 
 # ----- the error function and the normal distribution -----
 
-@elementwise(promote="float", refuses=_real("erf_vml_cpu"))
+@elementwise(promote="float", unsupported_dtypes=_real("erf_vml_cpu"))
 def erf(xp, input):
     """The error function, 2/√π ∫₀ˣ exp(-t²) dt.
 
@@ -29,7 +29,7 @@ def erf(xp, input):
 erf.vjp(input=lambda xp, g, input: g * (2 / sqrt(pi) * xp.exp(-(input * input))))
 
 
-@elementwise(promote="float", refuses=_real("erfc_vml_cpu"))
+@elementwise(promote="float", unsupported_dtypes=_real("erfc_vml_cpu"))
 def erfc(xp, input):
     """1 - erf(x), exact for large x.
 
@@ -43,7 +43,7 @@ def erfc(xp, input):
 erfc.vjp(input=lambda xp, g, input: g * (-2 / sqrt(pi) * xp.exp(-(input * input))))
 
 
-@elementwise(promote="float", refuses=_real("erfinv_vml_cpu"))
+@elementwise(promote="float", unsupported_dtypes=_real("erfinv_vml_cpu"))
 def erfinv(xp, input):
     """The inverse of the error function.
 
@@ -57,7 +57,7 @@ def erfinv(xp, input):
 erfinv.vjp(input=lambda xp, g, input: g * (sqrt(pi) / 2 * xp.exp(xp.square(xp.erfinv(input)))))
 
 
-@elementwise(promote="float", expose=_SPECIAL, refuses=_real("erfcx_cpu", "narrow"))
+@elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("erfcx_cpu", "narrow"))
 def special_erfcx(xp, input):
     """exp(x²) erfc(x), without overflow.
 
@@ -82,7 +82,7 @@ def special_ndtr(xp, input):
     return (xp.erf(input * sqrt(0.5)) + 1) * 0.5
 
 
-@elementwise(promote="float", expose=_SPECIAL, refuses=_real("log_ndtr_cpu", "narrow"))
+@elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("log_ndtr_cpu", "narrow"))
 def special_log_ndtr(xp, input):
     """log(ndtr(x)), exact far below 0.
 
@@ -96,7 +96,7 @@ def special_log_ndtr(xp, input):
 special_log_ndtr.vjp(input=lambda xp, g, input: g * (sqrt(2 / pi) / xp.special_erfcx(input * -sqrt(0.5))))
 
 
-@elementwise(promote="float", expose=_SPECIAL, refuses=_real("ndtri_cpu", "narrow"))
+@elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("ndtri_cpu", "narrow"))
 def special_ndtri(xp, input):
     """The inverse of the standard normal's distribution function.
 
@@ -112,7 +112,7 @@ special_ndtri.vjp(input=lambda xp, g, out: g * (sqrt(2 * pi) * xp.exp(out * out 
 
 # ----- gamma -----
 
-@elementwise(promote="float", refuses=_real("lgamma_vml_cpu"))
+@elementwise(promote="float", unsupported_dtypes=_real("lgamma_vml_cpu"))
 def lgamma(xp, input):
     """log |Γ(x)|.
 
@@ -126,7 +126,7 @@ def lgamma(xp, input):
 lgamma.vjp(input=lambda xp, g, input: g * xp.digamma(input))
 
 
-@elementwise(promote="float", refuses=_real("digamma"))
+@elementwise(promote="float", unsupported_dtypes=_real("digamma"))
 def digamma(xp, input):
     """The derivative of log Γ(x).
 
@@ -140,19 +140,20 @@ def digamma(xp, input):
 digamma.vjp(input=lambda xp, g, input: g * xp._polygamma(input, n=1))
 
 
-@elementwise(promote="float", name="polygamma", key="_polygamma", expose=(), refuses={
-    "complex": lambda input, n: no_kernel(("digamma", "trigamma", "polygamma")[min(n, 2)])})
+@elementwise(promote="float", name="polygamma", key="_polygamma", expose=(), unsupported_dtypes={
+    "complex": lambda input, n: not_implemented_error(("digamma", "trigamma", "polygamma")[min(n, 2)])})
 def polygamma_of_order(xp, input, *, n):
     """The n-th derivative of digamma(x)."""
     return xp.polygamma(n, input)
 
 
 polygamma_of_order.vjp(input=lambda xp, g, input, n: g * xp._polygamma(input, n=n + 1))
-polygamma_of_order.overwriting("PolygammaBackward1")
+polygamma_of_order.in_place_node("PolygammaBackward1")
 
 
 @elementwise(promote="float", expose=("torch", "method", "inplace"),
-             refuses=_real("arange_cpu") | {"bool": RuntimeError("The input tensor may not be a boolean tensor.")})
+             unsupported_dtypes=_real("arange_cpu") | {
+                 "bool": RuntimeError("The input tensor may not be a boolean tensor.")})
 def mvlgamma(xp, input, *, p):
     """The logarithm of the p-dimensional gamma function.
 
@@ -176,7 +177,7 @@ def _mvlgamma_vjp(xp, g, input, p):
 mvlgamma.vjp(input=_mvlgamma_vjp)
 
 
-@elementwise(promote="float", expose=_SPECIAL, numbers=(), refuses=_real("zeta_cpu", "narrow"))
+@elementwise(promote="float", expose=_SPECIAL, scalar_inputs=(), unsupported_dtypes=_real("zeta_cpu", "narrow"))
 def special_zeta(xp, input, other):
     """The Hurwitz zeta function, Σ (k + other)⁻ⁱⁿᵖᵘᵗ over k ≥ 0.
 
@@ -197,7 +198,7 @@ special_zeta.vjp(input=_zeta_by_order,
 
 # ----- Bessel -----
 
-@elementwise(promote="float", refuses=_real("i0_vml_cpu"))
+@elementwise(promote="float", unsupported_dtypes=_real("i0_vml_cpu"))
 def i0(xp, input):
     """The modified Bessel function I₀.
 
@@ -211,7 +212,7 @@ def i0(xp, input):
 i0.vjp(input=lambda xp, g, input: g * xp.special_i1(input))
 
 
-@elementwise(promote="float", expose=_SPECIAL, node="SpecialI0EBackward0", refuses=_real("i0e_cpu"))
+@elementwise(promote="float", expose=_SPECIAL, node="SpecialI0EBackward0", unsupported_dtypes=_real("i0e_cpu"))
 def special_i0e(xp, input):
     """exp(-|x|) I₀(x).
 
@@ -225,7 +226,7 @@ def special_i0e(xp, input):
 special_i0e.vjp(input=lambda xp, g, input, out: g * (xp.special_i1e(input) - xp.sgn(input) * out))
 
 
-@elementwise(promote="float", expose=_SPECIAL, refuses=_real("i1_cpu"))
+@elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("i1_cpu"))
 def special_i1(xp, input):
     """The modified Bessel function I₁.
 
@@ -244,7 +245,7 @@ def _over(xp, numerator, input):
 special_i1.vjp(input=lambda xp, g, input, out: g * (xp.i0(input) - _over(xp, out, input)))
 
 
-@elementwise(promote="float", expose=_SPECIAL, node="SpecialI1EBackward0", refuses=_real("i1e_cpu"))
+@elementwise(promote="float", expose=_SPECIAL, node="SpecialI1EBackward0", unsupported_dtypes=_real("i1e_cpu"))
 def special_i1e(xp, input):
     """exp(-|x|) I₁(x).
 
@@ -261,7 +262,7 @@ special_i1e.vjp(input=lambda xp, g, input, out: g * (
 
 # ----- logarithms that vanish at 0 -----
 
-@elementwise(promote="float", expose=_SPECIAL, refuses=_real("entr_cpu"))
+@elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("entr_cpu"))
 def special_entr(xp, input):
     """-x log x; 0 at 0, and -∞ below.
 
@@ -297,23 +298,23 @@ def _declare_times_log(name, log_name, shift, node, **where):
     def both(xp, input, other):
         return _x_times_log(xp, input, other, logarithm(xp, other))
 
-    def second_number(xp, input, *, other):
+    def second_scalar(xp, input, *, other):
         return both(xp, input, xp.full_like(input, other))
 
-    def first_number(xp, other, *, input):
+    def first_scalar(xp, other, *, input):
         return both(xp, xp.full_like(other, input), other)
 
-    common = {"promote": "float", "refuses": _real(kernel), "name": name}
-    op = elementwise(numbers=(), node=node + "0", key=name, **common, **where)(both)
+    common = {"promote": "float", "unsupported_dtypes": _real(kernel), "name": name}
+    op = elementwise(scalar_inputs=(), node=node + "0", key=name, **common, **where)(both)
     op.vjp(input=by_input, other=by_other)
-    first = elementwise(node=node + "1", key=f"_{name}_first_number", expose=(), promoting=("input",),
-                        order=("input", "other"), **common)(first_number)
+    first = elementwise(node=node + "1", key=f"_{name}_first_scalar", expose=(), promoting_params=("input",),
+                        argument_order=("input", "other"), **common)(first_scalar)
     first.vjp(other=by_other)
-    second = elementwise(node=node + "2", key=f"_{name}_second_number", expose=(), promoting=("other",),
-                         **common)(second_number)
+    second = elementwise(node=node + "2", key=f"_{name}_second_scalar", expose=(), promoting_params=("other",),
+                         **common)(second_scalar)
     second.vjp(input=lambda xp, g, input, other: by_input(xp, g, input, xp.full_like(input, other)))
-    op.when_number("input", first)
-    op.when_number("other", second)
+    op.scalar_overload("input", first)
+    op.scalar_overload("other", second)
     return op
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import pi
 
-from ..declare import elementwise, lacks
+from ..declare import elementwise, not_implemented
 
 
 @elementwise(promote="float")
@@ -91,7 +91,8 @@ def atan(xp, input):
 atan.vjp(input=lambda g, input: g / (input * input + 1))
 
 
-@elementwise(promote="float", aliases=("arctan2",), numbers=(), refuses=lacks("atan2_cpu", "complex"))
+@elementwise(promote="float", aliases=("arctan2",), scalar_inputs=(),
+             unsupported_dtypes=not_implemented("atan2_cpu", "complex"))
 def atan2(xp, input, other):
     """The angle of the point (other, input), in (-π, π].
 
@@ -166,7 +167,7 @@ def asinh(xp, input):
 
 
 asinh.vjp(input=lambda xp, g, input: g * xp.rsqrt(input * input + 1))
-asinh.overwriting("AsinhBackward1")
+asinh.in_place_node("AsinhBackward1")
 
 
 @elementwise(promote="float", aliases=("arccosh",))
@@ -187,7 +188,7 @@ def _acosh_vjp(xp, g, input):
 
 
 acosh.vjp(input=_acosh_vjp)
-acosh.overwriting("AcoshBackward1")
+acosh.in_place_node("AcoshBackward1")
 
 
 @elementwise(promote="float", aliases=("arctanh",))
@@ -202,10 +203,10 @@ def atanh(xp, input):
 
 
 atanh.vjp(input=lambda g, input: g / (1 - input * input))
-atanh.overwriting("AtanhBackward1")
+atanh.in_place_node("AtanhBackward1")
 
 
-@elementwise(numbers=(), refuses=lacks("hypot_cpu", "bool", "integer", "complex"))
+@elementwise(scalar_inputs=(), unsupported_dtypes=not_implemented("hypot_cpu", "bool", "integer", "complex"))
 def hypot(xp, input, other):
     """The length of the vector (input, other), √(x² + y²).
 
@@ -242,7 +243,7 @@ sinc.vjp(input=_sinc_vjp)
 
 
 @elementwise(promote="float", node="Deg2RadBackward0",
-             refuses={"complex": RuntimeError("deg2rad is not supported for complex tensors.")})
+             unsupported_dtypes={"complex": RuntimeError("deg2rad is not supported for complex tensors.")})
 def deg2rad(input):
     """Degrees as radians.
 
@@ -257,7 +258,7 @@ deg2rad.vjp(input=lambda g: g * (pi / 180))
 
 
 @elementwise(promote="float", node="Rad2DegBackward0",
-             refuses={"complex": RuntimeError("rad2deg is not supported for complex tensors.")})
+             unsupported_dtypes={"complex": RuntimeError("rad2deg is not supported for complex tensors.")})
 def rad2deg(input):
     """Radians as degrees.
 

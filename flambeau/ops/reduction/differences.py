@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..declare import composite
 
 
-@composite(order=("input", "n", "dim", "prepend", "append"))
+@composite(argument_order=("input", "n", "dim", "prepend", "append"))
 def diff(xp, input, prepend=None, append=None, *, n=1, dim=-1):
     """The n-th differences of neighbours along `dim`; `prepend` and `append` are joined to the input first.
 

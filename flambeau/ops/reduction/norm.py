@@ -39,8 +39,8 @@ def tangent(xp, t, input, out, ord, dim, keepdim):
     return xp.sum(xp.real(xp.conj(t) * weights), dim, keepdim)
 
 
-@op(name="linalg_vector_norm", expose=("linalg",), holomorphic=False, batches="reduce",
-    refuses={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT})
+@op(name="linalg_vector_norm", expose=("linalg",), holomorphic=False, batching_rule="reduce",
+    unsupported_dtypes={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT})
 def linalg_vector_norm(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
 
@@ -63,7 +63,7 @@ linalg_vector_norm.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: tangen
 _NO_DIST = RuntimeError("norm(): input dtype should be either floating point or complex. Got {} instead.")
 
 
-@op(promote="common", holomorphic=False, refuses={"integer": _NO_DIST, **NO_DIFFERENCE})
+@op(promote="common", holomorphic=False, unsupported_dtypes={"integer": _NO_DIST, **NO_DIFFERENCE})
 def dist(xp, input, other, *, p=2):
     """The p-norm of input - other.
 
@@ -93,10 +93,10 @@ def _dist_of_batches(xp, batch, input, other, p):
     return xp.linalg_vector_norm(apart, p, tuple(range(batch.k, batch.k + ndim)))
 
 
-dist.batching(lambda xp, batch, input, other, *, p=2: _dist_of_batches(xp, batch, input, other, p))
+dist.vmap(lambda xp, batch, input, other, *, p=2: _dist_of_batches(xp, batch, input, other, p))
 
 
-@op(promote="none", refuses={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT}, holomorphic=False,
+@op(promote="none", unsupported_dtypes={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT}, holomorphic=False,
     expose=("torch", "method", "inplace"))
 def renorm(xp, input, *, p, dim, maxnorm):
     """Slices along `dim` scaled down to a p-norm of `maxnorm` where theirs is greater.
@@ -163,4 +163,4 @@ def _renorm_of_batches(xp, batch, input, p, dim, maxnorm):
     return xp.movedim(xp.reshape(found, moved.shape), k, at)
 
 
-renorm.batching(lambda xp, batch, input, *, p, dim, maxnorm: _renorm_of_batches(xp, batch, input, p, dim, maxnorm))
+renorm.vmap(lambda xp, batch, input, *, p, dim, maxnorm: _renorm_of_batches(xp, batch, input, p, dim, maxnorm))

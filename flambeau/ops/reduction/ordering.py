@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...backends.numpy.memory import refuse_number
-from ..declare import composite, lacks, no_kernel, op
+from ..declare import composite, not_implemented, not_implemented_error, op
 from .reductions import selecting, tied_in_rows, tied_over_all
 
 _PAIR = ("values", "indices")
@@ -14,13 +14,14 @@ _PAIR = ("values", "indices")
 _NO_SORT = {"complex": RuntimeError(" Sort does not support complex dtypes on CPU")}
 
 
-@op(name="sort", key="_sort", outputs=_PAIR, expose=(), widens=False, refuses=_NO_SORT)
+@op(name="sort", key="_sort", outputs=_PAIR, expose=(), opmath=False, unsupported_dtypes=_NO_SORT)
 def sort(xp, input, *, dim=-1, descending=False):
     """The elements in order along `dim`, and where they came from."""
     return xp._sort(input, dim, descending)
 
 
-@op(name="sort", key="_sort_stable", node="SortBackward1", outputs=_PAIR, expose=(), widens=False, refuses=_NO_SORT)
+@op(name="sort", key="_sort_stable", node="SortBackward1", outputs=_PAIR, expose=(), opmath=False,
+    unsupported_dtypes=_NO_SORT)
 def sort_stable(xp, input, *, stable, dim=-1, descending=False):
     """`sort`; equal elements keep their order if `stable`."""
     return xp._sort_stable(input, stable, dim, descending)
@@ -30,7 +31,7 @@ selecting(sort)
 selecting(sort_stable)
 
 
-@op(differentiable=False, widens=False, refuses=_NO_SORT)
+@op(differentiable=False, opmath=False, unsupported_dtypes=_NO_SORT)
 def argsort(xp, input, *, dim=-1, descending=False, stable=False):
     """The indices that sort along `dim`.
 
@@ -52,7 +53,7 @@ def msort(xp, input):
     return xp.sort(input, 0)[0]
 
 
-@op(outputs=_PAIR, widens=False, refuses={
+@op(outputs=_PAIR, opmath=False, unsupported_dtypes={
     "bool": RuntimeError("topk does not support bool dtypes on CPU"),
     "complex": RuntimeError(" topk does not support complex dtypes on CPU")})
 def topk(xp, input, *, k, dim=-1, largest=True, sorted=True):
@@ -71,7 +72,7 @@ selecting(topk)
 # ----- ranks ----------------------------------------------------------------------------------
 
 
-@op(outputs=_PAIR, widens=False, refuses=lacks("kthvalue_cpu", "bool", "complex"))
+@op(outputs=_PAIR, opmath=False, unsupported_dtypes=not_implemented("kthvalue_cpu", "bool", "complex"))
 def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
     """The k-th least element along `dim` (from 1), and where it is.
 
@@ -82,7 +83,7 @@ def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
     return xp.kthvalue(input, k, dim, keepdim)
 
 
-@op(outputs=_PAIR, widens=False, refuses=lacks("mode_cpu", "complex"))
+@op(outputs=_PAIR, opmath=False, unsupported_dtypes=not_implemented("mode_cpu", "complex"))
 def mode(xp, input, *, dim=-1, keepdim=False):
     """The most frequent element along `dim`, the least of several, and where it is.
 
@@ -96,43 +97,44 @@ def mode(xp, input, *, dim=-1, keepdim=False):
 selecting(kthvalue)
 selecting(mode)
 
-_NO_MEDIAN = lacks("median_cpu", "bool", "unsigned", "complex")
-_NO_MEDIANS = lacks("median_out", "bool", "unsigned", "complex")
+_NO_MEDIAN = not_implemented("median_cpu", "bool", "unsigned", "complex")
+_NO_MEDIANS = not_implemented("median_out", "bool", "unsigned", "complex")
 
 
-@op(name="median", key="_median_all", node="MedianBackward0", expose=(), widens=False, refuses=_NO_MEDIAN)
+@op(name="median", key="_median_all", node="MedianBackward0", expose=(), opmath=False, unsupported_dtypes=_NO_MEDIAN)
 def median_all(xp, input):
     """The lower median of all elements; NaN if there is one."""
     return xp._median_all(input)
 
 
-@op(name="nanmedian", key="_nanmedian_all", node="NanmedianBackward0", expose=(), widens=False, refuses=_NO_MEDIAN)
+@op(name="nanmedian", key="_nanmedian_all", node="NanmedianBackward0", expose=(), opmath=False,
+    unsupported_dtypes=_NO_MEDIAN)
 def nanmedian_all(xp, input):
     """The lower median of all elements that are not NaN."""
     return xp._nanmedian_all(input)
 
 
-@op(name="median", key="_median_along", node="MedianBackward1", outputs=_PAIR, expose=(), widens=False,
-    refuses=_NO_MEDIANS)
+@op(name="median", key="_median_along", node="MedianBackward1", outputs=_PAIR, expose=(), opmath=False,
+    unsupported_dtypes=_NO_MEDIANS)
 def median_along(xp, input, *, dim, keepdim=False):
     """The lower median along `dim`, and where it is."""
     return xp._median_along(input, dim, keepdim)
 
 
-@op(name="nanmedian", key="_nanmedian_along", node="NanmedianBackward1", outputs=_PAIR, expose=(), widens=False,
-    refuses=_NO_MEDIANS)
+@op(name="nanmedian", key="_nanmedian_along", node="NanmedianBackward1", outputs=_PAIR, expose=(), opmath=False,
+    unsupported_dtypes=_NO_MEDIANS)
 def nanmedian_along(xp, input, *, dim, keepdim=False):
     """The lower median along `dim` of what is not NaN, and where it is."""
     return xp._nanmedian_along(input, dim, keepdim)
 
 
-@op(name="median", key="_median_of_rows", expose=(), widens=False)
+@op(name="median", key="_median_of_rows", expose=(), opmath=False)
 def median_of_rows(xp, input):
     """The lower median of each row; NaN if there is one."""
     return xp._median_along(input, -1, False)[0]
 
 
-@op(name="nanmedian", key="_nanmedian_of_rows", expose=(), widens=False)
+@op(name="nanmedian", key="_nanmedian_of_rows", expose=(), opmath=False)
 def nanmedian_of_rows(xp, input):
     """The lower median of each row's elements that are not NaN."""
     return xp._nanmedian_along(input, -1, False)[0]
@@ -155,8 +157,8 @@ def _no_derivative(name):
     return rule
 
 
-_DISTINCT = {"outputs": ("output", "inverse_indices", "counts"), "named": False, "expose": (), "widens": False,
-             "refuses": lacks("unique", "complex")}
+_DISTINCT = {"outputs": ("output", "inverse_indices", "counts"), "returns_namedtuple": False, "expose": (),
+             "opmath": False, "unsupported_dtypes": not_implemented("unique", "complex")}
 
 
 @op(name="_unique2", key="_unique_all", node="Unique2Backward0", **_DISTINCT)
@@ -185,9 +187,9 @@ def _dynamic(name):
     return rule
 
 
-unique_all.batching(_dynamic("_unique2"))
-unique_dim.batching(_dynamic("unique_dim"))
-unique_consecutive.batching(_dynamic("unique_consecutive"))
+unique_all.vmap(_dynamic("_unique2"))
+unique_dim.vmap(_dynamic("unique_dim"))
+unique_consecutive.vmap(_dynamic("unique_consecutive"))
 unique_all.vjp(input=_no_derivative("_unique2"))
 unique_dim.vjp(input=_no_derivative("unique_dim"))
 unique_consecutive.vjp(input=_no_derivative("unique_consecutive"))
@@ -196,7 +198,7 @@ unique_consecutive.vjp(input=_no_derivative("unique_consecutive"))
 # ----- searching -------------------------------------------------------------------------------------
 
 
-@op(name="searchsorted", key="_searchsorted", expose=(), differentiable=False, numbers=("input",))
+@op(name="searchsorted", key="_searchsorted", expose=(), differentiable=False, scalar_inputs=("input",))
 def searchsorted(xp, sorted_sequence, input, sorter=None, *, right=False, out_int32=False):
     """Where each value would be inserted to keep the sequence sorted."""
     return xp._searchsorted(sorted_sequence, input, sorter, right, out_int32)
@@ -220,19 +222,20 @@ def _count(shape):
     return n
 
 
-searchsorted.batching(lambda xp, batch, sorted_sequence, input, sorter=None, **how: _search_of_batches(
+searchsorted.vmap(lambda xp, batch, sorted_sequence, input, sorter=None, **how: _search_of_batches(
     xp, batch, sorted_sequence, input, sorter, how))
 
 
-@op(name="isin", key="_isin", expose=(), differentiable=False, promote="common", numbers=("elements", "test_elements"),
-    refuses={"bool": RuntimeError("Unsupported input type encountered for isin(): {}"),
-             "complex": RuntimeError("Unsupported input type encountered for isin(): {}")})
+@op(name="isin", key="_isin", expose=(), differentiable=False, promote="common",
+    scalar_inputs=("elements", "test_elements"),
+    unsupported_dtypes=dict.fromkeys(("bool", "complex"), RuntimeError(
+        "Unsupported input type encountered for isin(): {}")))
 def isin(xp, elements, test_elements, *, assume_unique=False, invert=False):
     """Whether each element is one of the test elements."""
     return xp._isin(elements, test_elements, assume_unique, invert)
 
 
-isin.batching(lambda xp, batch, elements, test_elements, **how: NotImplemented if batch.on[1] else xp._isin(
+isin.vmap(lambda xp, batch, elements, test_elements, **how: NotImplemented if batch.on[1] else xp._isin(
     elements, test_elements, **how))
 
 
@@ -245,7 +248,8 @@ def _undifferentiable(name):
     return rule
 
 
-@op(node="torch::autograd::NotImplemented", widens=False, refuses=lacks("bincount_cpu", "bool", "float", "complex"))
+@op(node="torch::autograd::NotImplemented", opmath=False,
+    unsupported_dtypes=not_implemented("bincount_cpu", "bool", "float", "complex"))
 def bincount(xp, input, weights=None, *, minlength=0):
     """How often each number occurs, or the sum of the weights it occurs with.
 
@@ -263,11 +267,11 @@ def _no_counts(input, *, min=0, max=0, **_):
     """PyTorch's words for counts of integers or complex numbers, which it gets to by way of their range."""
     for limit in (min, max):
         refuse_number(float(limit), input.dtype)
-    return no_kernel("aminmax_cpu" if min == max and input.dtype.is_complex else "histogram_cpu")
+    return not_implemented_error("aminmax_cpu" if min == max and input.dtype.is_complex else "histogram_cpu")
 
 
-@op(differentiable=False, widens=False,
-    refuses=lacks("linspace_cpu", "bool") | dict.fromkeys(("integer", "complex"), _no_counts))
+@op(differentiable=False, opmath=False,
+    unsupported_dtypes=not_implemented("linspace_cpu", "bool") | dict.fromkeys(("integer", "complex"), _no_counts))
 def histc(xp, input, *, bins=100, min=0, max=0):
     """Counts of the elements in `bins` equal bins between `min` and `max` (their own range where both are equal).
 
@@ -279,7 +283,7 @@ def histc(xp, input, *, bins=100, min=0, max=0):
 
 
 @op(name="histogram", key="_histogram", node="torch::autograd::NotImplemented", outputs=("hist", "bin_edges"),
-    expose=(), widens=False, refuses=lacks("histogramdd", "bool", "integer", "complex", "narrow"))
+    expose=(), opmath=False, unsupported_dtypes=not_implemented("histogramdd", "bool", "integer", "complex", "narrow"))
 def histogram(xp, input, bins=None, weight=None, *, count=None, range=None, density=False):
     """Counts, or sums of weights, between edges, and the edges."""
     return xp._histogram(input, bins, weight, count, range, density)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..declare import composite, lacks, linear, op
+from ..declare import composite, linear, not_implemented, op
 
 # ----- what the rules share ----------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def at_once(name, several=True):
     return rule
 
 
-@linear(batches="reduce")
+@linear(batching_rule="reduce")
 def sum(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The sum of the elements over the dimensions `dim` (all if None).
 
@@ -78,7 +78,7 @@ def sum_all(xp, input, *, dtype=None):
 
 
 sum_all.vjp(input=lambda xp, g, input_shape: xp.broadcast_to(g, input_shape))
-sum_all.batching(at_once("sum"))
+sum_all.vmap(at_once("sum"))
 
 
 def _mean_refuses(name, words):
@@ -90,7 +90,7 @@ _MEAN = _mean_refuses("mean", "could not infer output dtype. Input dtype must be
                               "dtype. Got: {}")
 
 
-@linear(refuses=_MEAN, batches="reduce")
+@linear(unsupported_dtypes=_MEAN, batching_rule="reduce")
 def mean(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The mean of the elements over the dimensions `dim` (all if None).
 
@@ -113,17 +113,18 @@ mean.node = "MeanBackward1"
 mean.vjp(input=_mean_vjp)
 
 
-@linear(name="mean", key="_mean_all", node="MeanBackward0", expose=(), refuses=_MEAN)
+@linear(name="mean", key="_mean_all", node="MeanBackward0", expose=(), unsupported_dtypes=_MEAN)
 def mean_all(xp, input, *, dtype=None):
     """The mean of all elements."""
     return xp.mean(input, None, False, dtype)
 
 
 mean_all.vjp(input=lambda xp, g, input_shape: _mean_vjp(xp, g, input_shape, None, False))
-mean_all.batching(at_once("mean"))
+mean_all.vmap(at_once("mean"))
 
 
-@op(batches="reduce", refuses={"complex": RuntimeError("nansum on CPU does not support complex inputs")})
+@op(batching_rule="reduce",
+    unsupported_dtypes={"complex": RuntimeError("nansum on CPU does not support complex inputs")})
 def nansum(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The sum, with NaNs counted as zero.
 
@@ -174,7 +175,7 @@ def prod_all(xp, input, *, dtype=None):
 
 prod_all.vjp(input=lambda xp, g, input, out: g * xp._product_of_others(input))
 prod_all.jvp(lambda xp, t_input, input: xp.sum(t_input * xp._product_of_others(input)))
-prod_all.batching(at_once("prod", several=False))
+prod_all.vmap(at_once("prod", several=False))
 
 
 @op(node="ProdBackward1")
@@ -197,23 +198,23 @@ prod.jvp(lambda xp, t_input, input, dim, keepdim: xp.sum(
 # ----- extrema -----------------------------------------------------------------------------------
 
 
-@op(name="_share", expose=(), differentiable=False, batches="reduce")
+@op(name="_share", expose=(), differentiable=False, batching_rule="reduce")
 def _share(xp, input, out, *, dim=None, keepdim=False, nan=False):
     """Where the input equals its extremum `out`, 1 / (how many do); 0 elsewhere."""
     return xp._share(input, out, dim, keepdim, nan)
 
 
-@linear("input", name="_picked", expose=(), widens=False, edgeless=("index",), holomorphic=False)
+@linear("input", name="_picked", expose=(), opmath=False, nondifferentiable_inputs=("index",), holomorphic=False)
 def _picked(xp, input, index, *, dim):
     """The elements at `index` along `dim`; the index may lack that dimension."""
     return xp._picked(input, index, dim)
 
 
-_picked.batching(lambda xp, batch, input, index, *, dim: _picked_of_batches(xp, batch, input, index, dim))
+_picked.vmap(lambda xp, batch, input, index, *, dim: _picked_of_batches(xp, batch, input, index, dim))
 _picked.vjp(input=lambda xp, g, index, input_shape, dim: xp._placed(g, index, dim=dim, size=input_shape))
 
 
-@linear("input", name="_placed", expose=(), edgeless=("index",), holomorphic=False)
+@linear("input", name="_placed", expose=(), nondifferentiable_inputs=("index",), holomorphic=False)
 def _placed(xp, input, index, *, dim, size, repeats=False):
     """Zeros of shape `size` with the input at `index` along `dim`, added up where an index repeats."""
     return xp._placed(input, index, dim, size, repeats)
@@ -239,7 +240,7 @@ def _placed_of_batches(xp, batch, input, index, dim, size, repeats):
     return xp._placed(input, index, dim=batch.k + wrap_dim(dim, len(size)), size=(*batch.sizes, *size), repeats=repeats)
 
 
-_placed.batching(lambda xp, batch, input, index, *, dim, size, repeats=False: _placed_of_batches(
+_placed.vmap(lambda xp, batch, input, index, *, dim, size, repeats=False: _placed_of_batches(
     xp, batch, input, index, dim, size, repeats))
 
 
@@ -267,26 +268,28 @@ def tied_over_all(operator, by_rows):
     """
     operator.vjp(input=lambda xp, g, input, out: g * xp._share(input, out, nan=True))
     operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._share(input, out, nan=True)))
-    operator.batching(lambda xp, batch, input: getattr(xp, by_rows)(
+    operator.vmap(lambda xp, batch, input: getattr(xp, by_rows)(
         xp.reshape(input, (*batch.sizes, math.prod(input.shape[batch.k:])))))
     return operator
 
 
 def tied_in_rows(operator):
     """The rules of an extremum of each row; NaNs tie with each other."""
-    operator.batches = "trailing"
+    operator.batching_rule = "trailing"
     operator.vjp(input=lambda xp, g, input, out: xp.unsqueeze(g, -1) * xp._share(input, out, dim=-1, nan=True))
     operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._share(input, out, dim=-1, nan=True), -1))
     return operator
 
 
-@op(name="max", key="_max_all", node="MaxBackward1", expose=(), refuses=lacks("max_all", "unsigned", "complex"))
+@op(name="max", key="_max_all", node="MaxBackward1", expose=(),
+    unsupported_dtypes=not_implemented("max_all", "unsigned", "complex"))
 def max_all(xp, input):
     """The greatest element."""
     return xp._max_all(input)
 
 
-@op(name="min", key="_min_all", node="MinBackward1", expose=(), refuses=lacks("min_all", "unsigned", "complex"))
+@op(name="min", key="_min_all", node="MinBackward1", expose=(),
+    unsupported_dtypes=not_implemented("min_all", "unsigned", "complex"))
 def min_all(xp, input):
     """The least element."""
     return xp._min_all(input)
@@ -311,18 +314,19 @@ tied_in_rows(min_of_rows)
 
 
 def _not_along(name):
-    return lacks(f"{name}_cpu", "unsigned") | {"complex": RuntimeError(f"{name}(): does not support complex input")}
+    return not_implemented(f"{name}_cpu", "unsigned") | {
+        "complex": RuntimeError(f"{name}(): does not support complex input")}
 
 
 @op(name="max", key="_max_along", outputs=("values", "indices"), expose=(),
-    refuses=_not_along("max"))
+    unsupported_dtypes=_not_along("max"))
 def max_along(xp, input, *, dim, keepdim=False):
     """The greatest elements along `dim`, and where they are."""
     return xp._max_along(input, dim, keepdim)
 
 
 @op(name="min", key="_min_along", outputs=("values", "indices"), expose=(),
-    refuses=_not_along("min"))
+    unsupported_dtypes=_not_along("min"))
 def min_along(xp, input, *, dim, keepdim=False):
     """The least elements along `dim`, and where they are."""
     return xp._min_along(input, dim, keepdim)
@@ -332,7 +336,7 @@ selecting(max_along)
 selecting(min_along)
 
 
-@op(batches="reduce", refuses=lacks("max_values_cpu", "complex"))
+@op(batching_rule="reduce", unsupported_dtypes=not_implemented("max_values_cpu", "complex"))
 def amax(xp, input, *, dim=(), keepdim=False):
     """The greatest elements over the dimensions `dim` (all if empty); ties share the gradient.
 
@@ -343,7 +347,7 @@ def amax(xp, input, *, dim=(), keepdim=False):
     return xp.amax(input, dim, keepdim)
 
 
-@op(batches="reduce", refuses=lacks("min_values_cpu", "complex"))
+@op(batching_rule="reduce", unsupported_dtypes=not_implemented("min_values_cpu", "complex"))
 def amin(xp, input, *, dim=(), keepdim=False):
     """The least elements over the dimensions `dim` (all if empty); ties share the gradient.
 
@@ -358,7 +362,7 @@ tied(amax)
 tied(amin)
 
 
-@op(outputs=("min", "max"), refuses=lacks("aminmax_cpu", "complex"))
+@op(outputs=("min", "max"), unsupported_dtypes=not_implemented("aminmax_cpu", "complex"))
 def aminmax(xp, input, *, dim=None, keepdim=False):
     """The least and the greatest elements along `dim`, or of all.
 
@@ -385,7 +389,7 @@ def _no_place(name):
             "complex": RuntimeError(f"{name}(): does not support complex input")}
 
 
-@op(differentiable=False, refuses=_no_place("argmax"))
+@op(differentiable=False, unsupported_dtypes=_no_place("argmax"))
 def argmax(xp, input, *, dim=None, keepdim=False):
     """The index of the greatest element along `dim`, or in the flattened input; the first of equals.
 
@@ -396,7 +400,7 @@ def argmax(xp, input, *, dim=None, keepdim=False):
     return xp.argmax(input, dim, keepdim)
 
 
-@op(differentiable=False, refuses=_no_place("argmin"))
+@op(differentiable=False, unsupported_dtypes=_no_place("argmin"))
 def argmin(xp, input, *, dim=None, keepdim=False):
     """The index of the least element along `dim`, or in the flattened input; the first of equals.
 
@@ -410,7 +414,7 @@ def argmin(xp, input, *, dim=None, keepdim=False):
 # ----- truth -----------------------------------------------------------------------------------------
 
 
-@op(differentiable=False, batches="reduce")
+@op(differentiable=False, batching_rule="reduce")
 def all(xp, input, *, dim=None, keepdim=False):
     """Whether all elements along `dim` (or all there are) are true.
 
@@ -421,7 +425,7 @@ def all(xp, input, *, dim=None, keepdim=False):
     return xp.all(input, dim, keepdim)
 
 
-@op(differentiable=False, batches="reduce")
+@op(differentiable=False, batching_rule="reduce")
 def any(xp, input, *, dim=None, keepdim=False):
     """Whether any element along `dim` (or any there is) is true.
 
@@ -432,7 +436,7 @@ def any(xp, input, *, dim=None, keepdim=False):
     return xp.any(input, dim, keepdim)
 
 
-@op(differentiable=False, batches="reduce")
+@op(differentiable=False, batching_rule="reduce")
 def count_nonzero(xp, input, *, dim=None):
     """How many elements along `dim` (or of all) are not zero.
 
@@ -451,7 +455,7 @@ def _no_moments(name):
     return {"bool": error, "integer": error}
 
 
-_VAR = {"holomorphic": False, "batches": "reduce", "refuses": _no_moments("std and var")}
+_VAR = {"holomorphic": False, "batching_rule": "reduce", "unsupported_dtypes": _no_moments("std and var")}
 
 
 def _var_vjp(xp, g, input, dim, correction, keepdim):
@@ -509,9 +513,9 @@ std.jvp(lambda xp, t_input, input, out, dim, correction, keepdim: _std_slope(
     xp, _var_jvp(xp, t_input, input, dim, correction, keepdim), out))
 
 
-_VAR_MEAN = {"holomorphic": False, "batches": "reduce", "refuses": _no_moments("var_mean"), "expose": ("torch",),
-             "named": False}
-_STD_MEAN = _VAR_MEAN | {"refuses": _no_moments("std_mean")}
+_VAR_MEAN = {"holomorphic": False, "batching_rule": "reduce", "unsupported_dtypes": _no_moments("var_mean"),
+             "expose": ("torch",), "returns_namedtuple": False}
+_STD_MEAN = _VAR_MEAN | {"unsupported_dtypes": _no_moments("std_mean")}
 
 
 def _spread_mean(xp, g, input, dim, keepdim):
@@ -555,7 +559,7 @@ std_mean.jvp(lambda xp, t_input, input, result0, dim, correction, keepdim: (_std
 # ----- logarithms of sums ----------------------------------------------------------------------------------
 
 
-@op(promote="float", batches="reduce")
+@op(promote="float", batching_rule="reduce")
 def logsumexp(xp, input, *, dim, keepdim=False):
     """The logarithm of the sum of exponentials over `dim`, without overflow.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..declare import composite, lacks, linear, no_kernel, op
+from ..declare import composite, linear, not_implemented, not_implemented_error, op
 
 _SCAN = {"expose": ("torch", "method", "inplace")}
 
@@ -36,7 +36,7 @@ _cumsum_back.vjp(input=lambda xp, g, dim: xp.cumsum(g, dim))
 # ----- products: a linear recurrence, so that no rule divides -----------------------------------
 
 
-@linear(name="_shifted", expose=(), widens=False)
+@linear(name="_shifted", expose=(), opmath=False)
 def _shifted(xp, input, *, dim, by, edge=False):
     """Elements moved by one place along `dim`; 0, or the old element if `edge`, where none moves in."""
     return xp._shifted(input, dim, by, edge)
@@ -111,11 +111,11 @@ cumprod.jvp(lambda xp, t_input, input, dim: t_input if not input.shape else xp._
 
 def _without_order(kernel):
     """PyTorch's words for complex numbers, unless there is nothing to compare."""
-    error = no_kernel(kernel)
+    error = not_implemented_error(kernel)
     return {"complex": lambda input, **_: error if input.shape and 0 not in input.shape else None}
 
 
-@op(outputs=("values", "indices"), refuses=_without_order("cummax_cpu"))
+@op(outputs=("values", "indices"), unsupported_dtypes=_without_order("cummax_cpu"))
 def cummax(xp, input, *, dim):
     """Running maxima along `dim`, and where they were met last.
 
@@ -126,7 +126,7 @@ def cummax(xp, input, *, dim):
     return xp.cummax(input, dim)
 
 
-@op(outputs=("values", "indices"), refuses=_without_order("cummin_cpu"))
+@op(outputs=("values", "indices"), unsupported_dtypes=_without_order("cummin_cpu"))
 def cummin(xp, input, *, dim):
     """Running minima along `dim`, and where they were met last.
 
@@ -146,7 +146,7 @@ for _extremum in (cummax, cummin):
 # ----- logarithms of sums ----------------------------------------------------------------------------
 
 
-@op(refuses=lacks("logcumsumexp_out_cpu", "bool", "integer"))
+@op(unsupported_dtypes=not_implemented("logcumsumexp_out_cpu", "bool", "integer"))
 def logcumsumexp(xp, input, *, dim):
     """Logarithms of running sums of exponentials along `dim`, without overflow.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..declare import no_kernel, op
+from ..declare import not_implemented_error, op
 
 
 def _lacks(name):
     """PyTorch's words for integers: its kernel for the last dimension is another than for the others."""
-    last, other = no_kernel(f"{name}_lastdim_kernel_impl"), no_kernel(f"{name}_kernel_impl")
+    last, other = not_implemented_error(f"{name}_lastdim_kernel_impl"), not_implemented_error(f"{name}_kernel_impl")
 
     def error(input, *, dim, dtype=None):
         if 0 in input.shape:
@@ -17,7 +17,7 @@ def _lacks(name):
     return dict.fromkeys(("bool", "integer", "complex"), error)
 
 
-@op(node="SoftmaxBackward0", refuses=_lacks("softmax"),
+@op(node="SoftmaxBackward0", unsupported_dtypes=_lacks("softmax"),
     expose=("torch", "method", "special"))
 def softmax(xp, input, *, dim, dtype=None):
     """exp(input) / Σ exp(input) along `dim`, without overflow.
@@ -41,7 +41,7 @@ softmax.vjp(input=lambda xp, g, out, dim: xp._softmax_slope(g, out, dim=dim))
 softmax.jvp(lambda xp, t_input, out, dim: _softmax_slope(xp, t_input, out, dim))  # its own transpose
 
 
-@op(node="LogSoftmaxBackward0", refuses=_lacks("log_softmax"),
+@op(node="LogSoftmaxBackward0", unsupported_dtypes=_lacks("log_softmax"),
     expose=("torch", "method", "special"))
 def log_softmax(xp, input, *, dim, dtype=None):
     """log(softmax(input)) along `dim`, computed without overflow.

@@ -71,7 +71,7 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
     return values if tuple(values.shape) == kept else xp.reshape(values, kept)
 
 
-@composite(numbers=("q",))
+@composite(scalar_inputs=("q",))
 def quantile(xp, input, q, *, dim=None, keepdim=False, interpolation="linear"):
     """The q-th quantiles along `dim` (of all elements if None), between neighbours by `interpolation`.
 
@@ -82,7 +82,7 @@ def quantile(xp, input, q, *, dim=None, keepdim=False, interpolation="linear"):
     return _quantile(xp, "quantile", input, q, dim, keepdim, interpolation)
 
 
-@composite(numbers=("q",))
+@composite(scalar_inputs=("q",))
 def nanquantile(xp, input, q, *, dim=None, keepdim=False, interpolation="linear"):
     """`quantile` of what is not NaN.
 

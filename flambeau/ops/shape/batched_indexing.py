@@ -19,21 +19,21 @@ from .indexing import (
     index_,
     index_add,
     index_copy,
-    index_fill_number,
+    index_fill_scalar,
     index_fill_tensor,
     index_put,
     index_reduce,
     index_select,
     masked_fill,
-    masked_fill_number,
+    masked_fill_scalar,
     masked_scatter,
     masked_select,
     nonzero,
     put,
     scatter,
     scatter_add,
-    scatter_number,
     scatter_reduce,
+    scatter_scalar,
     take,
 )
 
@@ -130,12 +130,12 @@ def _written(xp, batch, on, input, values, indices, accumulate):
     return p.behind(found, [order.index(d) for d in range(n)], k)
 
 
-index_.batching(lambda xp, batch, input, *indices: _taken(xp, batch, batch.on, input, indices))
-index_put.batching(lambda xp, batch, input, values, *indices, accumulate=False: _written(
+index_.vmap(lambda xp, batch, input, *indices: _taken(xp, batch, batch.on, input, indices))
+index_put.vmap(lambda xp, batch, input, values, *indices, accumulate=False: _written(
     xp, batch, batch.on, input, values, indices, accumulate))
 
 
-@_add_at_indices.batching
+@_add_at_indices.vmap
 def _added(xp, batch, input, *indices, size):
     p = _Placing(xp, batch, indices, batch.on[1:])
     g = input if batch.on[0] else batch.full(input)
@@ -165,13 +165,13 @@ def _scalar(xp, batch, i, x, found):
     return xp.reshape(found, batch.sizes) if x.ndim == (batch.k if batch.on[i] else 0) else found
 
 
-@gather.batching
+@gather.vmap
 def _gathered(xp, batch, input, index, dim, sparse_grad=False):
     x, places = _ranked(xp, batch, 0, input), _ranked(xp, batch, 1, index)
     return _scalar(xp, batch, 1, index, xp.gather(x, _dim_behind(batch, dim, x), places))
 
 
-@_gather_padded.batching
+@_gather_padded.vmap
 def _gathered_padded(xp, batch, input, index, dim, size):
     x, places = _ranked(xp, batch, 0, input), _ranked(xp, batch, 1, index)
     found = xp._gather_padded(x, index=places, dim=_dim_behind(batch, dim, x), size=(*batch.sizes, *(size or (1,))))
@@ -186,11 +186,11 @@ def _scattering(of, key):
         found = getattr(xp, key)(x, index=places, **given, dim=_dim_behind(batch, dim, x), **params)
         return _scalar(xp, batch, 0, input, found)
 
-    of.batching(rule)
+    of.vmap(rule)
 
 
 _scattering(scatter, "_scatter")
-_scattering(scatter_number, "_scatter_number")
+_scattering(scatter_scalar, "_scatter_scalar")
 _scattering(scatter_add, "scatter_add")
 _scattering(scatter_reduce, "scatter_reduce")
 
@@ -207,7 +207,7 @@ def _at_dim(dim, index):
     return [None] * dim + [index]
 
 
-@index_select.batching
+@index_select.vmap
 def _rows(xp, batch, input, index, dim):
     x = _ranked(xp, batch, 0, input) if batch.on[0] else input if input.ndim else xp.reshape(input, (1,))
     if not batch.on[1]:
@@ -234,7 +234,7 @@ def _sources(xp, batch, input, source):
     return x, _ranked(xp, batch, 2, source, x.ndim - batch.k if bare else 1)
 
 
-@index_add.batching
+@index_add.vmap
 def _rows_added(xp, batch, input, index, source, dim, alpha=1):
     if not batch.on[1]:
         x, rows = _sources(xp, batch, input, source)
@@ -245,7 +245,7 @@ def _rows_added(xp, batch, input, index, source, dim, alpha=1):
     return _rows_put(xp, batch, input, index, source, batch.on[2], dim, True)
 
 
-@index_copy.batching
+@index_copy.vmap
 def _rows_copied(xp, batch, input, index, source, dim):
     if not batch.on[1]:
         x, rows = _sources(xp, batch, input, source)
@@ -254,16 +254,16 @@ def _rows_copied(xp, batch, input, index, source, dim):
     return _rows_put(xp, batch, input, index, source, batch.on[2], dim, False)
 
 
-@index_fill_number.batching
+@index_fill_scalar.vmap
 def _rows_filled(xp, batch, input, index, dim, value):
     if not batch.on[1]:
         x = _ranked(xp, batch, 0, input)
-        return _scalar(xp, batch, 0, input, xp._index_fill_number(
+        return _scalar(xp, batch, 0, input, xp._index_fill_scalar(
             x, index=index, dim=_dim_behind(batch, dim, x), value=value))
     return _rows_put(xp, batch, input, index, xp.full((), value, dtype=input.dtype), False, dim, False)
 
 
-@index_fill_tensor.batching
+@index_fill_tensor.vmap
 def _rows_filled_alike(xp, batch, input, index, value, dim):
     x = _ranked(xp, batch, 0, input)
     axis = _dim_behind(batch, dim, x)
@@ -272,14 +272,14 @@ def _rows_filled_alike(xp, batch, input, index, value, dim):
         on = (True, False, *(i is not None for i in at))
         named = _written(xp, batch, on, xp.zeros_like(x), xp.ones((), dtype=x.dtype), at, False)
     else:
-        named = xp._index_fill_number(xp.zeros_like(x), index=index, dim=axis, value=1)
+        named = xp._index_fill_scalar(xp.zeros_like(x), index=index, dim=axis, value=1)
     value = xp.to(value, x.dtype)
     if batch.on[2]:
         value = xp.reshape(value, (*batch.sizes, *(1,) * (x.ndim - batch.k)))
     return _scalar(xp, batch, 0, input, xp.where(named == 1, value, x))  # each place counts once, however often named
 
 
-@index_reduce.batching
+@index_reduce.vmap
 def _rows_reduced(xp, batch, input, index, source, dim, reduce, include_self=True):
     x, rows = _sources(xp, batch, input, source)
     axis = _dim_behind(batch, dim, x)
@@ -296,7 +296,7 @@ def _rows_reduced(xp, batch, input, index, source, dim, reduce, include_self=Tru
 
 # ----- masks -------------------------------------------------------------------------------
 
-masked_fill_number.batches = "elementwise"
+masked_fill_scalar.batching_rule = "elementwise"
 
 
 def _alike(xp, batch, *given):
@@ -313,7 +313,7 @@ def _alike(xp, batch, *given):
     return found
 
 
-@masked_fill.batching
+@masked_fill.vmap
 def _filled(xp, batch, input, mask, value):
     x, where = _alike(xp, batch, (0, input), (1, mask))
     if not batch.on[2]:
@@ -339,7 +339,7 @@ def _where_true(xp, batch, mask, shape):
     return list(xp.nonzero(xp.broadcast_to(mask, shape), as_tuple=True))
 
 
-@masked_select.batching
+@masked_select.vmap
 def _selected(xp, batch, input, mask):
     from ...shapes import broadcast_shapes
 
@@ -353,7 +353,7 @@ def _selected(xp, batch, input, mask):
     return xp._index(x, [None] * k + places)
 
 
-@_spread_masked.batching
+@_spread_masked.vmap
 def _spread(xp, batch, input, mask, size):
     from ...shapes import broadcast_shapes
 
@@ -371,7 +371,7 @@ def _ordinals(xp, batch, mask):
     return flat, xp.clamp(xp.cumsum(xp.to(flat, xp.arange(0).dtype), -1) - 1, 0)
 
 
-@masked_scatter.batching
+@masked_scatter.vmap
 def _scattered_masked(xp, batch, input, mask, source):
     x, where = _alike(xp, batch, (0, input), (1, mask))
     values = source if batch.on[2] else batch.full(source)
@@ -385,14 +385,14 @@ def _scattered_masked(xp, batch, input, mask, source):
     return xp.where(where, xp.reshape(taken, x.shape), x)
 
 
-@_masked_scatter_gradient.batching
+@_masked_scatter_gradient.vmap
 def _unscattered(xp, batch, input, mask, size):
     g, where = _alike(xp, batch, (0, input), (1, mask))
     count = prod(size)
     if not count or not g.numel():
         return xp.zeros((*batch.sizes, *size), dtype=g.dtype)
     flat, places = _ordinals(xp, batch, where)
-    values = xp._masked_fill_number(xp.reshape(g, flat.shape), mask=xp.logical_not(flat), value=0)
+    values = xp._masked_fill_scalar(xp.reshape(g, flat.shape), mask=xp.logical_not(flat), value=0)
     whole = xp.zeros((*batch.sizes, count), dtype=g.dtype)
     found = xp.scatter_add(whole, batch.k, xp.clamp(places, 0, count - 1), values)
     return xp.reshape(found, (*batch.sizes, *size))
@@ -406,10 +406,10 @@ def _flat(xp, batch, i, x):
     return xp.reshape(x, (*batch.sizes, prod(x.shape[batch.k:]))) if batch.on[i] else xp.reshape(x, (prod(x.shape),))
 
 
-take.batching(lambda xp, batch, input, index: _taken(xp, batch, batch.on, _flat(xp, batch, 0, input), [index]))
+take.vmap(lambda xp, batch, input, index: _taken(xp, batch, batch.on, _flat(xp, batch, 0, input), [index]))
 
 
-@put.batching
+@put.vmap
 def _put_flat(xp, batch, input, index, source, accumulate=False):
     x = input if batch.on[0] else batch.full(input)
     flat = xp.reshape(x, (*batch.sizes, prod(x.shape[batch.k:])))
@@ -421,7 +421,7 @@ def _put_flat(xp, batch, input, index, source, accumulate=False):
 # ----- where something is ------------------------------------------------------------------
 
 
-@nonzero.batching
+@nonzero.vmap
 def _refused(xp, batch, input):
     raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap "
                        "over aten::nonzero. Please file an issue at https://github.com/pytorch/pytorch/issues if you "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..declare import linear, op
 
-_MOVES = {"widens": False, "holomorphic": False, "batches": "trailing"}
+_MOVES = {"opmath": False, "holomorphic": False, "batching_rule": "trailing"}
 
 
 @linear(expose=("torch", "method"), **_MOVES)
@@ -18,7 +18,7 @@ def clone(xp, input, *, memory_format=None):
     return xp.clone(input, memory_format)
 
 
-@clone.batching
+@clone.vmap
 def _cloned(xp, batch, input, memory_format=None):
     if memory_format is not None and memory_format.name not in ("preserve_format", "contiguous_format"):
         name = "".join(part.capitalize() for part in memory_format.name.split("_"))
@@ -38,7 +38,7 @@ def _to_copy(xp, input, *, dtype, memory_format=None):
         memory_format is not None and memory_format.name != "preserve_format") else cast
 
 
-@_to_copy.batching
+@_to_copy.vmap
 def _converted(xp, batch, input, dtype, memory_format=None):
     if memory_format is None or memory_format.name in ("preserve_format", "contiguous_format"):
         return xp._to_copy(input, dtype=dtype, memory_format=memory_format)
@@ -63,14 +63,14 @@ copy.jvp(lambda xp, input, t_input, t_src: xp.zeros_like(input) if t_src is None
          xp.broadcast_to(t_src, input.shape))
 
 
-@op(name="fill", key="_fill_number", expose=(), **_MOVES)
-def fill_number(xp, input, *, value):
+@op(name="fill", key="_fill_scalar", expose=(), **_MOVES)
+def fill_scalar(xp, input, *, value):
     """One number, shaped as the input."""
     return xp.full_like(input, value)
 
 
-fill_number.vjp(input=lambda xp, g: xp.zeros_like(g))
-fill_number.jvp(lambda xp, t_input: xp.zeros_like(t_input))
+fill_scalar.vjp(input=lambda xp, g: xp.zeros_like(g))
+fill_scalar.jvp(lambda xp, t_input: xp.zeros_like(t_input))
 
 
 @op(name="fill", key="_fill_tensor", node="FillBackward1", expose=(), **_MOVES)
@@ -86,21 +86,21 @@ def _filled(xp, batch, input, value):
     return xp.clone(xp.broadcast_to(value, input.shape if batch.on[0] else (*batch.sizes, *input.shape)))
 
 
-fill_tensor.batching(_filled)
+fill_tensor.vmap(_filled)
 fill_tensor.vjp(input=lambda xp, g: xp.zeros_like(g),
                 value=lambda xp, g: xp.sum(g))
 fill_tensor.jvp(lambda xp, input, t_value: xp.zeros_like(input) if t_value is None else
                 xp.broadcast_to(t_value, input.shape))
 
 
-@op(name="fill", key="_fill_number_", node="FillBackward2", expose=(), **_MOVES)
-def fill_number_in_place(xp, input, *, value):
+@op(name="fill", key="_fill_scalar_", node="FillBackward2", expose=(), **_MOVES)
+def fill_scalar_in_place(xp, input, *, value):
     """`fill_` with a number."""
     return xp.full_like(input, value)
 
 
-fill_number_in_place.vjp(input=lambda xp, g: xp.zeros_like(g))
-fill_number_in_place.jvp(lambda xp, t_input: xp.zeros_like(t_input))
+fill_scalar_in_place.vjp(input=lambda xp, g: xp.zeros_like(g))
+fill_scalar_in_place.jvp(lambda xp, t_input: xp.zeros_like(t_input))
 
 
 @op(name="fill", key="_fill_tensor_", node="FillBackward3", expose=(), **_MOVES)
@@ -109,7 +109,7 @@ def fill_tensor_in_place(xp, input, value):
     return xp.full_like(input, value)
 
 
-fill_tensor_in_place.batching(_filled)
+fill_tensor_in_place.vmap(_filled)
 fill_tensor_in_place.vjp(input=lambda xp, g: xp.zeros_like(g),
                          value=lambda xp, g: xp.sum(g))
 fill_tensor_in_place.jvp(lambda xp, input, t_value: xp.zeros_like(input) if t_value is None else

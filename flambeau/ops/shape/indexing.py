@@ -7,17 +7,17 @@ edge. Taking and adding are each other's transposes, so their rules are each oth
 from __future__ import annotations
 
 from ...modes import is_grad_enabled
-from ..declare import linear, no_kernel, op
+from ..declare import linear, not_implemented_error, op
 
-_MOVES = {"widens": False, "holomorphic": False}  # only data moves
-_INDEX = {**_MOVES, "edgeless": ("index",)}
-_MASK = {**_MOVES, "edgeless": ("mask",)}
+_MOVES = {"opmath": False, "holomorphic": False}  # only data moves
+_INDEX = {**_MOVES, "nondifferentiable_inputs": ("index",)}
+_MASK = {**_MOVES, "nondifferentiable_inputs": ("mask",)}
 
 
 # ----- x[i, j] ---------------------------------------------------------------------------
 
 
-@linear("input", name="index", key="_index", expose=(), edgeless=("indices",), **_MOVES)
+@linear("input", name="index", key="_index", expose=(), nondifferentiable_inputs=("indices",), **_MOVES)
 def index_(xp, input, *indices):
     """The elements at index arrays, one per dimension (None: the whole dimension)."""
     return xp.index_at(input, *indices)
@@ -26,7 +26,7 @@ def index_(xp, input, *indices):
 index_.joint_vjp(lambda xp, g, input_shape, indices: (xp._add_at_indices(g, indices, size=input_shape),))
 
 
-@linear("input", name="_add_at_indices", expose=(), edgeless=("indices",), **_MOVES)
+@linear("input", name="_add_at_indices", expose=(), nondifferentiable_inputs=("indices",), **_MOVES)
 def _add_at_indices(xp, input, *indices, size):
     """Zeros of shape `size` with the input added at index arrays."""
     return xp.add_at_indices(input, *indices, size=size)
@@ -35,7 +35,7 @@ def _add_at_indices(xp, input, *indices, size):
 _add_at_indices.joint_vjp(lambda xp, g, indices: (xp._index(g, indices),))
 
 
-@linear(name="index_put", key="_index_put", expose=(), edgeless=("indices",), **_MOVES)
+@linear(name="index_put", key="_index_put", expose=(), nondifferentiable_inputs=("indices",), **_MOVES)
 def index_put(xp, input, values, *indices, accumulate=False):
     """The input with `values` written (or added) at index arrays."""
     return xp.put_at_indices(input, values, *indices, accumulate=accumulate)
@@ -60,7 +60,7 @@ index_put.jvp(lambda xp, input, values, indices, t_input, t_values, accumulate: 
 # ----- along a dimension -------------------------------------------------------------------
 
 
-@linear("input", order=("input", "dim", "index"), exact_out=True, apart=True, **_INDEX)
+@linear("input", argument_order=("input", "dim", "index"), exact_out=True, disjoint_out=True, **_INDEX)
 def gather(xp, input, index, *, dim, sparse_grad=False):
     """out[i][j] = input[index[i][j]][j] for dim = 0, and so on for every dimension.
 
@@ -82,19 +82,19 @@ def scatter(xp, input, index, src, *, dim):
     return xp.scatter_along(input, index, src, dim)
 
 
-@op(name="scatter", key="_scatter_number", node="ScatterBackward1", expose=(), **_INDEX)
-def scatter_number(xp, input, index, *, dim, value):
+@op(name="scatter", key="_scatter_scalar", node="ScatterBackward1", expose=(), **_INDEX)
+def scatter_scalar(xp, input, index, *, dim, value):
     """The input with a number at the index."""
     return xp.scatter_along(input, index, value, dim)
 
 
-scatter.vjp(input=lambda xp, g, index, dim: xp._scatter_number(g, index=index, dim=dim, value=0),
+scatter.vjp(input=lambda xp, g, index, dim: xp._scatter_scalar(g, index=index, dim=dim, value=0),
             src=lambda xp, g, index, dim, src_shape: xp._gather_padded(g, index=index, dim=dim, size=src_shape))
 scatter.jvp(lambda xp, input, index, src, t_input, t_src, dim: xp._scatter(
     xp.zeros_like(input) if t_input is None else t_input, index=index,
     src=xp.zeros_like(src) if t_src is None else t_src, dim=dim))
-scatter_number.vjp(input=lambda xp, g, index, dim: xp._scatter_number(g, index=index, dim=dim, value=0))
-scatter_number.jvp(lambda xp, index, t_input, dim: xp._scatter_number(t_input, index=index, dim=dim, value=0))
+scatter_scalar.vjp(input=lambda xp, g, index, dim: xp._scatter_scalar(g, index=index, dim=dim, value=0))
+scatter_scalar.jvp(lambda xp, index, t_input, dim: xp._scatter_scalar(t_input, index=index, dim=dim, value=0))
 
 
 @linear("input", name="_gather_padded", expose=(), **_INDEX)
@@ -110,7 +110,7 @@ _gather_padded.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
     xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
 
 
-@linear(order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **_INDEX)
+@linear(argument_order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **_INDEX)
 def scatter_add(xp, input, index, src, *, dim):
     """The input with src[i][j] added at [index[i][j]][j] for dim = 0, and so on.
 
@@ -128,18 +128,20 @@ scatter_add.jvp(lambda xp, input, index, src, t_input, t_src, dim: xp.scatter_ad
     src=xp.zeros_like(src) if t_src is None else t_src, dim=dim))
 
 
-def _lacks(kernel, *reductions):
+def _without_reductions(kernel, *reductions):
     """PyTorch's words for numbers that only some reductions lack; the name of the kernel may have that of one."""
 
     def refusal(*_, reduce, **__):
-        return no_kernel(kernel.format(reduce=reduce)) if reduce in reductions else None
+        return not_implemented_error(kernel.format(reduce=reduce)) if reduce in reductions else None
 
     return refusal
 
 
-@op(order=("input", "dim", "index", "src", "reduce"), expose=("torch", "method", "inplace"), edgeless=("index",),
-    widens=False, refuses={"complex": _lacks("scatter_gather_tensor_cpu_reduce_{reduce}", "amax", "amin"),
-                           "bool": _lacks("scatter_gather_tensor_cpu_reduce_{reduce}", "mean")})
+@op(argument_order=("input", "dim", "index", "src", "reduce"), expose=("torch", "method", "inplace"),
+    nondifferentiable_inputs=("index",), opmath=False,
+    unsupported_dtypes={
+        "complex": _without_reductions("scatter_gather_tensor_cpu_reduce_{reduce}", "amax", "amin"),
+        "bool": _without_reductions("scatter_gather_tensor_cpu_reduce_{reduce}", "mean")})
 def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
     """The input with the elements of `src` that the index sends to one place reduced into it.
 
@@ -154,7 +156,7 @@ def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
     return xp.scatter_reduced(input, index, src, dim, reduce, include_self)
 
 
-@op(expose=(), edgeless=("crowded",), batches="elementwise")
+@op(expose=(), nondifferentiable_inputs=("crowded",), batching_rule="elementwise")
 def _once_where_apart(xp, input, crowded, *, by, name):
     """The input itself, whose derivative is refused where something is crowded.
 
@@ -215,7 +217,7 @@ def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs
         for_src = xp.where(lone, gathered(g * rest), gathered(g * out) / xp.where(zero, xp.ones_like(src), src))
         for_src = xp._once_where_apart(for_src, zero & (zeros_here > 1), by=by, name=name)
     if not include_self:
-        for_input = xp._scatter_number(for_input, index=index, dim=dim, value=0)
+        for_input = xp._scatter_scalar(for_input, index=index, dim=dim, value=0)
     return for_input if needs[0] else None, None, for_src if needs[2] else None
 
 
@@ -229,8 +231,8 @@ scatter_reduce.joint_vjp(_scatter_reduce_vjp)
 # ----- whole slices ------------------------------------------------------------------------
 
 
-@linear("input", order=("input", "dim", "index"),
-        exact_out="index_select(): self and result must have the same scalar type", apart=True, **_INDEX)
+@linear("input", argument_order=("input", "dim", "index"),
+        exact_out="index_select(): self and result must have the same scalar type", disjoint_out=True, **_INDEX)
 def index_select(xp, input, index, *, dim):
     """The slices of a dimension that a vector of indices names, in its order.
 
@@ -245,7 +247,7 @@ index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
     xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, source=g, dim=dim))
 
 
-@linear(order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
+@linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
         exact_out=True, **_INDEX)
 def index_add(xp, input, index, source, *, dim, alpha=1):
     """The input with `alpha` times the slices of `source` added to the slices that the index names.
@@ -269,7 +271,7 @@ index_add.jvp(lambda xp, input, index, source, t_input, t_source, dim, alpha: xp
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim, alpha=alpha))
 
 
-@linear(order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **_INDEX)
+@linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **_INDEX)
 def index_copy(xp, input, index, source, *, dim):
     """The input with the slices that the index names replaced by those of `source`.
 
@@ -280,21 +282,21 @@ def index_copy(xp, input, index, source, *, dim):
     return xp.rows_copied(input, index, source, dim)
 
 
-index_copy.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0),
+index_copy.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, index=index, dim=dim, value=0),
                source=lambda xp, g, index, source_shape, dim: _rows_of(xp, g, index, dim, source_shape))
 index_copy.jvp(lambda xp, input, index, source, t_input, t_source, dim: xp.index_copy(
     xp.zeros_like(input) if t_input is None else t_input, index=index,
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim))
 
 
-@op(name="index_fill", key="_index_fill_number", expose=(), **_INDEX)
-def index_fill_number(xp, input, index, *, dim, value):
+@op(name="index_fill", key="_index_fill_scalar", expose=(), **_INDEX)
+def index_fill_scalar(xp, input, index, *, dim, value):
     """The input with a number in the slices that the index names."""
     return xp.rows_filled(input, index, value, dim)
 
 
-index_fill_number.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0))
-index_fill_number.jvp(lambda xp, index, t_input, dim: xp._index_fill_number(t_input, index=index, dim=dim, value=0))
+index_fill_scalar.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, index=index, dim=dim, value=0))
+index_fill_scalar.jvp(lambda xp, index, t_input, dim: xp._index_fill_scalar(t_input, index=index, dim=dim, value=0))
 
 
 @op(name="index_fill", key="_index_fill_tensor", node="IndexFillBackward1", expose=(), **_INDEX)
@@ -303,9 +305,9 @@ def index_fill_tensor(xp, input, index, value, *, dim):
     return xp.rows_filled(input, index, value, dim)
 
 
-index_fill_tensor.vjp(input=lambda xp, g, index, dim: xp._index_fill_number(g, index=index, dim=dim, value=0),
+index_fill_tensor.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, index=index, dim=dim, value=0),
                       value=lambda xp, g, index, dim: xp.sum(xp.where(
-                          xp._index_fill_number(xp.zeros_like(g), index=index, dim=dim, value=1) == 1, g,
+                          xp._index_fill_scalar(xp.zeros_like(g), index=index, dim=dim, value=1) == 1, g,
                           xp.zeros_like(g))))
 index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp._index_fill_tensor(
     xp.zeros_like(input) if t_input is None else t_input, index=index,
@@ -317,16 +319,18 @@ def _without_reduction(input, index, source, *, reduce, include_self=True, **_):
     if input.dtype.is_complex and is_grad_enabled() and (input.requires_grad or source.requires_grad):
         return RuntimeError("index_reduce does not support automatic differentiation for outputs with complex dtype.")
     if not include_self:
-        return no_kernel("index_reduce_func_exclude_input_init")
+        return not_implemented_error("index_reduce_func_exclude_input_init")
     if len(input.shape) < 2:
-        return no_kernel("index_func_")
+        return not_implemented_error("index_func_")
     if input.dtype.is_complex:
-        return no_kernel({"amax": "maximum_cpu", "amin": "minimum_cpu"}[reduce]) if reduce in ("amax", "amin") else None
-    return no_kernel("div_floor_cpu") if reduce == "mean" else None
+        kernel = {"amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce)
+        return None if kernel is None else not_implemented_error(kernel)
+    return not_implemented_error("div_floor_cpu") if reduce == "mean" else None
 
 
-@op(order=("input", "dim", "index", "source", "reduce"), expose=("torch", "method", "inplace"), edgeless=("index",),
-    widens=False, refuses=dict.fromkeys(("bool", "complex"), _without_reduction))
+@op(argument_order=("input", "dim", "index", "source", "reduce"), expose=("torch", "method", "inplace"),
+    nondifferentiable_inputs=("index",), opmath=False,
+    unsupported_dtypes=dict.fromkeys(("bool", "complex"), _without_reduction))
 def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     """The input with slices of `source` reduced into the slices that the index names.
 
@@ -360,18 +364,18 @@ index_reduce.joint_vjp(_rows_reduced_vjp)
 # ----- masks -------------------------------------------------------------------------------
 
 
-@op(name="masked_fill", key="_masked_fill_number", expose=(), **_MASK)
-def masked_fill_number(xp, input, mask, *, value):
+@op(name="masked_fill", key="_masked_fill_scalar", expose=(), **_MASK)
+def masked_fill_scalar(xp, input, mask, *, value):
     """The input with a number where the mask is true."""
     return xp.fill_masked(input, mask, value)
 
 
-masked_fill_number.vjp(input=lambda xp, g, mask, input_shape: xp.sum_to_size(
-    xp._masked_fill_number(g, mask=mask, value=0), input_shape))
-masked_fill_number.jvp(lambda xp, mask, t_input: xp._masked_fill_number(t_input, mask=mask, value=0))
+masked_fill_scalar.vjp(input=lambda xp, g, mask, input_shape: xp.sum_to_size(
+    xp._masked_fill_scalar(g, mask=mask, value=0), input_shape))
+masked_fill_scalar.jvp(lambda xp, mask, t_input: xp._masked_fill_scalar(t_input, mask=mask, value=0))
 
 
-@op(numbers=("value",), node="MaskedFillBackward1", expose=("torch", "method", "inplace"), **_MASK)
+@op(scalar_inputs=("value",), node="MaskedFillBackward1", expose=("torch", "method", "inplace"), **_MASK)
 def masked_fill(xp, input, mask, value):
     """The input with `value`, a number or a 0-d tensor, where the mask is true.
 
@@ -382,16 +386,16 @@ def masked_fill(xp, input, mask, value):
     return xp.fill_masked(input, mask, value)
 
 
-masked_fill.when_number("value", masked_fill_number)
+masked_fill.scalar_overload("value", masked_fill_scalar)
 masked_fill.vjp(
-    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_number(g, mask=mask, value=0), input_shape),
+    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_scalar(g, mask=mask, value=0), input_shape),
     value=lambda xp, g, mask: xp.sum(xp.where(mask, g, xp.zeros_like(g))))
 masked_fill.jvp(lambda xp, input, mask, value, t_input, t_value: xp.masked_fill(
     xp.zeros_like(input) if t_input is None else t_input, mask,
     xp.zeros_like(value) if t_value is None else t_value))
 
 
-@linear("input", apart=True, **_MASK)
+@linear("input", disjoint_out=True, **_MASK)
 def masked_select(xp, input, mask):
     """The elements where the mask is true, as a vector.
 
@@ -429,7 +433,7 @@ def masked_scatter(xp, input, mask, source):
 
 
 masked_scatter.vjp(
-    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_number(g, mask=mask, value=0), input_shape),
+    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_scalar(g, mask=mask, value=0), input_shape),
     source=lambda xp, g, mask, source_shape: xp._masked_scatter_gradient(g, mask=mask, size=source_shape))
 masked_scatter.jvp(lambda xp, input, mask, source, t_input, t_source: xp.masked_scatter(
     xp.zeros_like(input) if t_input is None else t_input, mask,
@@ -449,7 +453,7 @@ _masked_scatter_gradient.vjp(input=lambda xp, g, mask, input_shape: xp.masked_sc
 # ----- positions in the flattened tensor ---------------------------------------------------
 
 
-@linear("input", apart=True, **_INDEX)
+@linear("input", disjoint_out=True, **_INDEX)
 def take(xp, input, index):
     """The elements at positions in the flattened input.
 
@@ -493,13 +497,13 @@ put.jvp(lambda xp, input, index, source, t_input, t_source, accumulate: xp.put(
 # ----- where something is ------------------------------------------------------------------
 
 
-@op(name="nonzero", key="_nonzero", expose=(), differentiable=False, widens=False)
+@op(name="nonzero", key="_nonzero", expose=(), differentiable=False, opmath=False)
 def nonzero(xp, input):
     """The indices of the elements that are not zero, a row each."""
     return xp.nonzero(input)
 
 
-@op(differentiable=False, widens=False)
+@op(differentiable=False, opmath=False)
 def argwhere(xp, input):
     """The indices of the elements that are not zero, a row each.
 
@@ -514,7 +518,7 @@ def argwhere(xp, input):
 # ----- what PyTorch records but cannot differentiate ----------------------------------------
 
 
-@op(name="_not_differentiable", node="NotImplemented", expose=(), widens=False)
+@op(name="_not_differentiable", node="NotImplemented", expose=(), opmath=False)
 def _not_differentiable(xp, *inputs, value, of):
     """A result whose node only says that there is no derivative."""
     return value

@@ -7,10 +7,10 @@ from math import prod
 from ...shapes import wrap_dim
 from ..declare import composite, linear
 
-_MOVES = {"widens": False, "holomorphic": False}  # only data moves
+_MOVES = {"opmath": False, "holomorphic": False}  # only data moves
 
 
-@linear(promote="common", aliases=("concat", "concatenate"), expose=("torch",), apart=True, **_MOVES)
+@linear(promote="common", aliases=("concat", "concatenate"), expose=("torch",), disjoint_out=True, **_MOVES)
 def cat(xp, *tensors, dim=0):
     """The tensors one after another along a dimension.
 
@@ -34,7 +34,7 @@ def _pieces(xp, g, tensors_shapes, dim):
 cat.joint_vjp(_pieces)
 
 
-@cat.batching
+@cat.vmap
 def _joined(xp, batch, *tensors, dim=0):
     k = batch.k
     shapes = [x.shape[k if b else 0:] for x, b in zip(tensors, batch.on, strict=True)]
@@ -82,7 +82,7 @@ def _blocks(xp, g, tensors_shapes):
 block_diag.joint_vjp(_blocks)
 
 
-@block_diag.batching
+@block_diag.vmap
 def _along_diagonal(xp, batch, *tensors):
     k = batch.k
     full = [x if b else batch.full(x) for x, b in zip(tensors, batch.on, strict=True)]
@@ -127,7 +127,7 @@ repeat.widens = True
 repeat.vjp(input=_unrepeated)
 
 
-@repeat.batching
+@repeat.vmap
 def _repeated(xp, batch, input, repeats):
     k = batch.k
     lead = len(repeats) - (input.ndim - k)
@@ -167,7 +167,7 @@ roll.vjp(input=lambda xp, g, shifts, dims: xp.roll(
     g, shifts=-shifts if isinstance(shifts, int) else tuple(-s for s in shifts), dims=dims))
 
 
-@roll.batching
+@roll.vmap
 def _rolled(xp, batch, input, shifts, dims=()):
     k, n = batch.k, input.ndim - batch.k
     dims = (dims,) if isinstance(dims, int) else tuple(dims)
@@ -230,7 +230,7 @@ def _cutting(of):
             raise RuntimeError(f"{of.name}: input tensor must have at least 2 dimensions")
         return getattr(xp, of.name)(input, diagonal)
 
-    of.batching(rule)
+    of.vmap(rule)
 
 
 _cutting(tril)
@@ -260,7 +260,7 @@ def diag_embed(xp, input, *, offset=0, dim1=-2, dim2=-1):
 diag_embed.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
 
 
-@diag_embed.batching
+@diag_embed.vmap
 def _diagonals(xp, batch, input, offset=0, dim1=-2, dim2=-1):
     k, n = batch.k, input.ndim - batch.k + 1
     if n == 1:
@@ -279,7 +279,7 @@ def constant_pad_nd(xp, input, *, pad, value=0):
     return xp.constant_pad(input, pad, value)
 
 
-@constant_pad_nd.batching
+@constant_pad_nd.vmap
 def _padded(xp, batch, input, pad, value=0):
     n = input.ndim - batch.k
     if len(pad) > 2 * n:
@@ -301,7 +301,7 @@ def _padding(name: str, dims: int, mode: str) -> None:
     forward.__name__ = f"_{name}_pad{dims}d"
     node = f"{name.capitalize()}Pad{dims}DBackward0"
     pad = linear(forward, key=f"_{name}_pad{dims}d", name=f"{name}_pad{dims}d", node=node, expose=(),
-                 batches="trailing")
+                 batching_rule="trailing")
 
     def backward(xp, input, like, *, padding):
         return xp.gather_border(input, tuple(like.shape), padding, mode)
@@ -309,7 +309,7 @@ def _padding(name: str, dims: int, mode: str) -> None:
     backward.__doc__ = f"What `{name}_pad{dims}d` sends back."
     key = f"_{name}_pad{dims}d_backward"
     back = linear("input", key=key, name=key, node=node.replace("Backward0", "BackwardBackward0"), expose=(),
-                  batches="trailing")(backward)
+                  batching_rule="trailing")(backward)
     pad.vjp(input=lambda xp, g, input, padding: getattr(xp, key)(g, input, padding=padding))
     back.vjp(input=lambda xp, g, padding: getattr(xp, f"_{name}_pad{dims}d")(g, padding=padding),
              like=lambda xp, like: xp.zeros_like(like))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..declare import linear, op
 
-_MOVES = {"widens": False, "holomorphic": False, "expose": ()}
+_MOVES = {"opmath": False, "holomorphic": False, "expose": ()}
 
 
 @linear(name="_strided_part", node="AsStridedBackward0", **_MOVES)
@@ -17,7 +17,7 @@ def _strided_part(xp, input, *, geometry):
     return xp.strided_part(input, geometry)
 
 
-_strided_part.batching(lambda xp, batch, input, geometry: xp._strided_part(
+_strided_part.vmap(lambda xp, batch, input, geometry: xp._strided_part(
     input, geometry=geometry.repeated(batch.sizes)))
 _strided_part.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
 
@@ -28,7 +28,7 @@ def _embed_strided(xp, input, *, geometry):
     return xp.embed_strided(input, geometry)
 
 
-_embed_strided.batching(lambda xp, batch, input, geometry: xp._embed_strided(
+_embed_strided.vmap(lambda xp, batch, input, geometry: xp._embed_strided(
     input, geometry=geometry.repeated(batch.sizes)))
 _embed_strided.vjp(input=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
 
@@ -39,7 +39,7 @@ def _replace_strided(xp, input, source, *, geometry):
     return xp.replace_strided(input, source, geometry)
 
 
-_replace_strided.batching(lambda xp, batch, input, source, geometry: xp._replace_strided(
+_replace_strided.vmap(lambda xp, batch, input, source, geometry: xp._replace_strided(
     input if batch.on[0] else batch.full(input), source if batch.on[1] else batch.full(source),
     geometry=geometry.repeated(batch.sizes)))
 _replace_strided.vjp(

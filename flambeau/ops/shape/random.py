@@ -15,7 +15,7 @@ def _drawn(name: str, node: str, inputs: int = 1) -> None:
     else:
         def forward(input: Any, other: Any, *, values: Any) -> Any:  # type: ignore[misc]
             return values
-    declared = op(forward, name=name, key=f"_{name}_{node}", node=node, expose=(), widens=False)
+    declared = op(forward, name=name, key=f"_{name}_{node}", node=node, expose=(), opmath=False)
     declared.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(xp.zeros_like(g), input_shape))
     if inputs == 2:
         declared.vjp(other=lambda xp, g, other_shape: xp.sum_to_size(xp.zeros_like(g), other_shape))

@@ -16,28 +16,28 @@ _VIEW: dict[str, Any] = {"holomorphic": False}  # only data moves: nothing to co
 # ----- parts of a whole ------------------------------------------------------------------
 
 
-@linear(name="_embed", expose=(), widens=False, holomorphic=False)
+@linear(name="_embed", expose=(), opmath=False, holomorphic=False)
 def _embed(xp, input, *, size, key):
     """Zeros of shape `size` with the input at the basic index `key`."""
     return xp.embed(input, size, key)
 
 
-_embed.batching(lambda xp, batch, input, size, key: xp._embed(
+_embed.vmap(lambda xp, batch, input, size, key: xp._embed(
     input, size=(*batch.sizes, *size), key=(slice(None),) * batch.k + tuple(key)))
 _embed.vjp(input=lambda xp, g, key: xp._part(g, key=key))
 
 
-@linear(name="_part", expose=(), widens=False, holomorphic=False)
+@linear(name="_part", expose=(), opmath=False, holomorphic=False)
 def _part(xp, input, *, key):
     """The part of the input at the basic index `key`."""
     return input[key]
 
 
-_part.batching(lambda xp, batch, input, key: xp._part(input, key=(slice(None),) * batch.k + tuple(key)))
+_part.vmap(lambda xp, batch, input, key: xp._part(input, key=(slice(None),) * batch.k + tuple(key)))
 _part.vjp(input=lambda xp, g, input_shape, key: xp._embed(g, size=input_shape, key=key))
 
 
-@linear(name="_embed_diagonal", expose=(), widens=False, holomorphic=False)
+@linear(name="_embed_diagonal", expose=(), opmath=False, holomorphic=False)
 def _embed_diagonal(xp, input, *, size, offset, dim1, dim2):
     """Zeros of shape `size` with the input on a diagonal."""
     return xp.embed_diagonal(input, size, offset, dim1, dim2)
@@ -50,19 +50,19 @@ def _shifted(dim, n, k):
     return wrap_dim(dim, n) + k
 
 
-_embed_diagonal.batching(lambda xp, batch, input, size, offset, dim1, dim2: xp._embed_diagonal(
+_embed_diagonal.vmap(lambda xp, batch, input, size, offset, dim1, dim2: xp._embed_diagonal(
     input, size=(*batch.sizes, *size), offset=offset, dim1=_shifted(dim1, len(size), batch.k),
     dim2=_shifted(dim2, len(size), batch.k)))
 _embed_diagonal.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
 
 
-@linear(name="_embed_windows", node="UnfoldBackwardBackward0", expose=(), widens=False, holomorphic=False)
+@linear(name="_embed_windows", node="UnfoldBackwardBackward0", expose=(), opmath=False, holomorphic=False)
 def _embed_windows(xp, input, *, size, dimension, window, step):
     """Windows, as `unfold` gives them, added where they came from."""
     return xp.embed_windows(input, size, dimension, window, step)
 
 
-_embed_windows.batching(lambda xp, batch, input, size, dimension, window, step: xp._embed_windows(
+_embed_windows.vmap(lambda xp, batch, input, size, dimension, window, step: xp._embed_windows(
     input, size=(*batch.sizes, *size), dimension=_shifted(dimension, len(size), batch.k), window=window, step=step)
     if size else xp.sum(input, batch.k))
 _embed_windows.vjp(input=lambda xp, g, dimension, window, step: xp.unfold(
@@ -87,7 +87,7 @@ def _bounds(shape, dim, start, end, step):
 # ----- views -----------------------------------------------------------------------------
 
 
-@view(name="view", expose=("method",), spread="size", batches="size", **_VIEW)
+@view(name="view", expose=("method",), spread="size", batching_rule="size", **_VIEW)
 def view_(xp, input, *, size):
     """The same elements under another shape, in the same memory.
 
@@ -115,10 +115,10 @@ def _same_bytes(xp, batch, input, dtype):
     return xp._view_dtype(input, dtype=dtype)
 
 
-view_dtype.batching(_same_bytes)
+view_dtype.vmap(_same_bytes)
 
 
-@view(key="_alias", name="alias", expose=(), batches="trailing", **_VIEW)
+@view(key="_alias", name="alias", expose=(), batching_rule="trailing", **_VIEW)
 def alias(xp, input):
     """The same elements, as a view of their own."""
     return input[...]
@@ -127,7 +127,7 @@ def alias(xp, input):
 alias.vjp(input=lambda g: g)
 
 
-@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), widens=False, batches="size", **_VIEW)
+@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), opmath=False, batching_rule="size", **_VIEW)
 def _unsafe_view(xp, input, *, size):
     """`view` of a fresh copy, which nobody else can see: not tracked as a view."""
     return xp.view(input, size)
@@ -154,7 +154,7 @@ def _transposed(xp, batch, input):
     return xp.transpose(input, batch.k, batch.k + 1) if n == 2 else xp._alias(input)
 
 
-t.batching(_transposed)
+t.vmap(_transposed)
 t.vjp(input=lambda xp, g: xp.t(g))
 
 
@@ -190,12 +190,12 @@ def _inverse(dims):
     return tuple(order)
 
 
-permute.batching(lambda xp, batch, input, dims: xp.permute(
+permute.vmap(lambda xp, batch, input, dims: xp.permute(
     input, (*range(batch.k), *(_shifted(d, input.ndim - batch.k, batch.k) for d in dims))))
 permute.vjp(input=lambda xp, g, dims: xp.permute(g, dims=_inverse(dims)))
 
 
-@view(spread="size", expose=("method",), batches="size", **_VIEW)
+@view(spread="size", expose=("method",), batching_rule="size", **_VIEW)
 def expand(xp, input, *, size, implicit=False):
     """Dimensions of size 1 stretched, without copying. -1 keeps a size.
 
@@ -221,7 +221,7 @@ def broadcast_to(xp, input, *, size):
     return xp.expand(input, size)
 
 
-broadcast_to.batches = expand.batches
+broadcast_to.batching_rule = expand.batching_rule
 broadcast_to.node = "ExpandBackward0"
 broadcast_to.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
@@ -244,7 +244,7 @@ def squeeze_dims(xp, input, *, dim):
     return xp.squeeze(input, dim)
 
 
-squeeze_all.batching(lambda xp, batch, input: xp.squeeze(input, tuple(range(batch.k, input.ndim))))
+squeeze_all.vmap(lambda xp, batch, input: xp.squeeze(input, tuple(range(batch.k, input.ndim))))
 for _op in (squeeze_all, squeeze_dim, squeeze_dims):
     _op.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
@@ -263,7 +263,7 @@ def unsqueeze(xp, input, *, dim):
 unsqueeze.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
-@view(order=("input", "dim", "index"), **_VIEW)
+@view(argument_order=("input", "dim", "index"), **_VIEW)
 def select(xp, input, *, dim, index):
     """The slice number `index` of dimension `dim`, without that dimension.
 
@@ -323,12 +323,12 @@ def _windows(xp, batch, input, dimension, size, step):
     return xp.select(xp.unfold(xp.unsqueeze(input, k), k, size, step), k, 0)
 
 
-unfold.batching(_windows)
+unfold.vmap(_windows)
 unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_windows(
     g, size=input_shape, dimension=dimension, window=size, step=step))
 
 
-@view(name="as_strided", key="_as_strided", expose=(), batches="trailing", **_VIEW)
+@view(name="as_strided", key="_as_strided", expose=(), batching_rule="trailing", **_VIEW)
 def as_strided(xp, input, *, size, stride, storage_offset, geometry):
     """Any shape and strides over the input's storage; `geometry` says where that lies in the input."""
     return xp.strided_view(input, size, stride, storage_offset)
@@ -341,7 +341,7 @@ as_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geome
 # ----- views that come in lists ------------------------------------------------------------
 
 
-@view(many=True, multi_view=True, **_VIEW)
+@view(tensor_list=True, multi_output_view=True, **_VIEW)
 def unbind(xp, input, *, dim=0):
     """All slices of a dimension, each without it.
 
@@ -355,13 +355,13 @@ def unbind(xp, input, *, dim=0):
 unbind.vjp(input=lambda xp, gs, dim: xp.stack(gs, dim=dim))
 
 
-@view(name="split", key="_split", many=True, multi_view=True, expose=(), **_VIEW)
+@view(name="split", key="_split", tensor_list=True, multi_output_view=True, expose=(), **_VIEW)
 def split(xp, input, *, split_size, dim=0):
     """Pieces of `split_size` along a dimension, the last one smaller where it does not divide."""
     return xp.split(input, split_size, dim)
 
 
-@view(many=True, multi_view=True, **_VIEW)
+@view(tensor_list=True, multi_output_view=True, **_VIEW)
 def split_with_sizes(xp, input, *, split_sizes, dim=0):
     """Pieces of the given sizes along a dimension.
 
@@ -376,7 +376,7 @@ for _op in (split, split_with_sizes):
     _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
 
 
-@linear(name="unsafe_split", many=True, expose=("torch", "method"), widens=False, **_VIEW)
+@linear(name="unsafe_split", tensor_list=True, expose=("torch", "method"), opmath=False, **_VIEW)
 def unsafe_split(xp, input, *, split_size, dim=0):
     """`split`, without telling autograd that the pieces share memory.
 
@@ -387,7 +387,7 @@ def unsafe_split(xp, input, *, split_size, dim=0):
     return xp.split(input, split_size, dim)
 
 
-@linear(name="unsafe_split_with_sizes", many=True, expose=("torch", "method"), widens=False, **_VIEW)
+@linear(name="unsafe_split_with_sizes", tensor_list=True, expose=("torch", "method"), opmath=False, **_VIEW)
 def unsafe_split_with_sizes(xp, input, *, split_sizes, dim=0):
     """`split_with_sizes`, without telling autograd that the pieces share memory.
 
@@ -412,7 +412,7 @@ def _copying(of: Op, name: str, example: str = "", shows: str = "") -> None:
         example: a call on a (2, 3) tensor `x`, for the docstring.
         shows: the shape of its result, or of its first result.
     """
-    forward_of, many = of.forward, of.many
+    forward_of, many = of.forward, of.tensor_list
 
     def forward(xp, input, **params):
         found = forward_of(xp, input, **params)
@@ -428,16 +428,16 @@ def _copying(of: Op, name: str, example: str = "", shows: str = "") -> None:
     >>> torch.{name}({example}){first}.shape
     flambeau.Size({shows})
     """
-    rule = of.batches
+    rule = of.batching_rule
     if callable(rule):
         def rule(xp, batch, *inputs, **params):
-            return xp.clone(of.batches(xp, batch, *inputs, **params))
+            return xp.clone(of.batching_rule(xp, batch, *inputs, **params))
 
     copied = object.__new__(Op)
     copied.__dict__.update(of.__dict__)
     copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", plans={}, doc=doc,
-                           batches=rule,
-                           expose=("torch",) if example else (), aliases=(), multi_view=False, exact_out=True)
+                           batching_rule=rule,
+                           expose=("torch",) if example else (), aliases=(), multi_output_view=False, exact_out=True)
     REGISTRY[name] = copied
 
 
@@ -461,7 +461,7 @@ _copying(squeeze_dims, "_squeeze_dims_copy")
 _copying(as_strided, "_as_strided_copy")
 
 
-@linear(expose=("torch", "method"), widens=False, **_VIEW)
+@linear(expose=("torch", "method"), opmath=False, **_VIEW)
 def narrow_copy(xp, input, *, dim, start, length):
     """A copy of `length` elements from `start` on, of dimension `dim`.
 
@@ -479,7 +479,7 @@ narrow_copy.vjp(input=lambda xp, g, input_shape, dim, start, length: xp._embed(
 # ----- a part replaced ---------------------------------------------------------------------
 
 
-@op(order=("input", "src", "dim", "index"), widens=False, **_VIEW)
+@op(argument_order=("input", "src", "dim", "index"), opmath=False, **_VIEW)
 def select_scatter(xp, input, src, *, dim, index):
     """A copy of `input` with `src` as its slice number `index` of dimension `dim`.
 
@@ -500,7 +500,7 @@ select_scatter.vjp(
     src=lambda xp, g, input_shape, dim, index: xp._part(g, key=_at(input_shape, dim, index)))
 
 
-@op(widens=False, **_VIEW)
+@op(opmath=False, **_VIEW)
 def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
     """A copy of `input` with `src` as a slice of it.
 
@@ -519,7 +519,7 @@ slice_scatter.vjp(
         g, key=_at(input_shape, dim, _bounds(input_shape, dim, start, end, step))))
 
 
-@op(widens=False, **_VIEW)
+@op(opmath=False, **_VIEW)
 def diagonal_scatter(xp, input, src, *, offset=0, dim1=0, dim2=1):
     """A copy of `input` with `src` as a diagonal.
 
@@ -537,13 +537,13 @@ diagonal_scatter.vjp(
     src=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
 
 
-@op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), widens=False, **_VIEW)
+@op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), opmath=False, **_VIEW)
 def as_strided_scatter(xp, input, src, *, size, stride, storage_offset, geometry):
     """A copy of `input` with `src` at strided places."""
     return xp.replace_strided(input, src, geometry)
 
 
-as_strided_scatter.batching(lambda xp, batch, input, src, size, stride, storage_offset, geometry: xp._replace_strided(
+as_strided_scatter.vmap(lambda xp, batch, input, src, size, stride, storage_offset, geometry: xp._replace_strided(
     input if batch.on[0] else batch.full(input), src if batch.on[1] else batch.full(src),
     geometry=geometry.repeated(batch.sizes)))
 as_strided_scatter.vjp(

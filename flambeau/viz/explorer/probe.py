@@ -109,12 +109,12 @@ def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:
         drawn = node.drawn_edges()
         for target, position, output in each.edges:
             place = position if drawn is None else drawn[position]
-            if output == 0 and place in node.plan.tensors and not graph.nodes[target].is_leaf:
-                array = arrays[node.plan.tensors.index(place)]
+            if output == 0 and place in node.plan.saved_inputs and not graph.nodes[target].is_leaf:
+                array = arrays[node.plan.saved_inputs.index(place)]
                 if array is not None:
                     found.setdefault(graph.nodes[target].seq, [{"outputs": [statistics(array)]}])
-        if 0 in node.plan.outs:
-            array = arrays[len(arrays) - len(node.plan.outs) + node.plan.outs.index(0)]
+        if 0 in node.plan.saved_outputs:
+            array = arrays[len(arrays) - len(node.plan.saved_outputs) + node.plan.saved_outputs.index(0)]
             if array is not None:
                 found[each.seq] = [{"outputs": [statistics(array)]}]
     return found

@@ -325,9 +325,9 @@ def _fill_in_shapes(nodes: Sequence[GraphNode], known: Mapping[tuple[int, int], 
 
 def _saved_output(node: OpNode) -> Output | None:
     saved = node.saved
-    if saved is None or not node.plan.outs or node.plan.outs[0] != 0:
+    if saved is None or not node.plan.saved_outputs or node.plan.saved_outputs[0] != 0:
         return None
-    array = saved[len(saved) - len(node.plan.outs)][0]
+    array = saved[len(saved) - len(node.plan.saved_outputs)][0]
     return (tuple(array.shape), dtypes.of(array.dtype).name) if hasattr(array, "dtype") else None
 
 
@@ -348,8 +348,8 @@ def _input(node: OpNode, position: int, own: Output | None) -> Output | None:
     elif node.op.kind == "elementwise":
         return own
     saved = node.saved
-    if saved is not None and place in node.plan.tensors:
-        array = getattr(saved[node.plan.tensors.index(place)], "_array", None)
+    if saved is not None and place in node.plan.saved_inputs:
+        array = getattr(saved[node.plan.saved_inputs.index(place)], "_array", None)
         if array is not None:
             return tuple(array.shape), dtypes.of(array.dtype).name
     for (what, which), value in zip(node.plan.consts, node.consts, strict=True):
@@ -376,7 +376,7 @@ def _formula_of(node: Any) -> str:
         return node_formula(node)
     operands: list[Any] = list(node.op.input_names(len(node.edges)))
     saved = node.saved or ()
-    for place, kept in zip(node.plan.tensors, saved, strict=False):
+    for place, kept in zip(node.plan.saved_inputs, saved, strict=False):
         array = getattr(kept, "_array", kept)
         if node.edges[place] is None and getattr(array, "shape", ()) == () and not isinstance(kept, Packed):
             operands[place] = as_expression(dtypes.widen(array).item() if hasattr(array, "dtype") else array)

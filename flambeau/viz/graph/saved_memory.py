@@ -101,7 +101,7 @@ def _kept(node: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(node, OpNode):
         saved = node.saved
         if saved is not None:
-            first_output = len(saved) - len(node.plan.outs)
+            first_output = len(saved) - len(node.plan.saved_outputs)
             for place, (name, entry) in enumerate(zip(node._kept_names(), saved, strict=True)):
                 yield name, entry if place < first_output else entry[0]
         for (what, which), value in zip(node.plan.consts, node.consts, strict=True):

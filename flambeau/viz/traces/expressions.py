@@ -338,7 +338,7 @@ _RUN: dict[str, Any] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
     "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
-    "**": lambda a, b: layer.arrays.pow(a, b) if hasattr(a, "ndim") else layer.arrays.number_pow(a, b),
+    "**": lambda a, b: layer.arrays.pow(a, b) if hasattr(a, "ndim") else layer.arrays.scalar_pow(a, b),
 }
 
 

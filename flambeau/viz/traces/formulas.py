@@ -106,10 +106,10 @@ class Formulas:
     def pow(self, base: Any, exponent: Any) -> Expression:
         return power(base, exponent)
 
-    def pow_number(self, base: Any, exponent: Any) -> Expression:
+    def pow_scalar(self, base: Any, exponent: Any) -> Expression:
         return power(base, exponent)
 
-    def number_pow(self, base: Any, exponent: Any) -> Expression:
+    def scalar_pow(self, base: Any, exponent: Any) -> Expression:
         return power(base, exponent)
 
     def real(self, x: Any) -> Any:
@@ -226,8 +226,8 @@ def forward(op: Op, inputs: Sequence[Any], params: Mapping[str, Any] | None = No
         if found is not None and _is_brief(found, given) and not (isinstance(found, Call) and found.name == op.name):
             return as_expression(found)
     values = dict(zip(op.input_names(len(given)), given, strict=True))
-    values.update((name, as_expression(params[name])) for name in op.promoting if params.get(name) is not None)
-    order = [name for name in op.order or () if name in values]
+    values.update((name, as_expression(params[name])) for name in op.promoting_params if params.get(name) is not None)
+    order = [name for name in op.argument_order or () if name in values]
     shown = {name: value for name, value in params.items() if name not in values and (
         name not in op.defaults or not (op.defaults[name] is value or op.defaults[name] == value))}
     return Call(op.name, tuple(x for x in (map(values.__getitem__, order) if order else values.values())
@@ -264,9 +264,9 @@ def pullback(op: Op, place: int, cotangents: Sequence[Any], inputs: Sequence[Any
     values["gs"] = list(cotangents)
     values["g"] = cotangents[0] if cotangents else None
     values.update((f"g{k}", g) for k, g in enumerate(cotangents))
-    if op.joint_rule is not None:
+    if op.joint_vjp_rule is not None:
         values["needs"] = tuple(i == place for i in range(len(given)))
-        found = _run(op.joint_rule.function, op.joint_rule.names, values)
+        found = _run(op.joint_vjp_rule.function, op.joint_vjp_rule.names, values)
         try:
             found = None if found is None else list(found)[place]
         except (Unknowable, IndexError):
@@ -302,17 +302,17 @@ def pushforward(op: Op, tangents: Sequence[Any], inputs: Sequence[Any], outs: Se
     names = op.input_names(len(given))
     values = _values(op, given, outs, params)
     values["needs"] = tuple(t is not None for t in tangents)
-    if op.tangent_rule is not None:
+    if op.jvp_rule is not None:
         values.update(("t_" + name, t) for name, t in zip(names, tangents, strict=True))
         if op.variadic:
             values["t_" + op.inputs[-1]] = list(tangents[len(op.inputs) - 1:])
-        found = _run(op.tangent_rule.function, op.tangent_rule.names, values)
+        found = _run(op.jvp_rule.function, op.jvp_rule.names, values)
         if found is not None and op.n_outputs > 1:
             found = found[output] if isinstance(found, (list, tuple)) else None
         return None if found is None else as_expression(found)
     if op.kind in (LINEAR, VIEW):
         return _linear(op, tangents, given, params, names, output)
-    if op.kind == ELEMENTWISE and op.rules and op.holomorphic:
+    if op.kind == ELEMENTWISE and op.vjp_rules and op.holomorphic:
         total: Expression = Number(0)
         for name, t in zip(names, tangents, strict=True):
             rule = op.rule_for(name)

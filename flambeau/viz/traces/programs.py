@@ -349,7 +349,7 @@ def _read(node: Any, recorder: _Recorder) -> None:
         leaf = getattr(successor, "variable", None)
         sources.append(Symbol("c") if successor is None else leaf if leaf is not None else (id(successor), number))
     saved = node.saved or ()
-    for place, value in zip(plan.tensors, saved, strict=False):
+    for place, value in zip(plan.saved_inputs, saved, strict=False):
         array = getattr(value, "_array", None)
         if array is None:
             continue
@@ -357,7 +357,7 @@ def _read(node: Any, recorder: _Recorder) -> None:
             recorder.values.setdefault(sources[place], np.array(array))
         elif isinstance(sources[place], Symbol):
             sources[place] = np.array(array)
-    for number, entry in zip(plan.outs, saved[len(plan.tensors):], strict=False):
+    for number, entry in zip(plan.saved_outputs, saved[len(plan.saved_inputs):], strict=False):
         if isinstance(entry, tuple) and isinstance(entry[0], np.ndarray):
             recorder.values.setdefault((id(node), number), np.array(entry[0]))
     params = {name: Symbol("c") for name in op.params if name not in op.defaults} | params_of(node)

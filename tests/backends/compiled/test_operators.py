@@ -197,7 +197,7 @@ def test_a_number_does_not_make_a_kernel(everything_large):
     x = torch.linspace(0.1, 1, 50)
     for op, f in ((REGISTRY["mul"], lambda c: x * c), (REGISTRY["leaky_relu"], lambda c: torch.nn.functional.leaky_relu(
             x - 0.5, c)), (REGISTRY["_add_scaled"], lambda c: x.add(x, alpha=c)),
-            (REGISTRY["_clamp_numbers"], lambda c: x.clamp(0.0, c)), (REGISTRY["_pow_number"], lambda c: x**c)):
+            (REGISTRY["_clamp_scalars"], lambda c: x.clamp(0.0, c)), (REGISTRY["_pow_scalar"], lambda c: x**c)):
         f(0.3)
         forwards = kernels_of(REGISTRY).forwards(op)
         before = sum(map(len, forwards._found.values()))

@@ -186,13 +186,13 @@ def _square(x: Symbol) -> Symbol:
 
 def _pow(x: Any, y: Any) -> Symbol:
     if _number(y):
-        return _pow_number(x, y)
+        return _pow_scalar(x, y)
     if promoted(x, y).kind != "f":
         raise Untraceable("integer powers")
     return binary("pow", x, y)
 
 
-def _pow_number(x: Symbol, exponent: Any) -> Symbol:
+def _pow_scalar(x: Symbol, exponent: Any) -> Symbol:
     if exponent == 2:
         return x * x
     if exponent == 1:
@@ -212,7 +212,7 @@ def _pow_number(x: Symbol, exponent: Any) -> Symbol:
     return binary("pow", x, exponent)
 
 
-def _number_pow(base: Any, exponent: Symbol) -> Symbol:
+def _scalar_pow(base: Any, exponent: Symbol) -> Symbol:
     if exponent.dtype.kind != "f":
         raise Untraceable("integer powers")
     if base == 2:
@@ -314,8 +314,8 @@ FUNCTIONS |= {
     "isfinite": _isfinite, "isreal": _always, "signbit": _signbit, "logical_not": _logical_not,
     "bitwise_not": _bitwise_not, "angle": _angle, "conj": _plain, "real": _plain, "is_complex": lambda x: False,
     "floor_divide": _floor_divide, "trunc_divide": _trunc_divide, "remainder": _remainder, "fmod": _fmod,
-    "reciprocal": _reciprocal, "rsqrt": _rsqrt, "square": _square, "pow": _pow, "pow_number": _pow_number,
-    "number_pow": _number_pow, "hypot": _hypot, "logaddexp": _logaddexp, "logaddexp2": _logaddexp2, "lerp": _lerp,
+    "reciprocal": _reciprocal, "rsqrt": _rsqrt, "square": _square, "pow": _pow, "pow_scalar": _pow_scalar,
+    "scalar_pow": _scalar_pow, "hypot": _hypot, "logaddexp": _logaddexp, "logaddexp2": _logaddexp2, "lerp": _lerp,
     "nan_to_num": _nan_to_num, "to": _to, "full_like": _full_like,
     "zeros_like": lambda x: _full_like(x, 0), "ones_like": lambda x: _full_like(x, 1),
 }

@@ -1,0 +1,47 @@
+"""Unsupported dtypes: the errors that an operator raises for dtypes PyTorch has no kernel for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: the error for one unsupported dtype: an exception, or a function of the operator's arguments that returns one, or
+#: None where these arguments are supported
+UnsupportedDtype = Exception | Callable[..., Exception | None]
+
+#: names for groups of dtypes in `unsupported_dtypes=`, larger groups first; a dtype's own name is accepted too
+DTYPE_CATEGORIES = {
+    "integer": ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
+    "float": ("float16", "bfloat16", "float32", "float64"),
+    "unsigned": ("uint16", "uint32", "uint64"),  # PyTorch has few kernels for these
+    "narrow": ("float16", "bfloat16"),  # PyTorch's reduced floating point types
+    "complex": ("complex64", "complex128"),
+}
+
+
+def not_implemented(kernel: str, *categories: str, empty: bool = True) -> dict[str, UnsupportedDtype]:
+    """Return a value for `unsupported_dtypes=`: PyTorch's "not implemented" error of one kernel for these dtypes.
+
+    Args:
+        kernel: the kernel's name in PyTorch's message.
+        categories: keys of `DTYPE_CATEGORIES` or names of dtypes.
+        empty: whether tensors without elements raise the error, too.
+    """
+    error = not_implemented_error(kernel)
+
+    def unless_empty(input: Any, *_: Any, **__: Any) -> Exception | None:
+        return None if 0 in input.shape else error
+
+    return dict.fromkeys(categories, error if empty else unless_empty)
+
+
+def not_implemented_error(kernel: str) -> NotImplementedError:
+    """Return PyTorch's error for a kernel that lacks a dtype; `{}` in its text stands for the dtype's name."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{{}}'")
+
+
+def by_dtype(errors: dict[str, UnsupportedDtype]) -> dict[str, UnsupportedDtype]:
+    """Return the errors by name of dtype; a smaller category, or a single dtype, overrides a larger one."""
+    found = {name: errors[category] for category, names in DTYPE_CATEGORIES.items() if category in errors
+             for name in names}
+    return found | {name: error for name, error in errors.items() if name not in DTYPE_CATEGORIES}
