@@ -12,7 +12,7 @@ import importlib
 from math import e, inf, nan, pi
 from typing import Any
 
-from . import autograd, config, devices, dtypes, shapes
+from . import _tensor_display, autograd, config, devices, dtypes, shapes
 from ._tensor import Tensor, functions
 from ._tensor.printing import set_printoptions
 from .devices import (

@@ -1,7 +1,7 @@
 """The layers: imports point downward only, and no two modules need each other.
 
-Every `import` of the package is read from its syntax tree, those inside functions
-included. A module belongs to the layer of the longest prefix in LAYERS.
+Every `import` of the package is read from its syntax tree, wherever it stands: at the top of a module, inside a
+function, or under TYPE_CHECKING. A module belongs to the layer of the longest prefix in LAYERS.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAYERS: list[list[str]] = [
     ["engine"],
     ["_tensor"],
     ["cuda", "fft", "func", "linalg", "random", "special", "switches", "viz"],
-    ["autograd", "profiler"],
+    ["_tensor_display", "autograd", "profiler"],
     ["nn"],
     ["functorch"],
     ["optim"],
@@ -37,18 +37,13 @@ LAYERS: list[list[str]] = [
 ]
 
 # (importer, imported) pairs that point upward on purpose, inside a function, and why.
-ALLOWED: dict[tuple[str, str], str] = {
-    ("_tensor.graph_display", "viz"): "x.graph() and its kin show what the tensor is made of",
-    ("_tensor.graph_display", "viz.explorer"): "x.explore()",
-    ("_tensor.graph_display", "viz.graph"): "the package of the next",
-    ("_tensor.graph_display", "viz.graph.graph"): "x.graph()",
-}
+ALLOWED: dict[tuple[str, str], str] = {}
 
 # Packages within which an import inside a function may close a circle, and why. Circles of
 # imports that run when the package is imported are never allowed.
 MUTUAL: dict[str, str] = {
+    "compiler": "to be dissolved",
     "engine": "a node called by hand runs as the engine runs it",
-    "_tensor": "the tensor's methods are made of functions of tensors",
 }
 
 
@@ -83,10 +78,6 @@ def imports_of(name: str, path: Path) -> dict[str, bool]:
                 found[""] = found.get("", False) or at_once
 
     def visit(node: ast.AST, at_once: bool) -> None:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            for child in node.orelse:
-                visit(child, at_once)
-            return
         if isinstance(node, ast.Import):
             for alias in node.names:
                 head, _, rest = alias.name.partition(".")
@@ -100,7 +91,8 @@ def imports_of(name: str, path: Path) -> dict[str, bool]:
                 add(".".join([*base, *([module] if module else [])]), [a.name for a in node.names], at_once)
             elif module.partition(".")[0] == "flambeau":
                 add(module.partition(".")[2], [a.name for a in node.names], at_once)
-        inside = at_once and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        inside = at_once and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and not (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 

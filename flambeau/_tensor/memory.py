@@ -10,8 +10,10 @@ from .. import dtypes
 from ..backends.numpy.memory import address, lying, owner
 from ..engine.node import layer
 from ..modes import capturing, grad_mode, inference, special
-from .dispatch.apply import result_type as promoted_type
+from .dispatch.batched_tensor import detached
+from .dispatch.promotion import result_type as promoted_type
 from .tensor import INFERENCE, Tensor, wrap
+from .tracer_notifications import tell_reading
 
 __all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor",
            "result_type"]
@@ -51,8 +53,6 @@ def detach(self: Tensor) -> Tensor:
     """
     watched = special[0]
     if watched and self._array.__class__ is not np.ndarray:
-        from .dispatch.batched_tensor import detached
-
         return detached(self)  # type: ignore[arg-type]
     out: Tensor = wrap(self._array)
     if self._counter is None:
@@ -86,23 +86,6 @@ def item(self: Tensor) -> Any:
     if a.dtype == dtypes.BFLOAT16:
         a = dtypes.widen(a)
     return a.item()
-
-
-def tell_reading(self: Tensor, how: str) -> None:
-    """Tell a function's capture that the interpreter is handed a tensor's numbers."""
-    capture = capturing.get()
-    if capture is not None:
-        capture.reads(self, how)
-
-
-def tell_overwritten(out: Tensor, array: np.ndarray, moved: bool = False) -> None:
-    """Tell a function's capture that a tensor was overwritten with an array, or `moved` into other memory for it."""
-    capture = capturing.get()
-    if capture is not None:
-        if moved:
-            capture.moves_memory("out=")
-        else:
-            capture.overwritten(out, array)
 
 
 def _refuse_hidden(self: Tensor) -> None:

@@ -10,14 +10,13 @@ import numpy as np
 from .. import dtypes
 from ..modes import capturing, special
 from ..ops.declare import ELEMENTWISE, REGISTRY
-from . import attributes, functions, graph_display, memory, pickling, storage
+from . import attributes, autograd_methods, functions, memory, pickling, printing, storage, view_history
 from .creation import constants, from_data, random
 from .dispatch.apply import apply
 from .dispatch.binding import functions_of, in_place
 from .dispatch.inplace import fast_binary
 from .linalg import decompositions, einsum, norms
 from .linalg import matmul as products
-from .memory import tell_reading
 from .neural import activation
 from .neural import layers as neural
 from .pointwise import arithmetic, comparison, complex, selection
@@ -26,10 +25,11 @@ from .reduction import reductions as reducing
 from .reduction import scans as scanning
 from .shape import copying, indexing, joining, reshaping, scattering, strides
 from .tensor import Tensor
+from .tracer_notifications import tell_reading
 
-_FAMILIES = (activation, arithmetic, attributes, comparison, complex, constants, einsum, copying, from_data,
-             decompositions, indexing, joining, memory, neural, norms, ordering, products, random,
-             pickling, reducing, scanning, scattering, selection, reshaping, graph_display, storage, strides)
+_FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, complex, constants, einsum,
+             copying, from_data, decompositions, indexing, joining, memory, neural, norms, ordering, products, random,
+             pickling, reducing, scanning, scattering, selection, reshaping, printing, storage, strides, view_history)
 
 
 def _install() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..modes import special
+from .printing import parameter_str
 from .tensor import Tensor, wrap
 
 
@@ -87,11 +88,4 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return copied
 
     def __repr__(self) -> str:  # type: ignore[override]
-        from .printing import parameter_str
-
         return parameter_str(self)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        from .pickling import parameter_reduce_ex
-
-        return parameter_reduce_ex(self, protocol)

@@ -222,3 +222,4 @@ REBUILDERS: dict[str, Any] = {name: globals()[name] for name in (
     "_rebuild_device_tensor_from_cpu_tensor")}
 
 METHODS: dict[str, Any] = {"__reduce_ex__": __reduce_ex__, "__getstate__": __getstate__, "__setstate__": __setstate__}
+Parameter.__reduce_ex__ = parameter_reduce_ex  # type: ignore[assignment]

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import config, dtypes
-from ..modes import special
+from ..modes import forward_levels, special, transforming, transforms
+from .tensor import Tensor, depth_of
+from .tracer_notifications import tell_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -261,8 +263,6 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
 
     if tensor_contents is None:
         if special[0] and not meta:
-            from .memory import tell_reading
-
             tell_reading(tensor, "printing")
         tensor_contents = "..." if meta else _contents(tensor._array, len(prefix))
     text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix)) + ")"
@@ -283,8 +283,6 @@ def transformed_str(tensor: Any, frames: Sequence[Any]) -> str:
         places = {level.depth: place for level, place in zip(levels, shown, strict=True)}
         for k in reversed(range(len(levels))):
             value = value.movedim(k, k + shown[k])
-    from .tensor import depth_of
-
     made_at = depth_of(tensor)
     around: list[str] = []
     for depth, frame in enumerate(frames, 1):
@@ -306,9 +304,7 @@ def _tangent_of(tensor: Any) -> Any:
     """The tangent in the innermost level that is open; None where there is none."""
     if not getattr(tensor, "_tangents", None):
         return None
-    from .dispatch.forward_mode import open_levels
-
-    levels = open_levels & tensor._tangents.keys()
+    levels = forward_levels & tensor._tangents.keys()
     return tensor._tangents[max(levels)] if levels else None
 
 
@@ -349,8 +345,15 @@ def tensor_format(tensor: Any, spec: str) -> str:
     """
     if _is_plain(tensor) and tensor.device.type != "meta" and not tensor._array.ndim:
         if special[0]:
-            from .memory import tell_reading
-
             tell_reading(tensor, "format()")
         return format(dtypes.widen(tensor._array).item(), spec)
     return object.__format__(tensor, spec)
+
+
+def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
+    if transforms[0] and (frames := transforming.get()) and tensor_contents is None:
+        return transformed_str(self, frames)
+    return tensor_str(self, tensor_contents=tensor_contents)
+
+
+METHODS: dict[str, Any] = {"__repr__": __repr__, "__format__": tensor_format}

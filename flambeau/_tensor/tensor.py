@@ -19,8 +19,6 @@ What every operator reads is a slot, set by `wrap`; the rest has a class-level d
 
 from __future__ import annotations
 
-import sys
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,11 +26,9 @@ import numpy as np
 from .. import dtypes
 from ..backends.compiled.thresholds import LEAST, MET
 from ..devices import CPU, device
-from ..engine.api import backward
-from ..engine.engine import run_backward
-from ..engine.node import HookDict, LeafHooks, Node, RemovableHandle, revealed
+from ..engine.node import HookDict, Node
 from ..engine.tensor_interface import layer
-from ..engine.version_counters import DETACHED, WRITES
+from ..engine.version_counters import WRITES
 from ..modes import capturing, inference, special, transforming, transforms
 from ..shapes import Size, as_size
 from .untracked_views import tell
@@ -65,13 +61,6 @@ class _NeverSaved:
 
 #: the version counter of all inference tensors
 INFERENCE: list[Any] = [_NeverSaved()]
-
-_INSIDE = (
-    "You are attempting to call Tensor.{} inside of a function being transformed by a functorch transform. This is "
-    "unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {} "
-    "outside of a function being transformed instead."
-)
-
 
 class Tensor:
     """An n-dimensional array that records what is done to it.
@@ -115,6 +104,10 @@ class Tensor:
     if TYPE_CHECKING:
         # Filled in from the declarations, by `methods`.
         def __getattr__(self, name: str) -> Any: ...
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any: ...
+        def __repr__(self, *, tensor_contents: Any = None) -> str: ...
+        @property
+        def grad_fn(self) -> Node | None: ...
         def __getitem__(self, index: Any) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
         def __len__(self) -> int: ...
@@ -158,13 +151,6 @@ class Tensor:
         def __rlshift__(self, other: Any) -> Any: ...
         def __rshift__(self, other: Any) -> Any: ...
         def __rrshift__(self, other: Any) -> Any: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls is Tensor or not args or not isinstance(args[0], Tensor):
-            from .creation.from_data import legacy_constructor
-
-            return legacy_constructor(cls, dtypes.get_default_dtype(), *args, **kwargs)
-        return args[0].as_subclass(cls)
 
     # ----- what it is -----
 
@@ -221,18 +207,6 @@ class Tensor:
     def _has_node(self) -> bool:
         """Whether it has a history, if maybe one that is to be made anew: what `is_leaf` looks at more closely."""
         return self._node is not None or self._view_version == -1
-
-    @property
-    def grad_fn(self) -> Node | None:
-        """The node that made this tensor; None for a leaf."""
-        base = self._base
-        if base is not None and (base._requires_grad or self._node is not None):
-            assert self._counter is not None
-            if self._view_version != self._counter[0]:
-                from .view_history import regenerate
-
-                regenerate(self)
-        return revealed(self._node)
 
     @property
     def grad(self) -> Tensor | None:
@@ -353,163 +327,9 @@ class Tensor:
         """Whether this non-leaf keeps its gradient (`retain_grad`)."""
         return bool(self._retains)
 
-    # ----- autograd -----
-
-    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-                 inputs: Any = None) -> None:
-        """Accumulate into the leaves' `.grad` the gradient of this tensor, weighted by `gradient`.
-
-        Args:
-            gradient: the cotangent, shaped as this tensor; may be left out for a scalar.
-            retain_graph: keep what the graph saved, for another backward. Default: `create_graph`.
-            create_graph: record the computation of the gradients.
-            inputs: the only tensors whose `.grad` is wanted.
-
-        Raises:
-            RuntimeError: not a scalar and no gradient; no graph; the graph was freed.
-        """
-        if (gradient is None and inputs is None and not create_graph and self._requires_grad and not transforms[0]
-                and self._array.size == 1 and self._array.dtype.kind == "f"):
-            node = self._node if self._base is None else self.grad_fn
-            if node is not None:
-                seed = _ONES.get(self._array.dtype) if not self._array.ndim else None
-                if seed is None:
-                    seed = wrap(np.ones_like(self._array))
-                run_backward(((node, self._output_nr),), (seed,), retain=bool(retain_graph), create=False)
-                return
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-    def retain_grad(self) -> None:
-        """Keep this non-leaf's gradient in `.grad` after backward.
-
-        Raises:
-            RuntimeError: it does not require grad.
-        """
-        if transforms[0] and transforming.get():
-            raise RuntimeError(_INSIDE.format("retain_grad()", "retain_grad()"))
-        if not self._requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        if self._retains or not self._has_node():
-            return
-        node = self.grad_fn
-        assert node is not None
-        import weakref
-
-        self._retains = True
-        more = node._more()
-        if more.retained is None:
-            more.retained = {}
-        more.retained[self._output_nr] = weakref.ref(self)
-
-    def register_hook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
-
-        Returns:
-            A handle whose `remove()` takes the hook away.
-
-        Raises:
-            RuntimeError: the tensor does not require grad.
-        """
-        if not self._requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        node = self.grad_fn
-        if self._hooks is None:
-            self._hooks = HookDict()
-        if node is not None:
-            node.register_tensor_hook(self._output_nr, self._hooks)
-        else:
-            LeafHooks.put_on(self)
-            reference = self._accumulator
-            node = None if reference is None else reference()
-            if node is not None:
-                node.register_tensor_hook(0, self._hooks)
-        handle = RemovableHandle(self._hooks)
-        self._hooks[handle.id] = hook
-        return handle
-
-    def register_post_accumulate_grad_hook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(tensor)` after this leaf's gradient was accumulated."""
-        if not self._requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        if self.grad_fn is not None:
-            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        if self._post_accumulate_hooks is None:
-            self._post_accumulate_hooks = HookDict()
-        LeafHooks.put_on(self)
-        handle = RemovableHandle(self._post_accumulate_hooks)
-        self._post_accumulate_hooks[handle.id] = hook
-        return handle
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Set `requires_grad` in place and return this tensor."""
-        if transforms[0] and transforming.get():
-            raise RuntimeError(_INSIDE.format("requires_grad_() (or perhaps using torch.autograd.functional.* APIs)",
-                                              "requires_grad_()"))
-        self.requires_grad = requires_grad
-        return self
-
-    def detach_(self) -> Tensor:
-        """Forget the history of this tensor, in place.
-
-        Raises:
-            RuntimeError: it is a view.
-        """
-        if inference.get():
-            return self  # as in PyTorch, where autograd does not see the call
-        if self._base is not None:
-            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
-                               "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
-                               "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
-                               "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
-                               "function in torch/optim/optimizer.py as the solution.")
-        if self._node is not None:
-            self._cut()
-        if self._tangents is not None:
-            self._tangents = None
-        self._node = None
-        self._output_nr = 0
-        self._requires_grad = False
-        tell(self)
-        return self
-
-    def _cut(self) -> None:
-        """Let nodes that saved this tensor as their input, with its history, find that it has none any more.
-
-        The version moves on by more than any number of writes, if nothing else shares it.
-        """
-        counter = self._counter
-        if counter is None:
-            self._counter = [DETACHED]
-        elif counter.__class__ is list and getrefcount(counter) <= _UNSHARED:
-            counter[0] += DETACHED
-
     def is_inference(self) -> bool:
         """Whether it was made in inference mode."""
         return self._inference
-
-    # ----- printing -----
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        from .printing import tensor_str, transformed_str
-
-        if transforms[0] and (frames := transforming.get()) and tensor_contents is None:
-            return transformed_str(self, frames)
-        return tensor_str(self, tensor_contents=tensor_contents)
-
-    def __format__(self, spec: str) -> str:
-        from .printing import tensor_format
-
-        return tensor_format(self, spec)
-
-
-def _references(box: list[Any]) -> int:
-    counter = box[0]
-    return getrefcount(counter)
-
-
-# What a reference count is when one tensor alone holds a counter, as this Python counts; see `accumulate`.
-_UNSHARED = _references([[0]]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
-
 
 def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     """A tensor of an array, without history."""
@@ -542,28 +362,5 @@ def as_leaf(x: Tensor) -> Tensor:
     return x
 
 
-def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) -> Tensor:
-    """A tensor for a value that its own node saved: the same memory, version and history."""
-    out: Tensor = wrap(array)
-    out._counter = counter
-    if array.dtype.kind in "fcV":
-        out._requires_grad = True
-        out._node = node
-        out._output_nr = number
-        if node.extra is not None and node.extra.within is not None:
-            from .view_history import follow_write
-
-            follow_write(out, node.extra)
-    return out
-
-
-#: the cotangents that scalars begin backward with; nobody can write to them
-_ONES = {}
-for _type in (np.dtype(np.float32), np.dtype(np.float64)):
-    _one = np.ones((), _type)
-    _one.setflags(write=False)
-    _ONES[_type] = wrap(_one)
-
 layer.wrap = wrap
-layer.wrap_output = wrap_output
 layer.tensor_class = Tensor

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._tensor.dispatch.forward_mode import (
+from .._tensor.dispatch.dual_tensors import (
     UnpackedDualTensor,
     _dual_levels,
     dual_level,

@@ -14,7 +14,8 @@ from typing import Any
 from .._tensor import Tensor
 from .._tensor import functions as fn
 from .._tensor.dispatch.batched_tensor import BatchedTensor, expanded, running
-from .._tensor.dispatch.forward_mode import close_level, dual, open_level, parts_of, ungraphed
+from .._tensor.dispatch.dual_tensors import dual, parts_of
+from .._tensor.dispatch.forward_mode import close_level, open_level, ungraphed
 from .._tensor.tensor import as_leaf
 from ..engine.api import grad as gradients
 from ..engine.grad_mode import enable_grad, grad_mode

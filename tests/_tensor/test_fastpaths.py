@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau._tensor.dispatch import apply as applying
+from flambeau._tensor.dispatch.handlers import handlers
 from flambeau.ops.declare import REGISTRY
 
 F = torch.nn.functional
@@ -29,7 +29,7 @@ LAYOUTS: dict[str, Any] = {
 
 def without_short_ways(call: Any, monkeypatch: Any) -> Any:
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "short_way_of", lambda _: None)
+        patch.setattr(handlers, "fast_path_of", lambda _: None)
         for op in REGISTRY.values():
             patch.setattr(op, "fast_path", None)
         return call()

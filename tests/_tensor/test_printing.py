@@ -12,7 +12,6 @@ import pytest
 
 from flambeau import config, dtypes
 from flambeau._tensor import printing
-from flambeau._tensor.dispatch import forward_mode
 from flambeau._tensor.printing import parameter_str, printoptions, set_printoptions, tensor_format, tensor_str
 
 
@@ -73,7 +72,7 @@ class Parameter(Tensor):
 @pytest.fixture(autouse=True)
 def torch_names(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(config, "module_name", "torch")
-    monkeypatch.setattr(forward_mode, "open_levels", {LEVEL})
+    monkeypatch.setattr(printing, "forward_levels", {LEVEL})
     yield
     set_printoptions(profile="default")
     dtypes.set_default_dtype(dtypes.float32)

@@ -116,12 +116,12 @@ def test_a_batch_prints_as_what_it_consists_of() -> None:
 
 
 def test_an_operator_without_a_rule_runs_once_for_each_element_and_says_so_once() -> None:
-    from flambeau._tensor.dispatch import batched_tensor
+    from flambeau._tensor.dispatch import batching_rules
     from flambeau.ops.declare import REGISTRY
 
     op = REGISTRY["sort"] if "sort" in REGISTRY else REGISTRY["_sort"]
     kept, op.batching_rule = op.batching_rule, None
-    batched_tensor._warned.clear()
+    batching_rules._warned.clear()
     try:
         x = torch.tensor([[2., 1.], [3., 4.]])
         with warnings.catch_warnings(record=True) as caught:

@@ -13,9 +13,9 @@ from ...backends.numpy.memory import copy_as, lying
 from ...dtypes import dtype as dtype_type
 from ...engine.saved_tensor_mutation import about_to_write
 from ...modes import special
-from ..memory import tell_overwritten
 from ..tensor import Tensor, as_leaf
-from .from_data import array_of, finished, legacy_constructor, number_array, sizes, tell_created, tensor
+from ..tracer_notifications import tell_created, tell_overwritten
+from .from_data import array_of, finished, legacy_constructor, number_array, sizes, tensor
 
 __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros",
            "zeros_like"]

@@ -12,9 +12,10 @@ from ...backends.errstate import IGNORE, reset_state, set_state
 from ...backends.numpy.memory import filled, refuse_number
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
-from ...modes import capturing, special
+from ...modes import special
 from ...shapes import Size
 from ..tensor import INFERENCE, Tensor, as_leaf, wrap
+from ..tracer_notifications import tell_created
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
 
@@ -37,13 +38,6 @@ def finished(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
     if inference.get():
         out._inference, out._counter = True, INFERENCE
     return out
-
-
-def tell_created(array: np.ndarray, unset: bool = False) -> None:
-    """Tell a function's capture of an array that was made of nothing but what the function says."""
-    capture = capturing.get()
-    if capture is not None:
-        capture.creates(array, unset)
 
 
 def sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
@@ -424,3 +418,13 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
     if special[0] and not (args and isinstance(args[0], Tensor)):
         tell_created(array)
     return wrap(array, cls)
+
+
+def _new_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
+    """`torch.Tensor(...)`; of a subclass called with a tensor, that tensor as the subclass."""
+    if cls is Tensor or not args or not isinstance(args[0], Tensor):
+        return legacy_constructor(cls, dtypes.get_default_dtype(), *args, **kwargs)
+    return args[0].as_subclass(cls)
+
+
+METHODS: dict[str, Any] = {"__new__": staticmethod(_new_tensor)}

@@ -23,10 +23,11 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..dispatch.apply import apply
-from ..dispatch.inplace import check_overlap, check_writable, is_tracked, write
-from ..memory import tell_overwritten
+from ..dispatch.inplace import write
+from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..tensor import Tensor, wrap
-from .from_data import sizes, tell_created
+from ..tracer_notifications import tell_created, tell_overwritten
+from .from_data import sizes
 
 __all__ = ["Generator", "bernoulli", "binomial", "default_generator", "fork_rng", "get_rng_state", "initial_seed",
            "manual_seed", "multinomial", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn",

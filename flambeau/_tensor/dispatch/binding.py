@@ -16,10 +16,12 @@ from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.out_argument import written_straight
 from ..fastpath.unary_with_parameters import with_parameters
-from ..memory import tell_overwritten
 from ..tensor import Tensor
-from .apply import NO_PARAMS, apply, kernel_of
-from .inplace import check_overlap
+from ..tracer_notifications import tell_overwritten
+from .apply import apply
+from .array_kernels import kernel_of
+from .promotion import NO_PARAMS
+from .write_checks import check_overlap
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}

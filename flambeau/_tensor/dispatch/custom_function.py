@@ -15,10 +15,15 @@ from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.node import _NodeType, next_number
 from ...engine.unsupported_derivatives import delayed_error
 from ...modes import forward_mode, special, transforming, transforms
+from ...trees import tree_flatten
 from ..tensor import Tensor, as_leaf
-from .apply import gradient_edge
+from .batched_tensor import is_batched
 from .custom_node import NO_BACKWARD, FunctionCtx, FunctionNode
 from .custom_outputs import hang_outputs
+from .custom_tangents import push_tangents
+from .forward_mode import below, levels_of
+from .gradient_edge import gradient_edge
+from .handlers import handlers
 from .interception import told_custom
 
 _TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
@@ -108,9 +113,7 @@ class Function(metaclass=FunctionMeta):
                                "jacrev, ...), it must override the setup_context staticmethod. For more details, "
                                "please see https://pytorch.org/docs/main/notes/extending.func.html")
         if special[0] and _some_batched(args):
-            from .vmap_functions import apply_batched_function
-
-            return apply_batched_function(cls, args, kwargs)
+            return handlers.apply_batched_function(cls, args, kwargs)
         return recorded(cls, args, kwargs)
 
 
@@ -118,9 +121,6 @@ FunctionNode._function_class = Function
 
 
 def _some_batched(args: tuple[Any, ...]) -> bool:
-    from ...trees import tree_flatten
-    from .batched_tensor import is_batched
-
     return is_batched(*tree_flatten(args)[0])
 
 
@@ -161,8 +161,6 @@ def recorded(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if executable:
         node.keep(outputs)
     if levels:
-        from .custom_tangents import push_tangents
-
         for level in levels:
             push_tangents(cls, node, level, args, plain, outputs)
     if special[0] and executable:
@@ -204,15 +202,11 @@ def _with_defaults(forward: Callable[..., Any], args: tuple[Any, ...],
 
 
 def _levels(args: tuple[Any, ...]) -> Sequence[int]:
-    from .forward_mode import levels_of
-
     return levels_of(args)
 
 
 def _without_tangents(args: tuple[Any, ...], level: int) -> tuple[Any, ...]:
     """The arguments as the levels outside `level` see them, each sharing its version."""
-    from .forward_mode import below
-
     found = []
     for x in args:
         if isinstance(x, Tensor) and x._tangents:

@@ -23,8 +23,9 @@ from ...engine.saved_tensors import (
 )
 from ...engine.tensor_interface import layer
 from ...modes import special
-from ..creation.from_data import tell_created
-from ..tensor import Tensor, wrap, wrap_output
+from ..tensor import Tensor, wrap
+from ..tracer_notifications import tell_created
+from ..view_history import wrap_output
 
 #: an output's shape and dtype; None where it was no tensor
 Meta = tuple[tuple[int, ...], np.dtype] | None

@@ -9,9 +9,10 @@ from typing import Any
 from ...modes import capturing, special
 from ...warning_location import outside
 from ..tensor import Tensor, wrap
-from .apply import as_view
 from .custom_node import FunctionNode
-from .inplace import check_writable, rebase
+from .graph_recording import as_view
+from .inplace import rebase
+from .write_checks import check_writable
 
 _DIRTY_VIEW = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "

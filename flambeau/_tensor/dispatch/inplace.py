@@ -7,7 +7,7 @@ PyTorch, and so flambeau, finds that it may not count the write when it has been
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,88 +15,27 @@ import numpy as np
 from ... import dtypes
 from ...backends.compiled.thresholds import MET, limit_of
 from ...backends.errstate import IGNORE, quietly, reset_state, set_state
-from ...backends.numpy.memory import address
 from ...engine.grad_mode import grad_mode
-from ...engine.node import OpNode, operator_of
+from ...engine.node import OpNode
 from ...engine.profiler_events import recording
-from ...engine.saved_tensor_mutation import about_to_write
-from ...modes import capturing, inference, special, transforming, transforms
+from ...modes import capturing, special, transforms
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
-from ..tensor import Tensor, depth_of, wrap
+from ..tensor import Tensor, wrap
 from ..untracked_views import tell
-from ..view_history import CopySlices, Geometry, keep_retaining
-from .apply import _operands, gradient_edge, kernel_of, on_kernel, origin_of, promoted_type, record, rounded_params
+from ..view_geometry import Geometry
+from ..view_history import CopySlices, keep_retaining
+from .apply import on_kernel
+from .array_kernels import kernel_of
+from .forward_mode import set_written_tangent, tangent_of_write
+from .gradient_edge import gradient_edge
+from .graph_recording import origin_of, record
+from .handlers import handlers
 from .interception import answered, computed, told
+from .profiling import timed as in_a_span
+from .promotion import _operands, promoted_type, rounded_params
 from .saved_tensor_packing import pack_inputs
-
-_LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
-_VIEW_OF_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation."
-
-
-def check_writable(x: Tensor, tracked: bool) -> None:
-    """Refuse a write that autograd could not follow.
-
-    Args:
-        tracked: grad mode is on, and the tensor or something that is written to it requires grad.
-
-    Raises:
-        RuntimeError: a leaf that requires grad, or a view that may not be written to (PyTorch's texts).
-    """
-    if tracked:
-        base = x._base
-        if base is not None:
-            if x._creation is not None:
-                refuse_view(x)
-            if x._requires_grad and base._node is None:
-                raise RuntimeError(_VIEW_OF_LEAF)
-        if x._requires_grad and not x._has_node():
-            raise RuntimeError(_LEAF)
-    if special[0]:
-        about_to_write(x)
-        capture = capturing.get()
-        if capture is not None and x._inference and not inference.get():
-            capture.fail("a write to an inference tensor outside of inference mode")  # an error once it is done
-
-
-def is_tracked(inputs: Sequence[Any]) -> bool:
-    """Whether grad mode is on and one of an operator's inputs requires grad."""
-    return grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in inputs)
-
-
-_CREATED = {
-    "multi": " This view is the output of a function that returns multiple views. Such functions do not allow the "
-             "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
-    "custom": " This view was created inside a custom Function (or because an input was returned as-is) and the "
-              "autograd logic to handle view+inplace would override the custom backward associated with the custom "
-              "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
-              "output of the custom Function.",
-} | {
-    mode: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-          f"moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace to "
-          "be tracked) or both outside (if you want the inplace to be tracked)."
-    for mode in ("no_grad", "inference_mode")
-}
-
-
-def refuse_view(x: Tensor, indirect: bool = False) -> None:
-    """Raise what is to be said of a write to a view that came to be in a way that forbids it.
-
-    Args:
-        indirect: it was the base, or another view, that was written to.
-    """
-    creation = x._creation
-    node = x._node
-    assert creation is not None
-    what = "its base or another view of its base has been" if indirect else "is being"
-    if creation in ("inference", "no_grad") or node is None:
-        said = "A view was created in" if node is None else (
-            f"Output {x._output_nr} of {operator_of(node)} is a view of a view which was created in")
-        said += (f" inference mode and {what} modified inplace in normal mode." if creation == "inference"
-                 else f" no_grad mode and {what} modified inplace with grad mode enabled.")
-    else:
-        said = f"Output {x._output_nr} of {operator_of(node)} is a view and {what} modified inplace."
-    raise RuntimeError(said + _CREATED["inference_mode" if creation == "inference" else creation])
+from .write_checks import check_overlap, check_writable, is_tracked, refuse_captured
 
 
 def rebase(x: Tensor, node: Any) -> None:
@@ -138,9 +77,7 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     if transforms[0]:
         refuse_captured(op, inputs[0])
     if special[0] and _some_batched(inputs):
-        from .batched_tensor import write_batched
-
-        return write_batched(op, inputs, params)
+        return handlers.write_batched(op, inputs, params)
     target = inputs[0]
     tracked = is_tracked(inputs)
     check_writable(target, tracked)
@@ -201,93 +138,19 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     if transforms[0]:
         refuse_captured(op, inputs[0])
     if special[0] and _some_batched(inputs):
-        from .batched_tensor import write_batched
-
-        return write_batched(op, inputs, params)
+        return handlers.write_batched(op, inputs, params)
     tracked = is_tracked(inputs)
     check_writable(inputs[0], tracked)
     return _run_over(op, inputs, params, compute, tracked)
-
-
-def refuse_captured(op: Op, target: Tensor) -> None:
-    """Refuse a write to what was made outside the function that is being differentiated, and is not its input.
-
-    Raises:
-        RuntimeError: it was.
-    """
-    written = (target,) if target._base is None else (target, target._base)
-    for depth, frame in enumerate(transforming.get(), 1):
-        if frame.kind in ("grad", "jvp") and any(
-                depth_of(x) < depth and id(x) not in frame.inputs for x in written):
-            name = op.name.strip("_").replace("fill_scalar", "fill") + "_"
-            of_two = op.kind == ELEMENTWISE and len(op.inputs) == 2
-            overload = ".Scalar" if name == "fill_" else ".Tensor" if of_two else ""
-            raise RuntimeError(
-                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
-                f"operation (aten::{name}{overload}) that would mutate a captured Tensor. This is not supported; "
-                "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs.")
 
 
 def _some_batched(inputs: list[Any]) -> bool:
     """Whether an input has hidden dimensions (`batching`)."""
     return any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray for x in inputs)
 
-
-_OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation.")
-
-
-_PARTIAL_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-                    "single memory location. Please clone() the tensor before performing the operation.")
-
-
-def check_overlap(a: np.ndarray, *read: np.ndarray, apart: bool = False) -> None:
-    """Refuse to write to an array some of whose elements are one in memory, or are others' of what is read meanwhile.
-
-    Args:
-        apart: refuse, too, where what is read is the very array that is written to.
-
-    Raises:
-        RuntimeError: it is expanded, or shares part of its memory (PyTorch's texts).
-    """
-    if 0 in a.strides and a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
-        raise RuntimeError(_OVERLAP)
-    check_apart(a, *read, apart=apart)
-
-
-def check_apart(a: np.ndarray, *read: np.ndarray, apart: bool = True) -> None:
-    """Refuse to write to an array some of whose elements are others' of what is read meanwhile (`check_overlap`)."""
-    if a.__class__ is not np.ndarray:
-        return  # a batch: looked at where it is written
-    for b in read:
-        if b.__class__ is not np.ndarray:
-            continue
-        if b is a:
-            if apart:
-                raise RuntimeError(_PARTIAL_OVERLAP)
-        elif np.may_share_memory(a, b) and _is_dense(a) and _is_dense(b):
-            same = address(a) == address(b) and a.nbytes == b.nbytes and a.strides == b.strides
-            if apart or not same:
-                raise RuntimeError(_PARTIAL_OVERLAP)
-
-
-def _is_dense(a: np.ndarray) -> bool:
-    """Whether the elements fill a stretch of memory. Where they leave holes, PyTorch looks for no overlap."""
-    if a.flags.forc:
-        return True
-    filled = a.itemsize
-    for stride, n in sorted((s, n) for s, n in zip(a.strides, a.shape, strict=True) if n != 1):
-        if stride != filled:
-            return False
-        filled *= n
-    return True
-
-
 def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None],
               tracked: bool, *, timed: bool = False) -> Tensor:
     if special[0] and not timed and recording() is not None:
-        from .profiling import timed as in_a_span
-
         return in_a_span(op, op.name + "_", inputs, params,
                          lambda: _run_over(op, inputs, params, compute, tracked, timed=True))
     if op.in_place_variants is not None:
@@ -306,8 +169,6 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
             original._output_nr = target._output_nr
     tangents = packed = None
     if special[0]:
-        from .forward_mode import tangent_of_write
-
         capture = capturing.get()
         if capture is not None and original is not None:
             capture.copies(target, original)
@@ -332,8 +193,6 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
             if out._node is not None:
                 rebase(target, out._node)
     if tangents is not None:
-        from .forward_mode import set_written_tangent
-
         set_written_tangent(target, tangents)
     if special[0]:
         told(op, inputs, params, [target], True)
@@ -376,5 +235,4 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["check_apart", "check_overlap", "check_writable", "fast_binary", "is_tracked", "overwrite",
-           "rebase", "refuse_view", "write"]
+__all__ = ["fast_binary", "overwrite", "rebase", "write"]

@@ -15,6 +15,7 @@ from ...trees import broadcast_to, tree_flatten
 from ..tensor import Tensor
 from .batched_tensor import BatchedTensor, Level, batched, full, is_batched, levels_among, only, peeled, running
 from .custom_function import Function, FunctionCtx, recorded
+from .handlers import handlers
 
 _SEE = " For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -212,5 +213,7 @@ def _reduced(g: Any, levels: tuple[Level, ...], own: tuple[Level, ...]) -> Any:
         value = value.sum(tuple(rest))
     return batched(value, beyond)
 
+
+handlers.apply_batched_function = apply_batched_function
 
 __all__ = ["VmapInfo", "apply_batched_function"]

@@ -15,8 +15,10 @@ import numpy as np
 from ...ops.declare import REGISTRY
 from ..tensor import Tensor
 from .apply import apply
-from .batched_tensor import BatchedTensor, Level, aligned, batched, levels_among, only, refuse_wider, running
-from .inplace import check_writable, is_tracked, write
+from .batched_tensor import BatchedTensor, Level, aligned, batched, levels_among, only, running
+from .batching_rules import refuse_wider
+from .inplace import write
+from .write_checks import check_writable, is_tracked
 
 _ERROR = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
           "randomness flags on vmap or perform the randomness operation out of vmap")

@@ -25,7 +25,8 @@ from ...engine.node import OpNode, next_number
 from ...modes import inferred, special, transforming, transforms
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
-from ..dispatch.apply import arrays, gradient_edge, kernel_of
+from ..dispatch.array_kernels import arrays, kernel_of
+from ..dispatch.gradient_edge import gradient_edge
 from ..tensor import INFERENCE, Tensor
 
 ndarray = np.ndarray

@@ -13,8 +13,9 @@ from ...engine.saved_tensor_mutation import about_to_write
 from ...modes import special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
-from ..dispatch.apply import _operands, on_kernel, rounded_params
-from ..dispatch.inplace import check_overlap
+from ..dispatch.apply import on_kernel
+from ..dispatch.promotion import _operands, rounded_params
+from ..dispatch.write_checks import check_overlap
 from ..tensor import Tensor
 
 

@@ -20,8 +20,10 @@ from ...engine.inlined_rules import plan_of, spread
 from ...engine.node import OpNode, next_number
 from ...modes import inferred, special, transforming, transforms
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
-from ..dispatch import apply as _applying
-from ..dispatch.apply import ROW_MAJOR, apply, gradient_edge, kernel_of, row_major
+from ..dispatch.apply import apply
+from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
+from ..dispatch.gradient_edge import gradient_edge
+from ..dispatch.handlers import handlers
 from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
 from .by_arity import F32, F64, asarray, ndarray, new
@@ -206,7 +208,7 @@ def by_name(op: Op) -> Callable[..., Any] | None:
     return call
 
 
-_applying.short_way_of = by_name
+handlers.fast_path_of = by_name
 
 #: what a parameter may be for the short way: nothing that `bind` would change or refuse
 _PLAIN = frozenset((int, float, bool, str, tuple, list, type(None)))

@@ -12,16 +12,15 @@ import numpy as np
 
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.inlined_rules import plan_of
-from ...engine.node import Node, OpNode, next_number
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import REGISTRY, Op
-from ..dispatch.apply import _fix, gradient_edge
+from ..dispatch.gradient_edge import gradient_edge
+from ..dispatch.graph_recording import hang
 from ..dtype_views import steps_to
 from ..tensor import INFERENCE, Tensor, wrap
 from ..untracked_views import follow
 
 _enabled, _inferring = grad_mode.get, inference.get
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def plan_keeping(key: str, *names: str) -> tuple[Op, BackwardPlan]:
@@ -31,33 +30,6 @@ def plan_keeping(key: str, *names: str) -> tuple[Op, BackwardPlan]:
     kept = tuple("input_shape" if what == "shape" else which for what, which in plan.consts)
     assert kept == names, f"{key} keeps {kept}"
     return op, plan
-
-
-def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: BackwardPlan, consts: tuple[Any, ...],
-         source: Tensor) -> None:
-    """Make the node of one step from `edge` and hang it on the result.
-
-    Args:
-        number: which output of `edge` the step starts from.
-        source: a tensor of the source's dtype.
-    """
-    node = OpNode()
-    node.edges = (edge,)
-    node.edge_outputs = (number,) if number else None
-    node.extra = node.outputs = node.versions = None
-    node.plan = plan
-    node.saved0 = node.saved1 = None
-    node.consts = consts
-    node.seq = next_number()
-    dt = out._array.dtype
-    if (dt is _F32 or dt is _F64) and source._array.dtype is dt:
-        node.fix = None
-        node.run = plan.run
-    else:
-        fix = node.fix = _fix(op, (source,), out._array)
-        node.run = plan.run if fix is None else None
-    out._requires_grad = True
-    out._node = node
 
 
 def viewing(key: str, *names: str) -> Callable[..., Tensor]:

@@ -21,8 +21,10 @@ from ...engine.node import FREED, AccumulateGrad, OpNode, layer, next_number
 from ...modes import special, transforming, transforms
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
-from ..dispatch.apply import _fix, apply, as_view, gradient_edge
+from ..dispatch.apply import apply
 from ..dispatch.binding import functions_of, write_out
+from ..dispatch.gradient_edge import gradient_edge
+from ..dispatch.graph_recording import _fix, as_view
 from ..shape.reshaping import reshaped
 from ..tensor import INFERENCE, Tensor
 

@@ -11,8 +11,8 @@ from ...engine.node import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes, wrap_dim
-from ..dispatch.apply import result_type
 from ..dispatch.binding import write_out
+from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
 from ..fastpath.unary_with_parameters import along
 from ..reduction.dims import dims

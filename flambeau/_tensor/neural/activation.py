@@ -9,11 +9,11 @@ import numpy as np
 from ... import dtypes
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ..creation.from_data import tell_created
+from ..creation.constants import empty
 from ..dispatch.apply import apply
 from ..dispatch.binding import functions_of, in_place
-from ..memory import tell_reading
 from ..tensor import Tensor, wrap
+from ..tracer_notifications import tell_created, tell_reading
 
 __all__ = ["prelu", "relu6", "rrelu", "rrelu_", "selu", "selu_"]
 
@@ -98,11 +98,9 @@ def _noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
         tell_reading(input, "rrelu in training")
         if running():
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
-    from .. import functions as fn
-
     slopes = np.ones(a.shape, np.float64)
     below = dtypes.widen(a) <= 0
-    drawn = fn.empty(int(below.sum()), dtype=dtypes.float64).uniform_(lower, upper)
+    drawn = empty(int(below.sum()), dtype=dtypes.float64).uniform_(lower, upper)
     slopes[below] = drawn._array
     return wrap(dtypes.cast(slopes, a.dtype))
 

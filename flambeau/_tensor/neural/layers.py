@@ -13,10 +13,10 @@ from ...dtypes import C_NAMES
 from ...engine.node import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ..creation.from_data import tell_created
 from ..dispatch.apply import apply
 from ..linalg.matmul import matmul
 from ..tensor import Tensor, wrap
+from ..tracer_notifications import tell_created
 
 __all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dropout_", "embedding",
            "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
@@ -74,7 +74,8 @@ def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_
         padding_idx: a row that is left out.
     """
     if special[0]:
-        from ..dispatch.batched_tensor import is_batched, levels_among, loop, tell_of_loop
+        from ..dispatch.batched_tensor import is_batched, levels_among
+        from ..dispatch.batching_rules import loop, tell_of_loop
 
         given = [input, weight, offsets, per_sample_weights]
         if is_batched(*given):

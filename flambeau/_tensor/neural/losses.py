@@ -14,7 +14,8 @@ from ...engine.node import OpNode, layer, next_number
 from ...engine.one_hot_gradients import Named, still_takes, takes_named, written
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ..dispatch.apply import apply, gradient_edge
+from ..dispatch.apply import apply
+from ..dispatch.gradient_edge import gradient_edge
 from ..shape.reshaping import reshaped
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -256,7 +257,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     True
     """
     if special[0]:
-        from ..dispatch.batched_tensor import is_batched, levels_among, loop, tell_of_loop
+        from ..dispatch.batched_tensor import is_batched, levels_among
+        from ..dispatch.batching_rules import loop, tell_of_loop
 
         given = [log_probs, targets, input_lengths, target_lengths]
         if is_batched(*given):

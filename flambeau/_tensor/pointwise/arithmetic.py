@@ -9,8 +9,10 @@ import numpy as np
 
 from ... import dtypes
 from ...ops.declare import REGISTRY
-from ..dispatch.apply import apply, arrays, result_type
+from ..dispatch.apply import apply
+from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import functions_of, in_place
+from ..dispatch.promotion import result_type
 from ..fastpath.unary_with_parameters import along
 from ..tensor import Tensor
 

@@ -12,8 +12,8 @@ from ...engine.node import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.binding import _type_name, functions_of
-from ..memory import tell_reading
 from ..tensor import Tensor
+from ..tracer_notifications import tell_reading
 
 __all__ = ["allclose", "equal", "isclose", "isneginf", "isposinf", "signbit"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.binding import functions_of, in_place, write_out
@@ -24,13 +25,11 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     tensor([1., 0.])
     """
     if input is None and other is None:
-        from .. import functions
-
         if condition._array.__class__ is not np.ndarray:
             raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to "
                                "vmap over aten::where. Please file an issue at "
                                "https://github.com/pytorch/pytorch/issues if you need this feature.")
-        return functions.nonzero(condition, as_tuple=True)
+        return layer.functions.nonzero(condition, as_tuple=True)
     if not isinstance(condition, Tensor):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     kind = condition._array.dtype

@@ -30,7 +30,7 @@ def as_index(value: Any) -> int | None:
         if value._array.__class__ is not np.ndarray:
             return None
         if special[0]:
-            from ..memory import tell_reading
+            from ..tracer_notifications import tell_reading
 
             tell_reading(value, "an integer argument")
         return int(value._array)

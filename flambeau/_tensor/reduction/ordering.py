@@ -8,7 +8,8 @@ import numpy as np
 
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ..dispatch.apply import apply, arrays
+from ..dispatch.apply import apply
+from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import functions_of, write_out
 from ..fastpath.by_arity import unary
 from ..fastpath.unary_with_parameters import pairs_along

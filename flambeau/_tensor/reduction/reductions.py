@@ -6,7 +6,8 @@ import warnings
 from typing import Any
 
 from ...ops.declare import REGISTRY
-from ..dispatch.apply import apply, arrays
+from ..dispatch.apply import apply
+from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import functions_of, write_out
 from ..fastpath.by_arity import unary
 from ..fastpath.unary_with_parameters import along, pairs_along

@@ -26,7 +26,8 @@ from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ...warning_location import outside
 from ..dispatch.apply import apply
-from ..dispatch.inplace import check_overlap, check_writable, is_tracked, overwrite
+from ..dispatch.inplace import overwrite
+from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..fastpath.views import copying
 from ..tensor import Tensor, wrap
 
@@ -190,7 +191,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     a = self._array
     if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex, np.generic)):
-            from ..creation.from_data import number_array, tell_created
+            from ..creation.from_data import number_array
+            from ..tracer_notifications import tell_created
 
             src = wrap(number_array(src, dtypes.of_scalar(src.item() if isinstance(src, np.generic) else src)))
             if special[0]:

@@ -19,10 +19,11 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.binding import functions_of
-from ..dispatch.inplace import check_apart, check_writable, is_tracked, overwrite
+from ..dispatch.inplace import overwrite
+from ..dispatch.write_checks import check_apart, check_writable, is_tracked
 from ..fastpath.views import Step, plan_keeping, viewed_in_steps, viewing
-from ..memory import tell_reading
 from ..tensor import Tensor, wrap
+from ..tracer_notifications import tell_reading
 from .copying import copy_, fill_
 from .reshaping import expand, unsqueeze, view
 
@@ -404,7 +405,8 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
             name = type(value).__name__ if type(value).__module__ == "builtins" else (
                 f"{type(value).__module__}.{type(value).__qualname__}")
             raise TypeError(f"can't assign a {name} to a torch.{self.dtype.legacy}")
-        from ..creation.from_data import number_array, tell_created
+        from ..creation.from_data import number_array
+        from ..tracer_notifications import tell_created
 
         value = wrap(number_array(value.item() if isinstance(value, np.generic) else value, self.dtype))
         if special[0]:

@@ -16,7 +16,8 @@ from ...engine.grad_mode import grad_mode, inference
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
-from ..dispatch.apply import apply, row_major
+from ..dispatch.apply import apply
+from ..dispatch.array_kernels import row_major
 from ..dispatch.binding import functions_of
 from ..tensor import Tensor, wrap
 from .reshaping import as_ints, expand, reshape, unsqueeze, view
@@ -352,7 +353,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
     tensor([1, 1, 2, 2])
     """
-    from ..dispatch.apply import arrays
+    from ..dispatch.array_kernels import arrays
 
     if special[0] and isinstance(repeats if repeats is not None else input, Tensor) and (
             repeats if repeats is not None else input)._array.__class__ is not np.ndarray:
@@ -390,7 +391,8 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
 
 def _repeated_each(input: Tensor, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
     """`repeat_interleave` where the elements of a batch have counts of their own, whose sums are equal."""
-    from ..dispatch.batched_tensor import levels_among, loop, tell_of_loop
+    from ..dispatch.batched_tensor import levels_among
+    from ..dispatch.batching_rules import loop, tell_of_loop
 
     tell_of_loop("repeat_interleave.Tensor")
     levels = levels_among([input, repeats])

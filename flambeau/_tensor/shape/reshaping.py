@@ -9,7 +9,8 @@ from ...devices import contiguous_format
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
-from ..dispatch.apply import apply, arrays
+from ..dispatch.apply import apply
+from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import functions_of
 from ..fastpath.views import viewing
 from ..tensor import Tensor

@@ -13,12 +13,14 @@ from ...engine.saved_tensor_mutation import about_to_write
 from ...modes import special
 from ...ops.declare import REGISTRY, Op
 from ..creation.constants import full_like
-from ..dispatch.apply import apply, kernel_of
+from ..dispatch.apply import apply
+from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind, functions_of, in_place, write_out
-from ..dispatch.inplace import check_overlap, check_writable, is_tracked, overwrite, write
-from ..memory import tell_overwritten, tell_reading
+from ..dispatch.inplace import overwrite, write
+from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..pointwise.selection import where
 from ..tensor import Tensor, wrap
+from ..tracer_notifications import tell_overwritten, tell_reading
 from .indexing import MASK_HIDDEN, NOT_INDICES, ON_EXPANDED, is_expanded, write_at
 from .reshaping import expand, unsqueeze, view
 
@@ -106,7 +108,7 @@ def _scatter_reducing(input: Tensor, dim: int, index: Tensor, source: Any, reduc
                       out: Any) -> Tensor:
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    from ..dispatch.apply import arrays
+    from ..dispatch.array_kernels import arrays
 
     if special[0] and any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray
                           for x in (input, index, source)):
@@ -285,7 +287,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     if special[0] and input._array.__class__ is not np.ndarray:
-        from ..dispatch.batched_tensor import levels_among, loop, tell_of_loop
+        from ..dispatch.batched_tensor import levels_among
+        from ..dispatch.batching_rules import loop, tell_of_loop
 
         tell_of_loop("nonzero_static")
         return loop(lambda x: nonzero_static(x, size=size, fill_value=fill_value), [input], levels_among([input]))

@@ -10,12 +10,15 @@ from ...backends.numpy.memory import element_strides, strided
 from ...modes import capturing, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
-from ..dispatch.apply import apply, kernel_of, record
+from ..dispatch.apply import apply
+from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import functions_of
-from ..dispatch.inplace import check_writable, is_tracked, rebase
+from ..dispatch.graph_recording import record
+from ..dispatch.inplace import rebase
+from ..dispatch.write_checks import check_writable, is_tracked
 from ..storage import storage_offset as storage_offset_of
 from ..tensor import Tensor, wrap
-from ..view_history import Geometry
+from ..view_geometry import Geometry
 from .reshaping import as_ints
 
 __all__ = ["as_strided", "as_strided_copy", "as_strided_scatter", "is_same_size", "narrow", "narrow_copy",

@@ -12,7 +12,7 @@ from typing import Any
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.dispatch.batched_tensor import level_of
-from ..._tensor.dispatch.forward_mode import dual_level, make_dual, unpack_dual
+from ..._tensor.dispatch.dual_tensors import dual_level, make_dual, unpack_dual
 from ...engine.grad_mode import enable_grad
 from ...func.batches import hidden, shown
 from ...func.jacobians import basis

@@ -13,7 +13,7 @@ from ... import dtypes
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.creation.random import Generator
-from ..._tensor.dispatch.forward_mode import dual_level
+from ..._tensor.dispatch.dual_tensors import dual_level
 from .differences import Differences, as_tuple
 from .messages import GradcheckError, in_slow_mode, mismatch
 from .products import differentiated, directional, forward_jacobians, gradients, reliable

@@ -11,7 +11,7 @@ from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.creation.random import Generator
 from ..._tensor.dispatch.custom_function import Function
-from ..._tensor.dispatch.forward_mode import dual_level, make_dual, unpack_dual
+from ..._tensor.dispatch.dual_tensors import dual_level, make_dual, unpack_dual
 from ..._tensor.dispatch.vmap_gradients import mapped
 from ...engine.api import grad
 from .comparison import live_outputs, unit_vector

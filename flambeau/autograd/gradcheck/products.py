@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.dispatch.forward_mode import dual_level, make_dual, unpack_dual
+from ..._tensor.dispatch.dual_tensors import dual_level, make_dual, unpack_dual
 from ...engine.api import grad
 from .differences import as_tuple, positions
 from .messages import NOT_REENTRANT, GradcheckError

@@ -27,7 +27,7 @@ import numpy as np
 from ..._tensor import Tensor
 from ..._tensor.creation.random import default_generator
 from ..._tensor.tensor import wrap
-from ..._tensor.view_history import Geometry
+from ..._tensor.view_geometry import Geometry
 from ...ir.graph.extern_kernels import Foreign, Native
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Value

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tensor.dispatch.apply import gradient_edge
+from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
 from ...engine.node import FREED_MESSAGE, Node, next_number

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._tensor.dispatch.apply import as_view
+from ..._tensor.dispatch.graph_recording import as_view
 
 
 class Shown(NamedTuple):

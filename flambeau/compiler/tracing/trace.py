@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor import Tensor
-from ..._tensor.dispatch.apply import gradient_edge
+from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.parameter import Parameter
 from ...engine.node import FREED_MESSAGE, AccumulateGrad
 from ...ir.graph.target import Target

@@ -17,8 +17,8 @@ import numpy as np
 
 from ... import dtypes
 from ..._tensor import Tensor
-from ..._tensor.dispatch.apply import _operands, rounded_params
 from ..._tensor.dispatch.interception import Interceptor
+from ..._tensor.dispatch.promotion import _operands, rounded_params
 from ..._tensor.tensor import wrap
 from ...backends.compiled.thresholds import pause, resume
 from ...engine.version_counters import WRITES

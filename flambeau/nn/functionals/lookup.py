@@ -40,7 +40,7 @@ def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
     """Scale the named rows whose norm exceeds `max_norm` down to it, in place."""
     with no_grad():
         if special[0] and input._array.__class__ is not np.ndarray:  # they name rows of their own
-            from ..._tensor.dispatch.batched_tensor import refuse_wider
+            from ..._tensor.dispatch.batching_rules import refuse_wider
 
             refuse_wider(weight, [input], "aten::embedding_renorm_")
             norms = fn.norm(weight, norm_type, 1, True)

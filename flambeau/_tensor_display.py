@@ -1,10 +1,13 @@
-"""The tensor's own ways to show its graph, lent by the package above that draws."""
+"""`Tensor.graph` and `Tensor.explore`: methods that display a tensor's graph with `flambeau.viz`.
+
+`viz` is imported when one of them is first called, so that `import flambeau` does not load it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .tensor import Tensor
+from ._tensor import Tensor
 
 
 def graph(self: Tensor, params: Any = None) -> Any:
@@ -24,7 +27,7 @@ def graph(self: Tensor, params: Any = None) -> Any:
     ● MulBackward0  (3,)  keeps self, other
     ○ x  (3,)
     """
-    from ..viz.graph.graph import Graph
+    from .viz.graph.graph import Graph
 
     return Graph.of(self, params)
 
@@ -40,11 +43,12 @@ def explore(self: Tensor, model: Any = None, *, path: Any = None, open_browser: 
     Raises:
         RuntimeError: the tensor has no graph.
     """
-    from ..viz.explorer import explore as page_of
+    from .viz.explorer import explore as page_of
 
     return page_of(self, model, path=path, open_browser=open_browser)
 
 
-METHODS: dict[str, Any] = {"graph": graph, "explore": explore}
+for _method in (graph, explore):
+    setattr(Tensor, _method.__name__, _method)
 
 __all__: list[str] = []

@@ -1,0 +1,180 @@
+"""Methods of the tensor that concern autograd: `backward`, hooks, `retain_grad`, `requires_grad_` and `detach_`."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from ..engine.api import backward as run_engine
+from ..engine.engine import run_backward
+from ..engine.node import HookDict, LeafHooks, RemovableHandle
+from ..engine.version_counters import DETACHED
+from ..modes import inference, transforming, transforms
+from .tensor import Tensor, wrap
+from .untracked_views import tell
+
+_INSIDE = (
+    "You are attempting to call Tensor.{} inside of a function being transformed by a functorch transform. This is "
+    "unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {} "
+    "outside of a function being transformed instead."
+)
+
+#: the cotangents that scalars begin backward with; nobody can write to them
+_ONES = {}
+for _type in (np.dtype(np.float32), np.dtype(np.float64)):
+    _one = np.ones((), _type)
+    _one.setflags(write=False)
+    _ONES[_type] = wrap(_one)
+
+
+def _references(box: list[Any]) -> int:
+    counter = box[0]
+    return getrefcount(counter)
+
+
+# What a reference count is when one tensor alone holds a counter, as this Python counts; see `accumulate`.
+_UNSHARED = _references([[0]]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
+
+
+def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+             inputs: Any = None) -> None:
+    """Accumulate into the leaves' `.grad` the gradient of this tensor, weighted by `gradient`.
+
+    Args:
+        gradient: the cotangent, shaped as this tensor; may be left out for a scalar.
+        retain_graph: keep what the graph saved, for another backward. Default: `create_graph`.
+        create_graph: record the computation of the gradients.
+        inputs: the only tensors whose `.grad` is wanted.
+
+    Raises:
+        RuntimeError: not a scalar and no gradient; no graph; the graph was freed.
+    """
+    if (gradient is None and inputs is None and not create_graph and self._requires_grad and not transforms[0]
+            and self._array.size == 1 and self._array.dtype.kind == "f"):
+        node = self._node if self._base is None else self.grad_fn
+        if node is not None:
+            seed = _ONES.get(self._array.dtype) if not self._array.ndim else None
+            if seed is None:
+                seed = wrap(np.ones_like(self._array))
+            run_backward(((node, self._output_nr),), (seed,), retain=bool(retain_graph), create=False)
+            return
+    run_engine(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep this non-leaf's gradient in `.grad` after backward.
+
+    Raises:
+        RuntimeError: it does not require grad.
+    """
+    if transforms[0] and transforming.get():
+        raise RuntimeError(_INSIDE.format("retain_grad()", "retain_grad()"))
+    if not self._requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if self._retains or not self._has_node():
+        return
+    node = self.grad_fn
+    assert node is not None
+    self._retains = True
+    more = node._more()
+    if more.retained is None:
+        more.retained = {}
+    more.retained[self._output_nr] = weakref.ref(self)
+
+
+def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
+    """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
+
+    Returns:
+        A handle whose `remove()` takes the hook away.
+
+    Raises:
+        RuntimeError: the tensor does not require grad.
+    """
+    if not self._requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node = self.grad_fn
+    if self._hooks is None:
+        self._hooks = HookDict()
+    if node is not None:
+        node.register_tensor_hook(self._output_nr, self._hooks)
+    else:
+        LeafHooks.put_on(self)
+        reference = self._accumulator
+        node = None if reference is None else reference()
+        if node is not None:
+            node.register_tensor_hook(0, self._hooks)
+    handle = RemovableHandle(self._hooks)
+    self._hooks[handle.id] = hook
+    return handle
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHandle:
+    """Call `hook(tensor)` after this leaf's gradient was accumulated."""
+    if not self._requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self.grad_fn is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    if self._post_accumulate_hooks is None:
+        self._post_accumulate_hooks = HookDict()
+    LeafHooks.put_on(self)
+    handle = RemovableHandle(self._post_accumulate_hooks)
+    self._post_accumulate_hooks[handle.id] = hook
+    return handle
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set `requires_grad` in place and return this tensor."""
+    if transforms[0] and transforming.get():
+        raise RuntimeError(_INSIDE.format("requires_grad_() (or perhaps using torch.autograd.functional.* APIs)",
+                                          "requires_grad_()"))
+    self.requires_grad = requires_grad
+    return self
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Forget the history of this tensor, in place.
+
+    Raises:
+        RuntimeError: it is a view.
+    """
+    if inference.get():
+        return self  # as in PyTorch, where autograd does not see the call
+    if self._base is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
+                           "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
+                           "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+                           "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+                           "function in torch/optim/optimizer.py as the solution.")
+    if self._node is not None:
+        _mark_detached(self)
+    if self._tangents is not None:
+        self._tangents = None
+    self._node = None
+    self._output_nr = 0
+    self._requires_grad = False
+    tell(self)
+    return self
+
+
+def _mark_detached(self: Tensor) -> None:
+    """Let nodes that saved this tensor as their input, with its history, find that it has none any more.
+
+    The version moves on by more than any number of writes, if nothing else shares it.
+    """
+    counter = self._counter
+    if counter is None:
+        self._counter = [DETACHED]
+    elif counter.__class__ is list and getrefcount(counter) <= _UNSHARED:
+        counter[0] += DETACHED
+
+
+METHODS: dict[str, Any] = {
+    "backward": backward, "retain_grad": retain_grad, "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook, "requires_grad_": requires_grad_,
+    "detach_": detach_,
+}

@@ -1,0 +1,151 @@
+"""Dual tensors: PyTorch's interface to forward mode (`torch.autograd.forward_ad`)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from ...backends.numpy.memory import address, owner, strided
+from ...engine.tensor_interface import layer
+from ...modes import inference
+from ..tensor import Tensor, wrap
+from .batched_tensor import absolute, batched, relative
+from .forward_mode import below, close_level, open_level, set_tangent, tangent_of
+
+_dual_levels: list[int] = []  # the levels that `dual_level` opened: at most one
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A dual tensor's two parts: the value, and the tangent (None where it has none)."""
+
+    primal: Any
+    tangent: Any
+
+
+def enter_dual_level() -> int:
+    """Begin a level of forward mode and return its number.
+
+    Raises:
+        RuntimeError: one is open already.
+    """
+    if _dual_levels:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _dual_levels.append(open_level())
+    return len(_dual_levels) - 1
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """End the current level: its tangents are forgotten.
+
+    Raises:
+        RuntimeError: no level is open, or another one than `level` is the innermost.
+    """
+    if not _dual_levels:
+        raise RuntimeError("Dual level must be a positive number.")
+    if level is not None and level != len(_dual_levels) - 1:
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not "
+                           "supported.")
+    close_level(_dual_levels.pop())
+
+
+class dual_level:
+    """The block inside which dual tensors live.
+
+    >>> import flambeau as torch
+    >>> import flambeau.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     x = fwAD.make_dual(torch.tensor(3.), torch.tensor(1.))
+    ...     fwAD.unpack_dual(x * x).tangent
+    tensor(6.)
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exception: object) -> None:
+        exit_dual_level()
+
+    def __call__(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with dual_level():
+                return function(*args, **kwargs)
+        return wrapped
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A tensor with the same values that carries `tangent`.
+
+    Raises:
+        RuntimeError: no level is open.
+        ValueError: the tensor or the tangent is not floating point or complex.
+    """
+    if not _dual_levels:
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+                           "enter_dual_level() first.")
+    return dual(tensor, tangent, _dual_levels[-1])
+
+
+def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
+    """A view of a tensor that carries a tangent in a level."""
+    for x, what in ((tensor, "primal"), (tangent, "tangent")):
+        if x._array.dtype.kind not in "fcV":
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
+    if tensor._array.shape != tangent._array.shape:
+        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original "
+                           f"Tensor, this is not supported. Tensor is of size {list(tensor._array.shape)} while the "
+                           f"given forward gradient is of size {list(tangent._array.shape)}.")
+    if tangent_of(tensor, level) is not None:
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
+                           f"level {_shown(level)} is not supported.")
+    if tangent_of(tangent, level) is not None:
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level"
+                           f"{_shown(level)} is not supported.")
+    if tensor._array.__class__ is not ndarray:
+        inner = layer.functions.view_as(tensor._value, tensor._value)
+        set_tangent(inner, relative(tangent, tensor), level)
+        return batched(inner, tensor._levels)
+    out = layer.functions.view_as(tensor, tensor)
+    set_tangent(out, _laid_as(tangent, tensor._array), level)
+    return out
+
+
+def _shown(level: int) -> int:
+    """A level's number as users count them."""
+    return _dual_levels.index(level) if level in _dual_levels else level
+
+
+def _laid_as(tangent: Tensor, primal: ndarray) -> Tensor:
+    """A tangent that lies in memory as its primal, so that the primal's views are views of it too."""
+    a = tangent._array
+    if a.__class__ is not ndarray or a.dtype != primal.dtype:
+        return tangent
+    whole = owner(primal)
+    dense = a.strides == primal.strides or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, primal.strides,
+                                                                                   strict=True))
+    if dense and whole.nbytes <= owner(a).nbytes:
+        return tangent
+    if primal.size and (0 in primal.strides or (not primal.flags.forc and whole.nbytes < primal.nbytes)):
+        return tangent
+    memory = np.zeros(whole.nbytes // primal.itemsize, primal.dtype)
+    steps = tuple(s // primal.itemsize for s in primal.strides)
+    laid: Tensor = wrap(strided(memory, primal.shape, steps, (address(primal) - address(whole)) // primal.itemsize))
+    return laid.copy_(tangent)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """A dual tensor's value and tangent; the tangent of a plain tensor is None."""
+    return parts_of(tensor, _dual_levels[-1]) if _dual_levels else UnpackedDualTensor(tensor, None)
+
+
+def parts_of(tensor: Tensor, level: int) -> UnpackedDualTensor:
+    """A tensor's value and tangent in a level."""
+    if tensor._array.__class__ is not ndarray:
+        primal, tangent = parts_of(tensor._value, level)
+        return UnpackedDualTensor(batched(primal, tensor._levels),
+                                  None if tangent is None else absolute(tangent, tensor))
+    tangent = None if inference.get() else tangent_of(tensor, level)
+    return UnpackedDualTensor(tensor if tangent is None else below(tensor, level), tangent)

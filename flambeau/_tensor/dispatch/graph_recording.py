@@ -1,0 +1,245 @@
+"""Recording: the nodes of applied operators, and the link from a view to its base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...backends.compiled import kernels_of
+from ...backends.compiled.thresholds import LEAST, MET, limit_of
+from ...engine.anomaly_mode import Anomaly, remember
+from ...engine.compiled_rules import by_kernel, quiet_run
+from ...engine.grad_mode import grad_mode, inference
+from ...engine.inlined_rules import plan_of
+from ...engine.node import Node, OpNode, next_number
+from ...modes import capturing, special
+from ...ops.backward_plan import BackwardPlan
+from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
+from ..dtype_views import steps_to
+from ..tensor import INFERENCE, Tensor, wrap
+from ..untracked_views import follow
+from .gradient_edge import gradient_edge
+from .promotion import _number, result_type
+from .saved_tensor_packing import hold_packed
+
+ndarray = np.ndarray
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def _wrapped(a: Any, narrow: np.dtype | None) -> Tensor:
+    if a.__class__ is not ndarray:
+        a = np.asarray(a)
+    if narrow is not None and a.dtype == np.float32:
+        a = dtypes.cast(a, narrow)
+    return wrap(a)
+
+
+def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
+    """Make `out`, whose array lies in `source`'s memory, a view of it: one base, one version counter."""
+    counter = source._counter
+    if counter is None:
+        counter = source._counter = [0]
+    out._counter = counter
+    if source._inference:
+        out._inference, out._counter = True, INFERENCE
+        return out
+    base = source._base
+    if base is None:
+        base = source
+    out._base = base
+    out._view_version = counter[0]
+    if inference.get() or source._creation == "inference":
+        out._creation = "inference"
+    elif not grad_mode.get():
+        out._creation = "no_grad"
+    elif multi:
+        out._creation = "multi"
+    elif source._creation is not None:
+        out._creation = source._creation
+    array, shown = out._array, source._array
+    if source._steps is not None or (array.dtype is not shown.dtype and array.dtype.kind + shown.dtype.kind in (
+            "fc", "cf")):
+        out._steps = steps_to(array, source)
+    out._requires_grad = base._requires_grad
+    follow(out, counter)
+    return out
+
+
+#: which inputs require grad, as bits; their nodes; the numbers of those nodes' outputs; the inputs' versions
+Origin = tuple[int, list[Node | None], list[int] | None, list[Any]]
+
+
+def origin_of(inputs: Sequence[Any]) -> Origin:
+    """Where in the graph an application's inputs come from."""
+    mask = 0
+    edges: list[Node | None] = []
+    numbers: list[int] | None = None
+    versions: list[Any] = []
+    for i, x in enumerate(inputs):
+        edge = None
+        version = 0
+        if isinstance(x, Tensor):
+            if x._requires_grad:
+                edge = gradient_edge(x)
+                if edge is not None or len(inputs) == 1:
+                    mask |= 1 << i
+                if x._output_nr:
+                    if numbers is None:
+                        numbers = [0] * len(inputs)
+                    numbers[i] = x._output_nr
+            if x._counter is not None:
+                version = x._counter[0]
+        edges.append(edge)
+        versions.append(version)
+    return mask, edges, numbers, versions
+
+
+def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any], *,
+           origin: Origin | None = None, original: Tensor | None = None,
+           packed: dict[int, Any] | None = None) -> OpNode:
+    """Make the node of one application and hang it on the outputs.
+
+    Args:
+        origin: where the inputs came from, if one of them was written to since.
+        original: what the first input held before it was overwritten, for an in-place application.
+        packed: the inputs that saved-tensor hooks have packed already, by their numbers.
+    """
+    mask, edges, numbers, at_first = origin or origin_of(inputs)
+    plan = plan_of(op, mask, len(inputs))
+    node = OpNode()
+    node.edges = tuple(edges)
+    node.edge_outputs = None if numbers is None else tuple(numbers)
+    node.extra = None
+    node.seq = next_number()
+    node.plan = plan
+    node.versions = None
+    saved: list[Any] = []
+    versions: list[int] = []
+    for i in plan.saved_inputs:
+        x = inputs[i]
+        if i == 0 and original is not None:
+            x = original
+        elif not isinstance(x, Tensor) and x is not None:
+            x = _wrapped(_number(x, outs[0]._array.dtype if outs[0]._array.dtype.kind != "b" else
+                                 result_type(inputs).numpy), None)
+            if special[0]:
+                _tell_number(x._array)
+        saved.append(x)
+        versions.append(at_first[i] if x is inputs[i] else 0)
+    for k in plan.saved_outputs:
+        out = outs[k]
+        if out._counter is None:
+            out._counter = [0]
+        saved.append((out._array, out._counter))
+        versions.append(out._counter[0])
+    node.saved = tuple(saved)
+    if [v for v in versions if v]:  # all are asked: that of an inference tensor says that it cannot be saved
+        node.versions = tuple(versions)
+    node.consts = tuple([_const(what, which, inputs, params, op) for what, which in plan.consts])
+    if Anomaly.enabled:
+        remember(node)
+    first = outs[0]._array
+    node.outputs = None if op.n_outputs == 1 else tuple((o._array.shape, o._array.dtype) for o in outs)
+    node.fix = _fix(op, inputs, first)
+    if MET[0] and op.kind == ELEMENTWISE and op.n_outputs == 1 and first.size > limit_of(op.name)[0] and (
+            first.__class__ is ndarray) and kernels_of(REGISTRY) is not None:
+        node.run = by_kernel
+    elif node.fix is None and op.n_outputs == 1:
+        node.run = quiet_run if MET[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
+    else:
+        node.run = None
+    for k, out in enumerate(outs):
+        if out._array.dtype.kind in "fcV":
+            out._requires_grad = True
+            out._node = node
+            if k:
+                out._output_nr = k
+    if special[0] and plan.saves_tensors:
+        hold_packed(node, inputs, outs, packed, original)
+    return node
+
+
+def _tell_number(array: np.ndarray) -> None:
+    """Tell a function's capture of a number that is saved as a tensor."""
+    capture = capturing.get()
+    if capture is not None:
+        capture.creates(array, False)
+
+
+def _are_large(outs: Sequence[Tensor], inputs: Sequence[Any]) -> bool:
+    least = LEAST[0]
+    return any(isinstance(x, Tensor) and x._array.size > least for x in (*outs, *inputs))
+
+
+def _const(what: str, which: Any, inputs: Sequence[Any], params: dict[str, Any], op: Op) -> Any:
+    if what == "param":
+        return params[which] if which in params else op.defaults[which]
+    if what == "shape":
+        x = inputs[which]
+        return () if not isinstance(x, Tensor) else x._array.shape
+    if what == "dtype":
+        return inputs[which].dtype
+    if what == "strides":
+        return inputs[which]._array.strides
+    if what == "shapes":
+        return tuple(x._array.shape for x in inputs[which:])
+    return tuple(x.dtype for x in inputs[which:])
+
+
+def _fix(op: Op, inputs: Sequence[Any], first: np.ndarray) -> tuple[Any, ...] | None:
+    """What the gradients of this application need mending for, or None."""
+    shape, dtype = first.shape, first.dtype
+    unlike_shape = unlike_type = is_complex = is_narrow = False
+    for x in inputs:
+        if x is None:
+            continue
+        if not isinstance(x, Tensor):
+            unlike_shape = unlike_shape or shape != ()
+            continue
+        a = x._array
+        unlike_shape = unlike_shape or a.shape != shape
+        d = a.dtype
+        if d is not dtype and d != dtype:
+            unlike_type = True
+        is_complex = is_complex or d.kind == "c"
+        is_narrow = is_narrow or d in dtypes.NARROW
+    is_complex = is_complex or dtype.kind == "c"
+    is_narrow = is_narrow or dtype in dtypes.NARROW
+    unlike_shape = unlike_shape and op.kind == ELEMENTWISE
+    if not (unlike_shape or unlike_type or is_complex or is_narrow):
+        return None
+    shapes = None
+    if unlike_shape:
+        shapes = tuple(x._array.shape if isinstance(x, Tensor) else () for x in inputs)
+    types = tuple(x._array.dtype if isinstance(x, Tensor) else dtype for x in inputs)
+    return shapes, types, is_complex and op.holomorphic, is_narrow
+
+
+def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: BackwardPlan, consts: tuple[Any, ...],
+         source: Tensor) -> None:
+    """Make the node of one step from `edge` and hang it on the result.
+
+    Args:
+        number: which output of `edge` the step starts from.
+        source: a tensor of the source's dtype.
+    """
+    node = OpNode()
+    node.edges = (edge,)
+    node.edge_outputs = (number,) if number else None
+    node.extra = node.outputs = node.versions = None
+    node.plan = plan
+    node.saved0 = node.saved1 = None
+    node.consts = consts
+    node.seq = next_number()
+    dt = out._array.dtype
+    if (dt is _F32 or dt is _F64) and source._array.dtype is dt:
+        node.fix = None
+        node.run = plan.run
+    else:
+        fix = node.fix = _fix(op, (source,), out._array)
+        node.run = plan.run if fix is None else None
+    out._requires_grad = True
+    out._node = node

@@ -1,0 +1,22 @@
+"""Handlers: what the modules above `apply` register for the tensors and modes that it does not treat itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Handlers:
+    """The registered handlers; each attribute is set once, when the module named beside it is imported."""
+
+    batched_class: Any = None  # the class of batched tensors (`batched_tensor`)
+    apply_batched: Callable[..., Any]  # `apply` with a batched input (`batching_rules`)
+    write_batched: Callable[..., Any]  # an in-place operator with a batched input (`batching_rules`)
+    apply_batched_function: Callable[..., Any]  # a user's `Function` with a batched input (`vmap_functions`)
+    push_forward: Callable[..., None]  # tangents of the outputs of an operator (`forward_mode`)
+    fast_path_of: Callable[[Any], Any]  # the fast path of an operator, or None (`fastpath.unary_with_parameters`)
+
+
+handlers = Handlers()
+
+__all__ = ["Handlers", "handlers"]
