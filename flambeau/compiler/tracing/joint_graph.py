@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor import Tensor
-from ..._tensor.dispatch.apply import gradient_edge
+from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.tensor import wrap
 from ...engine.api import grad
 from ...ir.graph.value import Unsupported, Value
