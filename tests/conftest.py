@@ -1,4 +1,4 @@
-"""Fixtures of all tests, and the check of skipped tests against `skips.txt`."""
+"""Fixtures of all tests, the check of skipped tests against `skips.txt`, and the record of durations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from pathlib import Path
 import pytest
 
 SKIPS = Path(__file__).with_name("skips.txt")
+DURATIONS = Path(__file__).with_name("durations.txt")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--store-durations", action="store_true",
+                     help="write the seconds of each test file to tests/durations.txt, which `make quick` reads")
 
 
 @pytest.fixture
@@ -57,3 +63,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if new:
         reporter.write_line("\nskipped, and not listed in tests/skips.txt:\n" + "\n".join(new), red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """With `--store-durations`, write each test file's seconds (set-up and tear-down included)."""
+    if not config.getoption("--store-durations"):
+        return
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                path = (config.rootpath / report.nodeid.partition("::")[0]).relative_to(DURATIONS.parent)
+                seconds[path.as_posix()] += report.duration
+    DURATIONS.write_text("# Seconds of one processor, test file: written by `make test ARGS=--store-durations`.\n"
+                         + "".join(f"{spent:.1f} {path}\n" for path, spent in sorted(seconds.items())), "utf-8")
