@@ -5,16 +5,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := flambeau-demo
 
-.PHONY: help demo test smoke lint types bench docs docs-pictures clean
+.PHONY: help demo test quick smoke lint bench docs docs-pictures package clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    traces, gradient descent and a trained classifier, with pictures in $(OUT)/"
 	@echo "make test    every test (with PyTorch beside it where the environment has it)"
+	@echo "make quick   the tests nearest to what changed, within two minutes"
 	@echo "make smoke   the tests that take seconds"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   timings beside PyTorch and jax, written to benchmarks/results.md"
 	@echo "make docs    the manual, in docs/_build/html"
+	@echo "make package wheel and sdist in dist/, checked, installed in an empty environment, smoke-tested"
 	@echo "make clean   removes everything that make made"
 
 # The first Python on the path that is new enough.
@@ -50,6 +52,10 @@ JOBS := 2
 test: $(VENV)/.has-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
+# Changed against BASE (default: the branch's upstream, else HEAD).
+quick: $(VENV)/.has-test
+	$(BIN)/python -m tests.quick --jobs $(JOBS) $(if $(BASE),--base $(BASE)) $(ARGS)
+
 smoke: $(VENV)/.has-test
 	$(BIN)/python -m pytest -q -m smoke $$(grep -rl --include='test_*.py' mark.smoke tests) $(ARGS)
 
@@ -68,6 +74,21 @@ docs: $(VENV)/.has-docs
 
 docs-pictures: $(VENV)/.has-docs
 	$(BIN)/python docs/draw_pictures.py
+
+# Build isolation makes sure that the sdist holds all that a wheel is built from.
+package: $(VENV)/.has-release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	@for archive in dist/*.whl dist/*.tar.gz; do \
+	    echo "installing $$archive in an empty environment"; \
+	    empty=$$(mktemp -d) && $(BIN)/python -m venv $$empty/env \
+	    && $$empty/env/bin/python -m pip install --quiet --disable-pip-version-check $$archive \
+	    && (root=$$(pwd) && cd $$empty \
+	        && env/bin/python $$root/.ci/smoke_test.py) \
+	    || exit 1; \
+	    rm -rf $$empty; \
+	done
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist docs/_build .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -24,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     parser = argparse.ArgumentParser(
         prog="flambeau", description="PyTorch's define-by-run autograd in pure Python.")
+    parser.add_argument("--version", action="version", version=f"flambeau {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     demo = commands.add_parser(
