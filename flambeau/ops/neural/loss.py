@@ -254,7 +254,7 @@ for _op in (mse_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, binary_c
 def _check_soft_margin(input, target):
     _not_differentiable("soft_margin_loss", "target", target)
     if target.dtype.name == "bool":
-        raise neg.refuses["bool"]
+        raise neg.unsupported_dtypes["bool"]
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_name}")
     shape = broadcast_shapes(input.shape, target.shape)
@@ -273,7 +273,7 @@ def soft_margin_loss(xp, input, target, *, reduction="mean"):
     return _reduced(xp, xp.log1p(xp.exp(-target * input)), reduction)
 
 
-soft_margin_loss.edgeless = ("target",)
+soft_margin_loss.nondifferentiable_inputs = ("target",)
 soft_margin_loss.vjp(
     input=lambda xp, g, input, target, reduction: _from_slope(
         xp, g, -target * xp.sigmoid(-target * input), reduction))

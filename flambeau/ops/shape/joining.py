@@ -123,7 +123,7 @@ def _unrepeated(xp, g, input_shape, repeats):
     return xp.reshape(summed, input_shape)
 
 
-repeat.widens = True
+repeat.opmath = True
 repeat.vjp(input=_unrepeated)
 
 

@@ -435,7 +435,7 @@ def _copying(of: Op, name: str, example: str = "", shows: str = "") -> None:
 
     copied = object.__new__(Op)
     copied.__dict__.update(of.__dict__)
-    copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", plans={}, doc=doc,
+    copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", backward_plans={}, doc=doc,
                            batching_rule=rule,
                            expose=("torch",) if example else (), aliases=(), multi_output_view=False, exact_out=True)
     REGISTRY[name] = copied
@@ -611,7 +611,7 @@ def _renamed(of: Op, key: str, node: str) -> None:
     """Declare another use of a view (in place, by `reshape`): the same rule under the node PyTorch gives it."""
     made = object.__new__(Op)
     made.__dict__.update(of.__dict__)
-    made.__dict__.update(node=node, expose=(), plans={}, aliases=(), key=key)
+    made.__dict__.update(node=node, expose=(), backward_plans={}, aliases=(), key=key)
     REGISTRY[key] = made
 
 
