@@ -68,12 +68,12 @@ def checked(function: Callable[..., Any], replay: Replay, tensors: Sequence[Any]
 def _compare(capture: _Recording, own: Trace, replay: Replay, before: dict[int, np.ndarray],
              after: Sequence[np.ndarray], numbers: Sequence[int]) -> None:
     step = Program(capture.graph, [Target(value) for _, _, value, _ in capture.kept])
-    found = step.run([before[number] for number in step.leaves])
+    found = step.run([before[number] for number in step.inputs])
     assert found is not None
     for (name, where, _, eager), compiled in zip(capture.kept, found, strict=True):
         _close(f"{name} ({where})", eager, compiled)
     whole = replay.program
-    whole.run([before[number] for number in whole.leaves])
+    whole.run([before[number] for number in whole.inputs])
     eagerly = dict(zip(numbers, after, strict=True))
     for number in own.written:
         _close(f"what is written to {own.sources[number][0]} {number}", eagerly[number], before[number])

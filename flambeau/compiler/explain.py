@@ -9,7 +9,7 @@ from typing import Any
 from .. import codegen
 from .._tensor import Tensor
 from ..ir import printing
-from ..ir.debug_output import counted
+from ..ir.debug_output import pluralize
 from ..ir.graph.value import Value
 from ..ir.schedule.program import Program
 from ..modes import special
@@ -71,7 +71,7 @@ class Explanation:
         if self.replay is None:
             return []
         told: Counter[str] = Counter()
-        plan = self.replay.program.plan
+        plan = self.replay.program.schedule
         for kernel in plan.kernels:
             if kernel.name == "foreign":
                 lines = "".join(f"\n  from {line}" for line in self._origins.lines(plan, kernel))
@@ -90,11 +90,12 @@ class Explanation:
         if self.replay is None:
             return self._refusal()
         program, backward = self.replay.program, self.replay.backward
-        head = (f"{self.name} is compiled: a call is one program of {counted(len(program.plan.kernels), 'kernel')}, "
-                f"with {program.plan.arena:,} bytes of memory of its own.")
+        head = (f"{self.name} is compiled: a call is one program of "
+                f"{pluralize(len(program.schedule.kernels), 'kernel')}, "
+                f"with {program.schedule.arena:,} bytes of memory of its own.")
         if backward is not None:
             head += ("\nWhat it returns may be differentiated: backward is a program of "
-                     f"{counted(len(backward.program.plan.kernels), 'kernel')}.")
+                     f"{pluralize(len(backward.program.schedule.kernels), 'kernel')}.")
         parts = [head, _section("Kernels, in the order in which they run",
                                 _kernels(program, self._origins, fates(self.replay, self._origins)))]
         if backward is not None:
@@ -124,11 +125,11 @@ def _section(title: str, entries: Sequence[str]) -> str:
 
 def _kernels(program: Program, origins: Origins, fate: dict[Value, list[str]]) -> list[str]:
     found = []
-    for number, kernel in enumerate(program.plan.kernels):
-        lines = [f"{number}  {printing.title(kernel)}"]
+    for number, kernel in enumerate(program.schedule.kernels):
+        lines = [f"{number}  {printing.kernel_title(kernel)}"]
         lines += [f"     {line}" for line in printing.statements(kernel, origins.names)]
         lines += [f"     {line.format(value)}" for value in kernel.outputs for line in fate.get(value, ())]
-        lines += [f"     from {line}" for line in origins.lines(program.plan, kernel)]
+        lines += [f"     from {line}" for line in origins.lines(program.schedule, kernel)]
         found.append("\n".join(lines))
     return found
 

@@ -12,7 +12,7 @@ from .. import dtypes
 from .._tensor import Tensor
 from ..engine.grad_mode import grad_mode
 from ..ir import printing
-from ..ir.debug_output import counted
+from ..ir.debug_output import pluralize
 from ..trees import is_container, tree_flatten
 from .execution.cache_entry import Replay
 from .guards.environment import is_span, paths
@@ -62,22 +62,24 @@ def guards_of(replay: Replay, origins: Origins, function: Callable[..., Any],
         found.append(f"{key}{'' if index is None else f'[{index}]'} {_SIGNS[compare, bool(outcome)]} {other}")
     found += dict.fromkeys(_condition(g, origins) for g in trace.guards)
     if trace.without:
-        found.append(f"{counted(len(trace.without), 'tensor')} still without .grad")
+        found.append(f"{pluralize(len(trace.without), 'tensor')} still without .grad")
     for has_one, said in ((True, "with"), (False, "without")):
         if count := sum(each is has_one for _, each in trace.looked_at):
-            found.append(f"{counted(count, 'tensor')} {said} a .grad, which the function looks at")
+            found.append(f"{pluralize(count, 'tensor')} {said} a .grad, which the function looks at")
     if trace.modules:
-        found.append(f"{counted(len(trace.modules), 'module')} as before: train or eval, parameters, hooks, attributes")
+        found.append(f"{pluralize(len(trace.modules), 'module')} as before: "
+                     "train or eval, parameters, hooks, attributes")
     optimizers = {id(optimizer) for optimizer, _ in trace.groups}
     if optimizers:
-        found.append(f"{counted(len(optimizers), 'optimizer')} as before: groups, parameters, flags, states")
+        found.append(f"{pluralize(len(optimizers), 'optimizer')} as before: groups, parameters, flags, states")
     names = dict.fromkeys(paths(replay.environment))
     if names:
         more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
         found.append(f"these names mean what they meant: {', '.join([*names][:_NAMES])}{more}")
     outside = sum(source[0] in ("tensor", "gradient of") for source in trace.sources.values())
     if outside:
-        found.append(f"{counted(outside, 'tensor')} found outside, the same as before; the numbers in them may change")
+        found.append(f"{pluralize(outside, 'tensor')} found outside, "
+                     "the same as before; the numbers in them may change")
     numbers = dict.fromkeys(f"{source[2]}{'' if source[3] is None else f'[{source[3]}]'}"
                             for source in trace.sources.values() if source[0] == "number")
     if numbers:

@@ -13,19 +13,19 @@ from . import printing
 from .graph.value import Value
 from .kernels.pointwise import Kernel
 from .schedule.program import Program
-from .schedule.scheduler import Plan
+from .schedule.scheduler import Schedule
 
-#: which lines of the user's program a plan's kernel comes from
-Lines = Callable[[Plan, Kernel], list[str]]
+#: which lines of the user's program a schedule's kernel comes from
+SourceLines = Callable[[Schedule, Kernel], list[str]]
 
 
-def _no_lines(plan: Plan, kernel: Kernel) -> list[str]:
-    del plan, kernel
+def _no_source_lines(schedule: Schedule, kernel: Kernel) -> list[str]:
+    del schedule, kernel
     return []
 
 
 def report(program: Program, title: str, since: int, names: Mapping[Value, str] | None = None,
-           lines: Lines = _no_lines) -> None:
+           lines: SourceLines = _no_source_lines) -> None:
     """Print what `FLAMBEAU_DEBUG` asks for of a program that was just made.
 
     Args:
@@ -36,50 +36,52 @@ def report(program: Program, title: str, since: int, names: Mapping[Value, str] 
     """
     names = names or {}
     if debug_output.wanted("ir"):
-        plan = program.plan
-        debug_output.show(f"{title}, as captured\n{_indented(printing.graph(plan.graph, names, plan.captured))}")
-        debug_output.show(f"{title}, in kernels\n{_indented(printing.clusters(plan, names))}")
+        schedule = program.schedule
+        listing = printing.graph_listing(schedule.graph, names, schedule.captured)
+        debug_output.show(f"{title}, as captured\n{_indented(listing)}")
+        debug_output.show(f"{title}, in kernels\n{_indented(printing.kernel_listing(schedule, names))}")
     if debug_output.wanted("kernels"):
-        debug_output.show(kernels(program, title, since, names, lines))
+        debug_output.show(describe_kernels(program, title, since, names, lines))
 
 
-def kernels(program: Program, title: str, since: int, names: Mapping[Value, str], lines: Lines = _no_lines) -> str:
+def describe_kernels(program: Program, title: str, since: int, names: Mapping[Value, str],
+                     lines: SourceLines = _no_source_lines) -> str:
     """A program's kernels: what each computes from what, in how many chunks, and where its code came from."""
-    plan = program.plan
-    found = [f"{title}: {counted(len(plan.kernels), 'kernel')}, {plan.arena:,} bytes of memory of its own"]
+    schedule = program.schedule
+    found = [f"{title}: {pluralize(len(schedule.kernels), 'kernel')}, {schedule.arena:,} bytes of memory of its own"]
     seen: set[int] = set()
-    for number, kernel in enumerate(plan.kernels):
-        if number == plan.early:
-            found += [f"  {line}" for line in printing.conditions(plan, names)]
-        outs, ins = printing.operands(plan, kernel, names)
-        found.append(f"  kernel {number}: {printing.title(kernel)}")
+    for number, kernel in enumerate(schedule.kernels):
+        if number == schedule.kernels_before_conditions:
+            found += [f"  {line}" for line in printing.conditions(schedule, names)]
+        outs, ins = printing.operands(schedule, kernel, names)
+        found.append(f"  kernel {number}: {printing.kernel_title(kernel)}")
         found += [f"    {line}" for line in printing.statements(kernel, names)]
         found.append(f"    writes {', '.join(outs)}")
         if ins:
             found.append(f"    reads {', '.join(ins)}")
         if kernel.launches:
-            shares = " + ".join(map(str, printing.chunks(kernel)))
-            found.append(f"    {shares} chunk{'s' * (shares != '1')}; code {_provenance(kernel, since, seen)}")
+            shares = " + ".join(map(str, printing.chunk_counts(kernel)))
+            found.append(f"    {shares} chunk{'s' * (shares != '1')}; code {_code_origin(kernel, since, seen)}")
         else:
             found.append("    run by the interpreter")
-        found += [f"    from {line}" for line in lines(plan, kernel)]
-    if plan.early >= len(plan.kernels):
-        found += [f"  {line}" for line in printing.conditions(plan, names)]
-    found += [f"  at the end {printing.name_of(leaf, names)} = {printing.name_of(value, names)}"
-              for leaf, value in plan.late]
+        found += [f"    from {line}" for line in lines(schedule, kernel)]
+    if schedule.kernels_before_conditions >= len(schedule.kernels):
+        found += [f"  {line}" for line in printing.conditions(schedule, names)]
+    found += [f"  at the end {printing.name_of(graph_input, names)} = {printing.name_of(value, names)}"
+              for graph_input, value in schedule.deferred_copies]
     return "\n".join(found)
 
 
-def counted(number: int, thing: str) -> str:
+def pluralize(number: int, thing: str) -> str:
     """A number of things: `1 kernel`, `3 kernels`.
 
-    >>> counted(1, "kernel"), counted(3, "kernel")
+    >>> pluralize(1, "kernel"), pluralize(3, "kernel")
     ('1 kernel', '3 kernels')
     """
     return f"{number} {thing}{'s' * (number != 1)}"
 
 
-def _provenance(kernel: Kernel, since: int, seen: set[int]) -> str:
+def _code_origin(kernel: Kernel, since: int, seen: set[int]) -> str:
     libraries: dict[int, Library] = {each.library.number: each.library for each in kernel.launches}
     told: list[str] = []
     for number, library in libraries.items():
@@ -98,4 +100,4 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-__all__ = ["Lines", "counted", "kernels", "report"]
+__all__ = ["SourceLines", "describe_kernels", "pluralize", "report"]

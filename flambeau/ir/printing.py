@@ -14,11 +14,11 @@ from math import prod
 from ..dtypes import BFLOAT16
 from ..runtime import thread_pool
 from .graph import view_algebra as algebra
-from .graph.extern_kernels import Foreign
+from .graph.extern_kernels import FallbackKernel
 from .graph.value import Graph, Value
-from .kernels.cost_model import computed, piece
+from .kernels.cost_model import assembled_piece, computed_values
 from .kernels.pointwise import Kernel
-from .schedule.scheduler import Plan
+from .schedule.scheduler import Schedule
 
 _INFIX = {"pow": ("**", 8), "mul": ("*", 6), "div": ("/", 6), "add": ("+", 5), "sub": ("-", 5), "matmul": ("@", 6),
           "and": ("&", 4), "xor": ("^", 3), "or": ("|", 2), "lt": ("<", 1), "le": ("<=", 1), "gt": (">", 1),
@@ -30,14 +30,14 @@ _SHAPED = ("matmul", "convolve", "reduce")
 #: a line of a kernel is broken into statements where it would be longer
 WIDTH = 96
 #: kernels are named by so many of their operations
-NAMED = 5
+MAX_OPERATIONS_IN_TITLE = 5
 #: operations that say little of a kernel
-_PLAIN = ("cast", "copy", "select", "part", "neg")
+_UNREMARKABLE = ("cast", "copy", "select", "getitem", "neg")
 
 Names = Mapping[Value, str]
 
 
-def kind(value: Value) -> str:
+def dtype_and_shape(value: Value) -> str:
     """Dtype and shape: `float32[3, 4]`."""
     return f"{'bfloat16' if value.dtype == BFLOAT16 else value.dtype}{list(value.shape)}"
 
@@ -58,7 +58,7 @@ def literal(constant: Value) -> str:
     return str(constant.graph.array(constant).reshape(())[()])
 
 
-def shown(view: Value, names: Names, exact: bool = False) -> str:
+def view_text(view: Value, names: Names, exact: bool = False) -> str:
     """A value as it is read: by its own name, if it has one, else its base and how the base's elements are seen.
 
     Views that repeat elements, or that only give them another shape, are left out.
@@ -72,7 +72,7 @@ def shown(view: Value, names: Names, exact: bool = False) -> str:
         return name
     if view in names:
         return names[view]
-    moved = _permutation(view)
+    moved = _permuted_dimensions(view)
     if moved is not None:
         last = [*range(view.ndim - 2), view.ndim - 1, view.ndim - 2]
         return f"{name}.mT" if moved == last else f"{name}.permute({', '.join(map(str, moved))})"
@@ -85,12 +85,12 @@ def shown(view: Value, names: Names, exact: bool = False) -> str:
     return name + (_slice(view) or f".as_strided({view.shape}, {view.strides}, {view.offset})")
 
 
-def _permutation(view: Value) -> list[int] | None:
+def _permuted_dimensions(view: Value) -> list[int] | None:
     """The dimensions of the base that a view shows in another order; None where it does more or less than that."""
     base = view.base
     if view.offset or view.ndim != base.ndim or sorted(view.shape) != sorted(base.shape):
         return None
-    dense = algebra.dense(base.shape)
+    dense = algebra.dense_strides(base.shape)
     found: list[int] = []
     for n, s in zip(view.shape, view.strides, strict=True):
         place = next((d for d in range(base.ndim) if d not in found and base.shape[d] == n
@@ -104,7 +104,7 @@ def _permutation(view: Value) -> list[int] | None:
 def _slice(view: Value) -> str | None:
     """A view as places of the base's first dimensions and slices of the others; None where it is no such thing."""
     base = view.base
-    dense, left = algebra.dense(base.shape), view.offset
+    dense, left = algebra.dense_strides(base.shape), view.offset
     taken = base.ndim - view.ndim
     if taken < 0:
         return None
@@ -129,16 +129,16 @@ def _slice(view: Value) -> str | None:
 
 def statements(kernel: Kernel, names: Names) -> list[str]:
     """What a kernel computes, as lines of Python: one for each output, and for what is used more than once."""
-    part = piece(kernel)
+    part = assembled_piece(kernel)
     if part is not None:
         arg, strides, offset = part
         where = f"{offset}:{offset + arg.size}" if algebra.is_dense(arg.shape, strides) else f"{offset}..."
-        return [f"{kernel.outputs[0]}.flat[{where}] = {shown(arg, names)}"]
-    values = computed(kernel)
-    if values and values[0].op == "whole":
+        return [f"{kernel.outputs[0]}.flat[{where}] = {view_text(arg, names)}"]
+    values = computed_values(kernel)
+    if values and values[0].op == "extern":
         whole = values[0]
         outs = ", ".join(name_of(v, names) for v in kernel.outputs)
-        return [f"{outs} = {_called(whole, [shown(arg, names, True) for arg in whole.args])}"]
+        return [f"{outs} = {_call_text(whole, [view_text(arg, names, True) for arg in whole.args])}"]
     uses = Counter(arg.base for value in values for arg in value.args)
     written = {value: (repr(value), _TIGHT) for value in kernel.outputs}
     lines: list[str] = []
@@ -147,13 +147,13 @@ def statements(kernel: Kernel, names: Names) -> list[str]:
     def said(arg: Value, exact: bool) -> tuple[str, int]:
         base = arg.base
         if base not in texts:
-            return shown(arg, names, exact), _TIGHT
+            return view_text(arg, names, exact), _TIGHT
         text, tightness = texts[base]
-        seen = shown(arg, {base: "\0"}, exact)
+        seen = view_text(arg, {base: "\0"}, exact)
         return (text, tightness) if seen == "\0" else (seen.replace("\0", f"({text})"), _TIGHT)
 
     for value in values:
-        text, tightness = _operation(value, said)
+        text, tightness = _operation_text(value, said)
         if value in written or uses[value] > 1 or len(text) > WIDTH:
             lines.append(f"{value} = {text}")
             texts[value] = (repr(value), _TIGHT)
@@ -162,10 +162,10 @@ def statements(kernel: Kernel, names: Names) -> list[str]:
     return lines
 
 
-def _called(whole: Value, given: list[str]) -> str:
+def _call_text(whole: Value, given: list[str]) -> str:
     """What is computed as a whole, as a call; of its parameters those that are short."""
     kernel = whole.attrs
-    if isinstance(kernel, Foreign):
+    if isinstance(kernel, FallbackKernel):
         name = str(kernel) if len(str(kernel)) <= WIDTH else f"{str(kernel)[:WIDTH - 3]}..."
         return f"{name}({', '.join(given)})" if given or not name.endswith(")") else name
     params = [f"{name}={value}" for name, value in kernel.params.items() if len(str(value)) <= WIDTH // 4]
@@ -179,7 +179,7 @@ def expression(value: Value, names: Names) -> str:
     while stack:
         base = stack[-1]
         missing = [arg.base for arg in base.args if arg.base not in lengths]
-        if missing and base.op not in ("whole", "part"):
+        if missing and base.op not in ("extern", "getitem"):
             stack.extend(missing)
             continue
         stack.pop()
@@ -189,16 +189,16 @@ def expression(value: Value, names: Names) -> str:
 
     def said(arg: Value, exact: bool) -> tuple[str, int]:
         base = arg.base
-        if base.op in ("leaf", "constant", "whole", "part", "assemble"):
-            return shown(arg, names, exact), _TIGHT
-        text, tightness = _operation(base, said)
-        seen = shown(arg, {base: "\0"}, exact)
+        if base.op in ("input", "constant", "extern", "getitem", "assemble"):
+            return view_text(arg, names, exact), _TIGHT
+        text, tightness = _operation_text(base, said)
+        seen = view_text(arg, {base: "\0"}, exact)
         return (text, tightness) if seen == "\0" else (seen.replace("\0", f"({text})"), _TIGHT)
 
     return said(value, False)[0]
 
 
-def _operation(value: Value, said: Callable[[Value, bool], tuple[str, int]]) -> tuple[str, int]:
+def _operation_text(value: Value, said: Callable[[Value, bool], tuple[str, int]]) -> tuple[str, int]:
     """One operation on what its arguments say, and how tightly it binds."""
     op = value.op
     if op == "copy":
@@ -232,7 +232,7 @@ def _operation(value: Value, said: Callable[[Value, bool], tuple[str, int]]) -> 
     return f"{op}({', '.join(texts)})", _TIGHT
 
 
-def title(kernel: Kernel) -> str:
+def kernel_title(kernel: Kernel) -> str:
     """A kernel's name: its family and the operations that it is made of, in the order of computation.
 
     An operation is named once.
@@ -242,60 +242,72 @@ def title(kernel: Kernel) -> str:
         name, *_ = re.split(r"[(\[]", str(whole))
         return f"numpy {name}"
     found: list[str] = []
-    for value in computed(kernel):
+    for value in computed_values(kernel):
         op = value.attrs[0] if value.op == "reduce" else value.op
-        if op not in found and op != kernel.name and op not in ("whole", "part", "assemble"):
+        if op not in found and op != kernel.name and op not in ("extern", "getitem", "assemble"):
             found.append(op)
-    told = [op for op in found if op not in _PLAIN] or found
-    more = "…" if len(told) > NAMED else ""
-    return f"{kernel.name} {'+'.join(told[:NAMED])}{more}".rstrip()
+    told = [op for op in found if op not in _UNREMARKABLE] or found
+    more = "…" if len(told) > MAX_OPERATIONS_IN_TITLE else ""
+    return f"{kernel.name} {'+'.join(told[:MAX_OPERATIONS_IN_TITLE])}{more}".rstrip()
 
 
-def clusters(plan: Plan, names: Names) -> str:
-    """The values that are computed, kernel by kernel, as the plan runs them."""
+def kernel_listing(schedule: Schedule, names: Names) -> str:
+    """The values that are computed, kernel by kernel, as the schedule runs them."""
     lines: list[str] = []
-    for number, kernel in enumerate(plan.kernels):
-        if number == plan.early and plan.conditions:
-            lines += conditions(plan, names)
-        lines.append(f"kernel {number}: {title(kernel)}")
-        lines += [f"  {_captured(value, names)}" for value in computed(kernel)]
-    if plan.early >= len(plan.kernels):
-        lines += conditions(plan, names)
+    for number, kernel in enumerate(schedule.kernels):
+        if number == schedule.kernels_before_conditions and schedule.conditions:
+            lines += conditions(schedule, names)
+        lines.append(f"kernel {number}: {kernel_title(kernel)}")
+        lines += [f"  {_definition_text(value, names)}" for value in computed_values(kernel)]
+    if schedule.kernels_before_conditions >= len(schedule.kernels):
+        lines += conditions(schedule, names)
     return "\n".join(lines)
 
 
-def conditions(plan: Plan, names: Names) -> list[str]:
+def conditions(schedule: Schedule, names: Names) -> list[str]:
     """The truths on which all depends, where the program looks at them."""
-    return [f"stop unless {name_of(value, names)} is {outcome}" for value, outcome in plan.conditions]
+    return [f"stop unless {name_of(value, names)} is {outcome}" for value, outcome in schedule.conditions]
 
 
-def graph(graph: Graph, names: Names, count: int | None = None) -> str:
+def graph_listing(graph: Graph, names: Names, count: int | None = None) -> str:
     """The values of a graph in the order of their making, the first `count` of them."""
-    return "\n".join(_captured(value, names) for value in graph.values[:count])
+    return "\n".join(_definition_text(value, names) for value in graph.values[:count])
 
 
-def _captured(value: Value, names: Names) -> str:
+def _definition_text(value: Value, names: Names) -> str:
     called = f"    # {names[value]}" if value in names else ""
-    if value.op == "whole":
-        why = f"    # {value.attrs.why}" if isinstance(value.attrs, Foreign) and value.attrs.why else ""
-        return f"%{value.number} = {_called(value, list(map(repr, value.args)))}{why}"
+    if value.op == "extern":
+        why = f"    # {value.attrs.why}" if isinstance(value.attrs, FallbackKernel) and value.attrs.why else ""
+        return f"%{value.number} = {_call_text(value, list(map(repr, value.args)))}{why}"
     return value.text + called
 
 
-def operands(plan: Plan, kernel: Kernel, names: Names) -> tuple[list[str], list[str]]:
-    """A kernel's outputs and inputs, each with dtype and shape; an output may be written where a leaf lies."""
-    over = {target.value: target.leaf for target in plan.targets
-            if target.leaf is not None and plan.places[target.value] == plan.places[target.leaf]}
-    outs = [f"{name_of(v, names)} {kind(v)}" + (f" over {name_of(over[v], names)}" if v in over else "")
+def operands(schedule: Schedule, kernel: Kernel, names: Names) -> tuple[list[str], list[str]]:
+    """A kernel's outputs and inputs, each with dtype and shape; an output may be written where a graph_input lies."""
+    over = {target.value: target.overwrites for target in schedule.targets
+            if target.overwrites is not None
+            and schedule.locations[target.value] == schedule.locations[target.overwrites]}
+    outs = [f"{name_of(v, names)} {dtype_and_shape(v)}" + (f" over {name_of(over[v], names)}" if v in over else "")
             for v in kernel.outputs]
     bases = dict.fromkeys(base for base, _ in kernel.inputs if not (base.op == "constant" and base.size == 1))
-    return outs, [f"{name_of(v, names)} {kind(v)}" for v in bases]
+    return outs, [f"{name_of(v, names)} {dtype_and_shape(v)}" for v in bases]
 
 
-def chunks(kernel: Kernel) -> Sequence[int]:
+def chunk_counts(kernel: Kernel) -> Sequence[int]:
     """How many chunks each launch has."""
     return [each.chunks % thread_pool.HERE for each in kernel.launches]
 
 
-__all__ = ["chunks", "clusters", "conditions", "expression", "graph", "kind", "name_of", "operands", "shown",
-           "statements", "title"]
+__all__ = [
+    "chunk_counts",
+    "conditions",
+    "dtype_and_shape",
+    "expression",
+    "graph_listing",
+    "kernel_listing",
+    "kernel_title",
+    "name_of",
+    "operands",
+    "statements",
+    "view_text",
+]

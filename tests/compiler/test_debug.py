@@ -37,8 +37,8 @@ def test_the_graph_as_captured_and_in_kernels(capsys, monkeypatch):
     compile_and_call(f, X, W)
     first, second = capsys.readouterr().err.strip().split("\n\n")
     captured, kernels = first.splitlines(), second.splitlines()
-    assert captured[:4] == ["f, as captured", "  %0 = leaf 0 : float32[3, 4]    # x",
-                            "  %1 = leaf 1 : float32[4, 5]    # w", "  %2 = matmul %0 %1 : float32[3, 5]"]
+    assert captured[:4] == ["f, as captured", "  %0 = input 0 : float32[3, 4]    # x",
+                            "  %1 = input 1 : float32[4, 5]    # w", "  %2 = matmul %0 %1 : float32[3, 5]"]
     assert kernels[0] == "f, in kernels"
     assert kernels[1] == "  kernel 0: matmul"
     assert kernels[3].startswith("  kernel 1: rows ")

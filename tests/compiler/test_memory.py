@@ -121,7 +121,7 @@ def test_a_gradient_takes_the_memory_of_the_one_it_replaces():
 
 @pytest.mark.parametrize("hold", [lambda g: g, lambda g: g.detach(), lambda g: g[3:], lambda g: g.numpy(),
                                   lambda g: g.numpy()[2:], lambda g: memoryview(g.numpy()), lambda g: g._array],
-                         ids=["tensor", "detached", "view", "array", "part", "buffer", "own"])
+                         ids=["tensor", "detached", "view", "array", "getitem", "buffer", "own"])
 def test_a_gradient_that_somebody_holds_stays_as_it_is(hold):
     layer, step, x = training(256, 128)
     held = hold(layer.weight.grad)

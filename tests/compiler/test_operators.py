@@ -147,11 +147,11 @@ def compiled_is_eager(name: str) -> list[str]:
             [kind] = made._kinds.values()
             missing.append(f"{k}: {kind.refused or kind.why}")
             continue
-        check(replay.program.plan)
+        check(replay.program.schedule)
         same(replayed(made, replay, other), seeded(inside, *other))
         outside, replay = captured(run, given)
         if replay is not None and replay.backward is not None:
-            check(replay.backward.program.plan)
+            check(replay.backward.program.schedule)
             got, want = replayed(outside, replay, other), seeded(run, *other)
             same(got, want)
             same(gradients(got, other), gradients(want, other))
@@ -245,7 +245,7 @@ def test_in_place(name: str) -> None:
                 on_argument, *[t.clone() for t in plain]):
             made, replay = captured(on_argument, plain)
             if replay is not None:
-                check(replay.program.plan)
+                check(replay.program.schedule)
                 mine, theirs = [t.clone() for t in other], [t.clone() for t in other]
                 same(replayed(made, replay, mine), seeded(on_argument, *theirs))
                 same(mine, theirs)
@@ -255,5 +255,5 @@ def test_in_place(name: str) -> None:
         if not is_eager_error(inside, *given) and not is_eager_error(inside, *other):
             made, replay = captured(inside, given)
             if replay is not None:
-                check(replay.program.plan)
+                check(replay.program.schedule)
                 same(replayed(made, replay, other), seeded(inside, *other))

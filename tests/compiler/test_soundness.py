@@ -308,8 +308,8 @@ def test_what_lies_between_an_arguments_elements_is_not_written():
     assert programs(made) == 1
     [kind] = made._kinds.values()
     program = kind.replays[0].program
-    [(leaf, _)] = program.plan.late
-    assert program.plan.parts[leaf] == ((400, 300), (600, 2))
+    [(leaf, _)] = program.schedule.deferred_copies
+    assert program.schedule.regions[leaf] == ((400, 300), (600, 2))
     expected = whole.clone()
     expected[:, ::2] = expected[:, ::2] * 2 + 1
     made(whole[:, ::2])

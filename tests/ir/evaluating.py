@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from flambeau import dtypes
-from flambeau.ir.graph.extern_kernels import Foreign
+from flambeau.ir.graph.extern_kernels import FallbackKernel
 from flambeau.ir.graph.value import Graph, Value
 
 _FUNCTIONS = {
@@ -27,27 +27,27 @@ def wide(array: np.ndarray) -> np.ndarray:
     return dtypes.widen(array).astype(np.float64) if array.dtype.kind in "fV" else array
 
 
-def evaluate(graph: Graph, leaves: Sequence[np.ndarray]) -> dict[Value, np.ndarray]:
-    """What every value of a graph is; leaves by their numbers."""
+def evaluate(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[Value, np.ndarray]:
+    """What every value of a graph is; inputs by their numbers."""
     found: dict[Value, np.ndarray] = {}
     with np.errstate(all="ignore"):
         for value in graph.values:
-            made = _one(graph, value, [found[a] for a in value.args], leaves)
-            if value.op == "whole":
-                for part, array in zip(graph.parts[value], value.attrs.run(*(found[a] for a in value.args)),
+            made = _one(graph, value, [found[a] for a in value.args], inputs)
+            if value.op == "extern":
+                for part, array in zip(graph.extern_outputs[value], value.attrs.run(*(found[a] for a in value.args)),
                                        strict=True):
                     found[part] = wide(np.asarray(array))
-            elif value.op != "part":
+            elif value.op != "getitem":
                 found[value] = made
-            if value.op == "whole":
+            if value.op == "extern":
                 found[value] = np.zeros(())
     return found
 
 
-def _one(graph: Graph, value: Value, args: list[np.ndarray], leaves: Sequence[np.ndarray]) -> np.ndarray:
+def _one(graph: Graph, value: Value, args: list[np.ndarray], inputs: Sequence[np.ndarray]) -> np.ndarray:
     op = value.op
-    if op == "leaf":
-        return wide(leaves[value.attrs])
+    if op == "input":
+        return wide(inputs[value.attrs])
     if op == "constant":
         return wide(graph.array(value))
     if op == "view":
@@ -62,9 +62,9 @@ def _one(graph: Graph, value: Value, args: list[np.ndarray], leaves: Sequence[np
         return args[0] @ args[1]
     if op == "assemble":
         return _assembled(value, args)
-    if op == "whole" and not isinstance(value.attrs, Foreign):
+    if op == "extern" and not isinstance(value.attrs, FallbackKernel):
         raise ValueError(f"{value.text} is not for NumPy")
-    if op in ("whole", "part"):
+    if op in ("extern", "getitem"):
         return np.zeros(())
     return np.asarray(np.broadcast_to(_FUNCTIONS[op](*args), value.shape))
 

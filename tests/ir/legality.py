@@ -1,4 +1,4 @@
-"""What must be true of a graph, of its clusters and of its plan, whatever they compute: looked at between the passes.
+"""What must be true of a graph, of its groups and of its schedule, whatever they compute: looked at between the passes.
 
 Each function raises AssertionError, naming the value or the kernel.
 """
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from flambeau.ir.fusion.groups import Clustering
+from flambeau.ir.fusion.groups import Fusion
 from flambeau.ir.graph import view_algebra as algebra
 from flambeau.ir.graph.value import Graph, Value
-from flambeau.ir.schedule.scheduler import Plan
+from flambeau.ir.schedule.scheduler import Schedule
 from tests.ir.evaluating import elements as shown
 
-_GIVEN = ("leaf", "constant")
+_GIVEN = ("input", "constant")
 
 
 def check_graph(graph: Graph) -> None:
@@ -35,8 +35,8 @@ def check_graph(graph: Graph) -> None:
         seen.add(key)
         if value.op == "view":
             _check_view(value)
-        elif value.op == "part":
-            assert graph.parts[value.args[0]][value.attrs] is value, f"{value.text}: not a part of its whole"
+        elif value.op == "getitem":
+            assert graph.extern_outputs[value.args[0]][value.attrs] is value, f"{value.text}: not a part of its whole"
         elif value.op == "assemble":
             _check_assembled(value)
         elif value.op == "reduce":
@@ -47,7 +47,7 @@ def check_graph(graph: Graph) -> None:
         elif value.op == "matmul":
             a, b = value.args
             assert (*a.shape[:-1], b.shape[-1]) == value.shape, f"{value.text}: {a.shape} @ {b.shape}"
-        elif value.op not in ("leaf", "constant", "whole", "copy", "cast", "convolve"):
+        elif value.op not in ("input", "constant", "extern", "copy", "cast", "convolve"):
             for arg in value.args:
                 assert arg.shape in ((), value.shape), f"{value.text}: an argument of shape {arg.shape}"
 
@@ -88,41 +88,41 @@ def _check_assembled(value: Value) -> None:
         assert len(filled) == value.size, f"{value.text}: {value.size - len(filled)} elements are never written"
 
 
-def check_clusters(clustering: Clustering) -> None:
-    """Each value is computed in one cluster; what a cluster needs is given, stored by an earlier one, or its own."""
+def check_clusters(fusion: Fusion) -> None:
+    """Each value is computed in one group; what a group needs is given, stored by an earlier one, or its own."""
     done: set[Value] = set()
     homes: Counter[Value] = Counter()
-    for cluster in clustering.clusters:
-        members = set(cluster.members)
-        assert len(members) == len(cluster.members), f"cluster of {cluster.members[0]}: a member twice"
+    for group in fusion.groups:
+        members = set(group.members)
+        assert len(members) == len(group.members), f"group of {group.members[0]}: a member twice"
         homes.update(members)
-        for member in cluster.members:
-            if member is not cluster.product:
-                assert clustering.of[member] is cluster, f"{member}: said to be elsewhere"
+        for member in group.members:
+            if member is not group.contraction:
+                assert fusion.of[member] is group, f"{member}: said to be elsewhere"
             for arg in member.args:
                 base = arg.base
                 if base.op in _GIVEN:
                     continue
                 if base in members:
-                    assert base.number < member.number, f"{member}: before {base} in its cluster"
+                    assert base.number < member.number, f"{member}: before {base} in its group"
                     continue
-                home = base.args[0] if base.op == "part" else base
+                home = base.args[0] if base.op == "getitem" else base
                 assert home in done, f"{member}: needs {base}, which comes later"
-                assert base in clustering.stored, f"{member}: needs {base}, which is not stored"
+                assert base in fusion.stored, f"{member}: needs {base}, which is not stored"
         done |= members
-    for value in clustering.live:
-        if value.op in _GIVEN or value.op in ("view", "part"):
+    for value in fusion.live:
+        if value.op in _GIVEN or value.op in ("view", "getitem"):
             continue
-        assert homes[value] == 1, f"{value.text}: in {homes[value]} clusters"
-    for value in clustering.wanted:
-        assert value.op in _GIVEN or value in clustering.stored, f"{value.text}: asked for and not stored"
+        assert homes[value] == 1, f"{value.text}: in {homes[value]} groups"
+    for value in fusion.wanted:
+        assert value.op in _GIVEN or value in fusion.stored, f"{value.text}: asked for and not stored"
 
 
 class _Memory:
     """What lies where while kernels run one after the other: a name for every element, byte by byte."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
         self.names: dict[Value, np.ndarray] = {}
         self.next = 1
         self.bytes: dict[int, np.ndarray] = {}  # by entry
@@ -161,7 +161,7 @@ class _Memory:
 
     def span(self, value: Value) -> tuple[int, int, int]:
         """Where a value lies: entry, first byte, the byte behind the last."""
-        entry, start = self.plan.places[value]
+        entry, start = self.schedule.locations[value]
         return entry, start, start + value.size * value.dtype.itemsize
 
     def holds(self, value: Value, place: Value | None = None) -> bool:
@@ -193,33 +193,33 @@ def _piece_of(kernel: Any, done: set[int]) -> int:
     size = value.dtype.itemsize
     for k, (arg, (_, offset)) in enumerate(zip(value.args, places, strict=True)):
         read = [(arg.base, arg.offset * size)] if kernel.inputs else []
-        if k not in done and arg.size and kernel.shifts == (offset * size,) and kernel.inputs == read and (
+        if k not in done and arg.size and kernel.output_offsets == (offset * size,) and kernel.inputs == read and (
                 bool(read) or arg.base.op == "constant"):
             return k
     raise AssertionError(f"a copy into {value} that is none of its pieces")
 
 
-def check_plan(plan: Plan) -> None:
+def check_plan(schedule: Schedule) -> None:
     """Played through in order, every kernel finds what it reads where it looks, and all targets are there in the end.
 
     Values that lie over each other while both are needed show up as one that is gone when it is read; a kernel may
     write where it reads only what it reads element by element.
     """
-    memory = _Memory(plan)
-    places = plan.places
-    for given in (*plan.leaves, *(v for v in places if v.op == "constant")):
+    memory = _Memory(schedule)
+    places = schedule.locations
+    for given in (*schedule.inputs, *(v for v in places if v.op == "constant")):
         memory.write(given)
     written: Counter[Value] = Counter()
     pieces: dict[Value, set[int]] = {}
 
     def look_at_conditions() -> None:
-        for value, _ in plan.conditions:
+        for value, _ in schedule.conditions:
             assert memory.holds(value), f"condition {value} is not known when it is asked for"
-        for leaf in plan.leaves:
-            assert memory.holds(leaf), f"{leaf} is overwritten before the conditions are looked at"
+        for graph_input in schedule.inputs:
+            assert memory.holds(graph_input), f"{graph_input} is overwritten before the conditions are looked at"
 
-    for step, kernel in enumerate(plan.kernels):
-        if step == plan.early:
+    for step, kernel in enumerate(schedule.kernels):
+        if step == schedule.kernels_before_conditions:
             look_at_conditions()
         said = f"kernel {step} ({kernel.name}) of {kernel.outputs}"
         for value, offset in kernel.inputs:
@@ -236,31 +236,31 @@ def check_plan(plan: Plan) -> None:
             read = memory.span(value)
             for span in spans:
                 if _meet(span, read):
-                    assert number in kernel.alike, f"{said}: writes over {value}, which it reads"
+                    assert number in kernel.same_layout, f"{said}: writes over {value}, which it reads"
                     assert span == read, f"{said}: writes over {value} at another place"
-        if step in plan.scratch:
+        if step in schedule.scratch:
             wanted = max(each.scratch for each in kernel.launches)
-            scratch = (plan.arena_entry, plan.scratch[step], plan.scratch[step] + wanted)
-            assert scratch[2] <= plan.arena, f"{said}: scratch memory behind the arena"
+            scratch = (schedule.arena_entry, schedule.scratch[step], schedule.scratch[step] + wanted)
+            assert scratch[2] <= schedule.arena, f"{said}: scratch memory behind the arena"
             for value in (*kernel.outputs, *(value for value, _ in kernel.inputs)):
                 assert not _meet(scratch, memory.span(value)), f"{said}: {value} lies in the scratch memory"
             memory.room(scratch[0], scratch[2])[scratch[1]:scratch[2]] = 0
         else:
             assert not any(each.scratch for each in kernel.launches), f"{said}: no scratch memory"
         for value, (entry, _, end) in zip(kernel.outputs, spans, strict=True):
-            if entry == plan.arena_entry:
-                assert end <= plan.arena, f"{said}: {value} lies behind the arena"
+            if entry == schedule.arena_entry:
+                assert end <= schedule.arena, f"{said}: {value} lies behind the arena"
             assert not written[value], f"{said}: {value} is written twice"
             written[value] += 1
             memory.write(value)
-    if plan.early >= len(plan.kernels):
+    if schedule.kernels_before_conditions >= len(schedule.kernels):
         look_at_conditions()
-    for leaf, value in plan.late:
-        assert memory.holds(value), f"{value}, with which {leaf} is to be overwritten, is gone"
-    for leaf, value in plan.late:
-        memory.write(value, leaf)
-    for target in plan.targets:
-        place = target.value if target.leaf is None else target.leaf
+    for graph_input, value in schedule.deferred_copies:
+        assert memory.holds(value), f"{value}, with which {graph_input} is to be overwritten, is gone"
+    for graph_input, value in schedule.deferred_copies:
+        memory.write(value, graph_input)
+    for target in schedule.targets:
+        place = target.value if target.overwrites is None else target.overwrites
         assert place.size == target.value.size, f"{target.value} does not fit {place}"
         assert place.dtype == target.value.dtype, f"{target.value} does not fit {place}"
         assert memory.holds(target.value, place), f"target {target.value} is not there in the end"
@@ -272,14 +272,14 @@ def _check_copy(memory: _Memory, kernel: Any, done: set[int], said: str) -> None
     has_background, *places = value.attrs
     k = _piece_of(kernel, done)
     done.add(k)
-    dense = (algebra.dense(value.shape), 0)
+    dense = (algebra.dense_strides(value.shape), 0)
     piece = value.args[k]
     at = memory.write_piece(value, piece, *(dense if has_background and not k else places[k - has_background]))
     if kernel.inputs:
         entry, start, _ = memory.span(piece.base)
         size = piece.dtype.itemsize
         read = start + shown(np.arange(piece.base.size), piece.shape, piece.strides, piece.offset).reshape(-1) * size
-        if entry == memory.plan.places[value][0]:
+        if entry == memory.schedule.locations[value][0]:
             assert not np.isin(at, (read.reshape(-1, 1) + np.arange(size)).reshape(-1)).any(), (
                 f"{said}: writes over {piece.base}, which it reads")
 
@@ -288,8 +288,8 @@ def _meet(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
     return a[0] == b[0] and a[1] < b[2] and b[1] < a[2]
 
 
-def check(plan: Plan) -> None:
+def check(schedule: Schedule) -> None:
     """All of it."""
-    check_graph(plan.graph)
-    check_clusters(plan.clustering)
-    check_plan(plan)
+    check_graph(schedule.graph)
+    check_clusters(schedule.fusion)
+    check_plan(schedule)

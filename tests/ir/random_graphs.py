@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from flambeau.ir.graph.extern_kernels import Foreign
+from flambeau.ir.graph.extern_kernels import FallbackKernel
 from flambeau.ir.graph.target import Target
 from flambeau.ir.graph.value import BOOL, Graph, Unsupported, Value
 
@@ -28,7 +28,7 @@ class Random:
 
     Attributes:
         graph: the graph.
-        leaves: arrays for its leaves, by number.
+        inputs: arrays for its inputs, by number.
         targets, conditions: what a program of it is to leave behind, and what it depends on.
     """
 
@@ -36,7 +36,7 @@ class Random:
         self.random = np.random.default_rng(seed)
         self.dtype = np.dtype(dtype)
         self.graph = Graph()
-        self.leaves: list[np.ndarray] = []
+        self.inputs: list[np.ndarray] = []
         self.values: list[Value] = []
         kinds = (self.reduction, self.view, self.view, self.product, self.joined, self.written, self.chosen, self.row,
                  self.constant, self.foreign)
@@ -84,8 +84,8 @@ class Random:
 
     def add_leaf(self) -> None:
         shape = self.shape()
-        self.values.append(self.graph.leaf(len(self.leaves), shape, self.dtype))
-        self.leaves.append(self.random.uniform(-1, 1, shape).astype(self.dtype))
+        self.values.append(self.graph.input(len(self.inputs), shape, self.dtype))
+        self.inputs.append(self.random.uniform(-1, 1, shape).astype(self.dtype))
 
     # ----- one operation -----
 
@@ -149,7 +149,7 @@ class Random:
             raise Unsupported("no dimension")
         dim = int(self.random.integers(x.ndim))
         if kind == "select":
-            return graph.select_place(x, dim, int(self.random.integers(x.shape[dim])))
+            return graph.select_index(x, dim, int(self.random.integers(x.shape[dim])))
         start = int(self.random.integers(x.shape[dim]))
         step = self.pick((1, 1, 2))
         most = -(-(x.shape[dim] - start) // step)
@@ -206,20 +206,21 @@ class Random:
 
     def foreign(self) -> Value:
         x = self.floating()
-        whole = Foreign(f"cumsum {len(self.graph.values)}", lambda a: [np.cumsum(a).astype(a.dtype) / a.size])
-        return self.graph.whole(whole, [x], [((x.size,), self.dtype)])[0]
+        whole = FallbackKernel(f"cumsum {len(self.graph.values)}", lambda a: [np.cumsum(a).astype(a.dtype) / a.size])
+        return self.graph.extern(whole, [x], [((x.size,), self.dtype)])[0]
 
     # ----- what is to come of it -----
 
     def _targets(self) -> list[Target]:
-        """New arrays, leaves overwritten by later values, and some of both by the same value."""
+        """New arrays, inputs overwritten by later values, and some of both by the same value."""
         found = [Target(self.value()) for _ in range(int(self.random.integers(1, 5)))]
-        for number in range(len(self.leaves)):
+        for number in range(len(self.inputs)):
             if self.chance(0.4):
-                leaf = self.graph.leaf(number, self.leaves[number].shape, self.dtype)
-                alike = [v for v in self.values if v.shape == leaf.shape and v.dtype == leaf.dtype and v is not leaf]
+                graph_input = self.graph.input(number, self.inputs[number].shape, self.dtype)
+                alike = [v for v in self.values if v.shape == graph_input.shape and v.dtype == graph_input.dtype
+                         and v is not graph_input]
                 if alike:
-                    found.append(Target(self.pick(alike), leaf))
+                    found.append(Target(self.pick(alike), graph_input))
         return found
 
     def _conditions(self) -> list[tuple[Value, bool]]:

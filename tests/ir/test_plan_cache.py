@@ -38,23 +38,24 @@ def programs_of(seed):
 
 
 def results(made, program):
-    arrays = [np.ascontiguousarray(made.leaves[number]).copy() for number in program.leaves]
+    arrays = [np.ascontiguousarray(made.inputs[number]).copy() for number in program.inputs]
     return [*(program.run(arrays) or []), *arrays]
 
 
-def plain(course):
-    """A course without its libraries and functions, which are others in another process."""
+def plain(execution_plan):
+    """A execution_plan without its libraries and functions, which are others in another process."""
     def step(each):
         if isinstance(each, Call):
-            return repr(each.whole), each.inputs, each.outputs, each.kernel
+            return repr(each.extern), each.inputs, each.outputs, each.kernel
         what = each.launch
         if not hasattr(what, "library"):
             return what, [*map(tuple, each.pointers)], each.kernel
         words = [w if isinstance(w, int) else (w.library.recipe, w.name) for w in (what.body, *what.words, what.then)]
         return what.library.recipe, words, what.chunks, what.scratch, [*map(tuple, each.pointers)], each.kernel
 
-    return course._replace(constants=[(a.dtype, a.shape, a.tobytes()) for a in course.constants],
-                           fresh=[*map(tuple, course.fresh)], steps=[*map(step, course.steps)])
+    return execution_plan._replace(constants=[(a.dtype, a.shape, a.tobytes()) for a in execution_plan.constants],
+                                   output_specs=[*map(tuple, execution_plan.output_specs)],
+                                   steps=[*map(step, execution_plan.steps)])
 
 
 def test_what_is_read_is_what_was_written(folder):
@@ -62,8 +63,8 @@ def test_what_is_read_is_what_was_written(folder):
         made, program = programs_of(seed)
         expected = results(made, program)
         again = Random(seed)
-        found = plan_cache.read(plan_cache.name(again.graph, again.targets, again.conditions), again.graph)
-        assert plain(found) == plain(program.course), f"graph of seed {seed}"
+        found = plan_cache.read(plan_cache.cache_key(again.graph, again.targets, again.conditions), again.graph)
+        assert plain(found) == plain(program.execution_plan), f"graph of seed {seed}"
         of_disk = Program(again.graph, again.targets, again.conditions)
         assert len(again.graph.values) == of_disk._captured, "a plan that is kept is not made again"
         for a, b in zip(results(again, of_disk), expected, strict=True):
@@ -73,25 +74,25 @@ def test_what_is_read_is_what_was_written(folder):
 def sum_of(function):
     """Of the function's values."""
     graph = Graph()
-    x = graph.leaf(0, (40, 50), FLOAT32)
+    x = graph.input(0, (40, 50), FLOAT32)
     return graph, [Target(graph.reduce("sum", graph.apply(function, x), (1,)))], []
 
 
 def test_names_tell_programs_threads_and_settings_apart(monkeypatch):
     graph, targets, conditions = sum_of("exp")
-    name = plan_cache.name(graph, targets, conditions)
-    assert plan_cache.name(*sum_of("exp")) == name
+    name = plan_cache.cache_key(graph, targets, conditions)
+    assert plan_cache.cache_key(*sum_of("exp")) == name
     other = Graph()
-    x = other.leaf(0, (40, 51), FLOAT32)
-    assert plan_cache.name(other, [Target(other.reduce("sum", other.apply("exp", x), (1,)))], []) != name
-    assert plan_cache.name(graph, [Target(graph.values[1])], conditions) != name
+    x = other.input(0, (40, 51), FLOAT32)
+    assert plan_cache.cache_key(other, [Target(other.reduce("sum", other.apply("exp", x), (1,)))], []) != name
+    assert plan_cache.cache_key(graph, [Target(graph.values[1])], conditions) != name
     monkeypatch.setenv("FLAMBEAU_DEBUG", "")
-    assert plan_cache.name(graph, targets, conditions) == name
+    assert plan_cache.cache_key(graph, targets, conditions) == name
     monkeypatch.setenv("FLAMBEAU_SOMETHING", "1")
-    assert plan_cache.name(graph, targets, conditions) != name
+    assert plan_cache.cache_key(graph, targets, conditions) != name
     monkeypatch.delenv("FLAMBEAU_SOMETHING")
     monkeypatch.setattr(threads, "_asked", threads.count() + 1)
-    assert plan_cache.name(graph, targets, conditions) != name
+    assert plan_cache.cache_key(graph, targets, conditions) != name
 
 
 @pytest.mark.parametrize("harm", ["damaged", "gone"])
@@ -99,7 +100,7 @@ def test_a_plan_that_is_not_whole_is_planned_anew(folder, harm):
     x = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
     [expected] = Program(*sum_of("sin")).run([x])
     again = sum_of("sin")
-    name = plan_cache.name(*again)
+    name = plan_cache.cache_key(*again)
     content = bytearray((folder / name).read_bytes())
     if harm == "damaged":
         content[-3] ^= 1
@@ -116,13 +117,13 @@ def test_a_plan_whose_code_is_not_there_is_planned_anew(folder, monkeypatch):
     [expected] = Program(*sum_of("cos")).run([x])
     monkeypatch.setattr(compilation, "kept", lambda recipe, names: None)
     again = sum_of("cos")
-    assert plan_cache.read(plan_cache.name(*again), again[0]) is None
+    assert plan_cache.read(plan_cache.cache_key(*again), again[0]) is None
     assert Program(*again).run([x])[0].tobytes() == expected.tobytes()
 
 
 def test_an_entry_that_is_whole_but_no_plan_is_planned_anew(folder):
     asked = sum_of("sinh")
-    name = plan_cache.name(*asked)
+    name = plan_cache.cache_key(*asked)
     for payload in (b"this is no plan", marshal.dumps(None), marshal.dumps((1, 2)), marshal.dumps((1,) * 8)):
         cache_store.PLANS.write(name, payload)
         assert plan_cache.read(name, asked[0]) is None

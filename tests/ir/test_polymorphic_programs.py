@@ -18,18 +18,18 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not
 def kernels_of(graph, arrays, results):
     """The names of the kernels that compute these values, which are compared with NumPy's."""
     program = Program(graph, [Target(value) for value in results], [])
-    check(program.plan)
-    found = program.run([arrays[number] for number in program.leaves])
+    check(program.schedule)
+    found = program.run([arrays[number] for number in program.inputs])
     values = evaluate(graph, arrays)
     for value, array in zip(results, found, strict=True):
         np.testing.assert_allclose(array, values[value], rtol=1e-9, atol=1e-9)
-    return [kernel.name for kernel in program.plan.kernels]
+    return [kernel.name for kernel in program.schedule.kernels]
 
 
 def graph_of(*shapes):
     graph, random = Graph(), np.random.default_rng(0)
     arrays = [random.standard_normal(shape) for shape in shapes]
-    return graph, arrays, [graph.leaf(i, a.shape, a.dtype) for i, a in enumerate(arrays)]
+    return graph, arrays, [graph.input(i, a.shape, a.dtype) for i, a in enumerate(arrays)]
 
 
 def test_a_product_and_its_sum_over_rows_is_one_pass():

@@ -7,11 +7,11 @@ import pytest
 
 from flambeau import codegen
 from flambeau.ir import printing
-from flambeau.ir.graph.extern_kernels import Foreign
+from flambeau.ir.graph.extern_kernels import FallbackKernel
 from flambeau.ir.graph.target import Target
 from flambeau.ir.graph.value import Graph
-from flambeau.ir.kernels.cost_model import Work, computed, work
-from flambeau.ir.schedule.scheduler import Plan
+from flambeau.ir.kernels.cost_model import Cost, computed_values, cost_of
+from flambeau.ir.schedule.scheduler import Schedule
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
@@ -20,15 +20,15 @@ F8 = np.dtype(np.float64)
 
 
 class Made:
-    """A graph, its leaves by name, and its plan."""
+    """A graph, its inputs by name, and its plan."""
 
     def __init__(self, **shapes):
         self.graph = Graph()
-        self.leaves = [self.graph.leaf(i, shape, F4) for i, shape in enumerate(shapes.values())]
-        self.names = dict(zip(self.leaves, shapes, strict=True))
+        self.inputs = [self.graph.input(i, shape, F4) for i, shape in enumerate(shapes.values())]
+        self.names = dict(zip(self.inputs, shapes, strict=True))
 
     def kernels(self, *values):
-        return Plan(self.graph, [Target(v) for v in values]).kernels
+        return Schedule(self.graph, [Target(v) for v in values]).kernels
 
     def lines(self, *values):
         [kernel] = self.kernels(*values)
@@ -37,7 +37,7 @@ class Made:
 
 def test_operators_bind_as_in_python():
     made = Made(x=(8,), y=(8,))
-    x, y = made.leaves
+    x, y = made.inputs
     apply = made.graph.apply
     assert made.lines((x + y) * x - (x - (y - x))) == ["x * (x + y) - (x - (y - x))"]
     assert made.lines(-(x + y) / -x) == ["-(x + y) / -x"]
@@ -51,7 +51,7 @@ def test_operators_bind_as_in_python():
 
 def test_what_is_used_twice_is_a_statement_of_its_own():
     made = Made(x=(8,))
-    [x] = made.leaves
+    [x] = made.inputs
     y = made.graph.apply("exp", x)
     [kernel] = made.kernels(y * y + y)
     assert printing.statements(kernel, made.names) == ["%1 = exp(x)", "%3 = %1 + %1 * %1"]
@@ -59,7 +59,7 @@ def test_what_is_used_twice_is_a_statement_of_its_own():
 
 def test_long_formulas_are_broken():
     made = Made(x=(8,))
-    [x] = made.leaves
+    [x] = made.inputs
     y = x
     for i in range(60):
         y = (y + i) * 0.5
@@ -70,19 +70,19 @@ def test_long_formulas_are_broken():
 
 def test_views():
     made = Made(x=(3, 4), v=(4,), t=(2, 3, 4))
-    x, v, t = made.leaves
+    x, v, t = made.inputs
     graph = made.graph
-    assert printing.shown(graph.permute(x, (1, 0)), made.names) == "x.mT"
-    assert printing.shown(graph.permute(t, (1, 2, 0)), made.names) == "t.permute(1, 2, 0)"
-    assert printing.shown(graph.expand(v, (3, 4)), made.names) == "v"
-    assert printing.shown(graph.reshape(x, (4, 3)), made.names) == "x"
-    assert printing.shown(graph.reshape(x, (4, 3)), made.names, True) == "x.reshape(4, 3)"
-    assert printing.shown(graph.slice(x, 1, 1, 2), made.names) == "x[:, 1:3]"
-    assert printing.shown(graph.slice(x, 1, 0, 2, 2), made.names) == "x[:, 0:3:2]"
-    assert printing.shown(graph.select_place(t, 0, 1), made.names) == "t[1]"
-    assert printing.shown(graph.select_place(graph.slice(t, 2, 1, 2), 0, 0), made.names) == "t[0, :, 1:3]"
-    assert printing.shown(graph.select_place(x, 1, 2), made.names) == "x.as_strided((3,), (4,), 2)"
-    assert printing.shown(graph.expand(v, (3, 4)), {}) == "%1"
+    assert printing.view_text(graph.permute(x, (1, 0)), made.names) == "x.mT"
+    assert printing.view_text(graph.permute(t, (1, 2, 0)), made.names) == "t.permute(1, 2, 0)"
+    assert printing.view_text(graph.expand(v, (3, 4)), made.names) == "v"
+    assert printing.view_text(graph.reshape(x, (4, 3)), made.names) == "x"
+    assert printing.view_text(graph.reshape(x, (4, 3)), made.names, True) == "x.reshape(4, 3)"
+    assert printing.view_text(graph.slice(x, 1, 1, 2), made.names) == "x[:, 1:3]"
+    assert printing.view_text(graph.slice(x, 1, 0, 2, 2), made.names) == "x[:, 0:3:2]"
+    assert printing.view_text(graph.select_index(t, 0, 1), made.names) == "t[1]"
+    assert printing.view_text(graph.select_index(graph.slice(t, 2, 1, 2), 0, 0), made.names) == "t[0, :, 1:3]"
+    assert printing.view_text(graph.select_index(x, 1, 2), made.names) == "x.as_strided((3,), (4,), 2)"
+    assert printing.view_text(graph.expand(v, (3, 4)), {}) == "%1"
 
 
 def test_views_show_what_they_show():
@@ -91,7 +91,7 @@ def test_views_show_what_they_show():
     for _ in range(200):
         shape = tuple(rng.integers(1, 5, rng.integers(1, 4)))
         made = Made(x=tuple(map(int, shape)))
-        [x] = made.leaves
+        [x] = made.inputs
         array = np.arange(np.prod(shape)).reshape(shape)
         view = x
         for d in range(len(shape)):
@@ -99,7 +99,7 @@ def test_views_show_what_they_show():
             step = int(rng.integers(1, 3))
             length = int(rng.integers(1, (shape[d] - start - 1) // step + 2))
             view = made.graph.slice(view, d, start, length, step)
-        text = printing.shown(view, made.names)
+        text = printing.view_text(view, made.names)
         expected = np.lib.stride_tricks.as_strided(array.reshape(-1)[view.offset:], view.shape,
                                                    [s * array.itemsize for s in view.strides])
         if "as_strided" not in text:
@@ -108,7 +108,7 @@ def test_views_show_what_they_show():
 
 def test_reductions_products_and_constants():
     made = Made(x=(6, 4), w=(4, 3))
-    x, w = made.leaves
+    x, w = made.inputs
     graph = made.graph
     assert made.lines(graph.reduce("sum", x, [1])) == ["sum(x, dim=1)"]
     assert made.lines(graph.reduce("max", x * 2, [0, 1])) == ["max(x * 2.0)"]
@@ -121,7 +121,7 @@ def test_reductions_products_and_constants():
 
 def test_conditions_as_expressions():
     made = Made(x=(6,))
-    [x] = made.leaves
+    [x] = made.inputs
     graph = made.graph
     found = graph.reduce("any", graph.apply("lt", x, 0) | graph.apply("ge", x * 2, 5), [0])
     assert printing.expression(found, made.names) == "any((x < 0.0) | (x * 2.0 >= 5.0))"
@@ -134,70 +134,70 @@ def test_conditions_as_expressions():
 
 def test_pieces_of_an_assembled_array():
     made = Made(x=(2, 4), y=(3, 4))
-    kernels = made.kernels(made.graph.cat(made.leaves, 0))
+    kernels = made.kernels(made.graph.cat(made.inputs, 0))
     assert [printing.statements(kernel, made.names) for kernel in kernels] == [
         ["%2.flat[0:8] = x"], ["%2.flat[8:20] = y"]]
-    assert [work(kernel) for kernel in kernels] == [Work(64, 0, False), Work(96, 0, False)]
-    assert [printing.title(kernel) for kernel in kernels] == ["copy", "copy"]
+    assert [cost_of(kernel) for kernel in kernels] == [Cost(64, 0, False), Cost(96, 0, False)]
+    assert [printing.kernel_title(kernel) for kernel in kernels] == ["copy", "copy"]
 
 
 def test_what_numpy_computes():
     made = Made(x=(4,))
-    whole = Foreign("sort[dim=0]", lambda a: [np.sort(a)], "the primitive sort")
-    [y] = made.graph.whole(whole, made.leaves, [((4,), F4)])
+    whole = FallbackKernel("sort[dim=0]", lambda a: [np.sort(a)], "the primitive sort")
+    [y] = made.graph.extern(whole, made.inputs, [((4,), F4)])
     [kernel] = made.kernels(y)
-    assert printing.title(kernel) == "numpy sort"
+    assert printing.kernel_title(kernel) == "numpy sort"
     assert printing.statements(kernel, made.names) == [f"{y} = sort[dim=0](x)"]
-    assert "# the primitive sort" in printing.graph(made.graph, made.names)
+    assert "# the primitive sort" in printing.graph_listing(made.graph, made.names)
 
 
 def test_titles_name_operations_once_in_order():
     made = Made(x=(8,))
-    [x] = made.leaves
+    [x] = made.inputs
     apply = made.graph.apply
     [kernel] = made.kernels(apply("exp", x * 2 + 1) * 3)
-    assert printing.title(kernel) == "elementwise mul+add+exp"
+    assert printing.kernel_title(kernel) == "elementwise mul+add+exp"
     y = x
     for op in ("sin", "cos", "exp", "tanh", "sqrt", "log"):
         y = apply(op, y)
     [kernel] = made.kernels(y)
-    assert printing.title(kernel) == "elementwise sin+cos+exp+tanh+sqrt…"
+    assert printing.kernel_title(kernel) == "elementwise sin+cos+exp+tanh+sqrt…"
 
 
 def test_work_counts_every_element_once():
     made = Made(x=(6, 4), v=(4,))
-    x, v = made.leaves
+    x, v = made.inputs
     graph = made.graph
     [kernel] = made.kernels((x + graph.expand(v, (6, 4))) * x)
-    assert work(kernel) == Work(4 * (24 + 4 + 24), 48, False)
+    assert cost_of(kernel) == Cost(4 * (24 + 4 + 24), 48, False)
     [kernel] = made.kernels(graph.apply("exp", graph.slice(x, 0, 1, 2)))
-    assert work(kernel) == Work(4 * (8 + 8), 160, False)
+    assert cost_of(kernel) == Cost(4 * (8 + 8), 160, False)
     [kernel] = made.kernels(graph.reduce("sum", x * x, [1]))
-    assert work(kernel) == Work(4 * (24 + 6), 48, False)
+    assert cost_of(kernel) == Cost(4 * (24 + 6), 48, False)
     [kernel] = made.kernels(graph.cast(x, F8) * 2)
-    assert work(kernel) == Work(24 * (4 + 8), 24, True)
+    assert cost_of(kernel) == Cost(24 * (4 + 8), 24, True)
 
 
 def test_work_of_products_and_convolutions():
     made = Made(a=(5, 7), b=(7, 3), image=(2, 4, 6, 6), kernel=(8, 2, 3, 3))
-    a, b, image, weight = made.leaves
+    a, b, image, weight = made.inputs
     [kernel] = made.kernels(made.graph.matmul(a, b))
-    assert work(kernel) == Work(4 * (35 + 21 + 15), 2 * 5 * 7 * 3, False)
+    assert cost_of(kernel) == Cost(4 * (35 + 21 + 15), 2 * 5 * 7 * 3, False)
     conv = made.graph.convolve("forward", image, weight, (2, 8, 4, 4), (1, 1), (0, 0), (1, 1), 2)
     [kernel] = made.kernels(conv)
     flops = 2 * (2 * 8 * 4 * 4) * 2 * 9
-    assert work(kernel).flops == flops
+    assert cost_of(kernel).flops == flops
     assert printing.statements(kernel, made.names) == [f"{conv} = conv(image, kernel, groups=2)"]
     grad = made.graph.convolve("weight", conv, image, (8, 2, 3, 3), (1, 1), (0, 0), (1, 1), 2)
-    assert work(made.kernels(grad)[-1]).flops == flops
+    assert cost_of(made.kernels(grad)[-1]).flops == flops
     back = made.graph.convolve("image", conv, weight, (2, 4, 6, 6), (1, 1), (0, 0), (1, 1), 2)
-    assert work(made.kernels(back)[-1]).flops == flops
+    assert cost_of(made.kernels(back)[-1]).flops == flops
 
 
 def test_a_kernel_is_what_it_computes_from_its_inputs():
     made = Made(x=(6, 4), w=(4, 3))
-    x, w = made.leaves
+    x, w = made.inputs
     y = made.graph.matmul(x * 2, w)
     first, second = made.kernels(y)
-    assert [v.op for v in computed(first)] == ["mul"]
-    assert [v.op for v in computed(second)] == ["matmul"]
+    assert [v.op for v in computed_values(first)] == ["mul"]
+    assert [v.op for v in computed_values(second)] == ["matmul"]

@@ -29,14 +29,14 @@ def close(found, expected, tolerance):
 
 
 def runs_as_numpy(made, tolerance):
-    """Run the program twice, the second time over other numbers, and compare all that it leaves behind."""
+    """Run the program twice, the second time over other numbers, and compare all that it inputs behind."""
     program = Program(made.graph, made.targets, made.conditions)
-    check(program.plan)
+    check(program.schedule)
     for turn in range(2):
-        leaves = [a + a.dtype.type(0.25 * turn) for a in made.leaves]
-        values = evaluate(made.graph, leaves)
+        inputs = [a + a.dtype.type(0.25 * turn) for a in made.inputs]
+        values = evaluate(made.graph, inputs)
         holds = all(bool(values[v]) == outcome for v, outcome in made.conditions)
-        arrays = [np.ascontiguousarray(leaves[number]) for number in program.leaves]
+        arrays = [np.ascontiguousarray(inputs[number]) for number in program.inputs]
         before = [a.copy() for a in arrays]
         new = program.run(arrays)
         assert (new is not None) == holds
@@ -45,10 +45,10 @@ def runs_as_numpy(made, tolerance):
             continue
         left = iter(new)
         for target in made.targets:
-            if target.leaf is None:
+            if target.overwrites is None:
                 close(next(left), values[target.value], tolerance)
-        written = {target.leaf.attrs: target.value for target in made.targets if target.leaf is not None}
-        for number, array, old in zip(program.leaves, arrays, before, strict=True):
+        written = {target.overwrites.attrs: target.value for target in made.targets if target.overwrites is not None}
+        for number, array, old in zip(program.inputs, arrays, before, strict=True):
             if number in written:
                 close(array, values[written[number]].reshape(array.shape), tolerance)
             else:

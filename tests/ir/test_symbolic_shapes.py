@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flambeau.ir.shapes.symbolic_shapes import likeness
+from flambeau.ir.shapes.symbolic_shapes import shape_signature
 
 
 def laid(shape, strides, dtype=np.float32):
@@ -32,30 +32,30 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_arrays_of_the_same_extents_are_the_same(name):
     arrays = CASES[name]
-    like = likeness(arrays)
-    for a, b in zip(arrays, like.of_extents(like.extents), strict=True):
+    like = shape_signature(arrays)
+    for a, b in zip(arrays, like.arrays_of_extents(like.extents), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         assert all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_arrays_of_other_extents_are_alike(name):
-    like = likeness(CASES[name])
-    other = likeness(like.of_extents([extent + 2 for extent in like.extents]))
+    like = shape_signature(CASES[name])
+    other = shape_signature(like.arrays_of_extents([extent + 2 for extent in like.extents]))
     assert (other.key[0], other.extents) == (like.key[0], tuple(extent + 2 for extent in like.extents))
 
 
 def test_those_of_other_kinds_are_not():
-    keys = [likeness(arrays).key for arrays in CASES.values()]
+    keys = [shape_signature(arrays).key for arrays in CASES.values()]
     assert len(set(keys)) == len(keys)
 
 
 def test_extents_can_be_fixed():
-    like = likeness([laid((5, 7), (7, 1))], frozenset({7}))
+    like = shape_signature([laid((5, 7), (7, 1))], frozenset({7}))
     assert like.extents == (5,)
-    assert like.of_extents([6])[0].shape == (6, 7)
-    assert like.key != likeness([laid((5, 8), (8, 1))], frozenset({8})).key
+    assert like.arrays_of_extents([6])[0].shape == (6, 7)
+    assert like.key != shape_signature([laid((5, 8), (8, 1))], frozenset({8})).key
 
 
 def test_arrays_without_elements_are_like_nothing():
-    assert likeness([laid((0, 7), (7, 1))]) is None
+    assert shape_signature([laid((0, 7), (7, 1))]) is None

@@ -56,8 +56,8 @@ def shown(view, shape, strides):
 
 @given(SHAPES)
 def test_dense_strides_are_those_of_a_new_array(shape):
-    assert algebra.dense(shape) == steps(np.empty(shape, np.int64))
-    assert algebra.is_dense(shape, algebra.dense(shape))
+    assert algebra.dense_strides(shape) == steps(np.empty(shape, np.int64))
+    assert algebra.is_dense(shape, algebra.dense_strides(shape))
 
 
 @settings(max_examples=300)
@@ -74,7 +74,7 @@ def test_reshaped_shows_the_same_elements_where_a_view_can(data, view):
     wanted = factors(data.draw, view.size)
     for _ in range(data.draw(st.integers(0, 2))):
         wanted.insert(data.draw(st.integers(0, len(wanted))), 1)
-    found = algebra.reshaped(view.shape, steps(view), wanted)
+    found = algebra.reshape_strides(view.shape, steps(view), wanted)
     expected = view.reshape(wanted)
     possible = view.size == 1 or np.shares_memory(expected, view)
     if found is None:
@@ -87,13 +87,14 @@ def test_reshaped_shows_the_same_elements_where_a_view_can(data, view):
 @settings(max_examples=300)
 @given(st.data(), views())
 def test_reshaped_to_its_own_shape_and_back(data, view):
-    assert np.array_equal(shown(view, view.shape, algebra.reshaped(view.shape, steps(view), view.shape)), view)
+    assert np.array_equal(shown(view, view.shape, algebra.reshape_strides(view.shape, steps(view), view.shape)), view)
     longer = (*view.shape[:1], 1, *view.shape[1:])
-    assert np.array_equal(shown(view, longer, algebra.reshaped(view.shape, steps(view), longer)), view.reshape(longer))
+    assert np.array_equal(shown(view, longer, algebra.reshape_strides(view.shape, steps(view), longer)),
+                          view.reshape(longer))
 
 
 def test_reshaped_empty():
-    assert algebra.reshaped((0, 3), (3, 1), (3, 0, 2)) == (0, 2, 1)
+    assert algebra.reshape_strides((0, 3), (3, 1), (3, 0, 2)) == (0, 2, 1)
 
 
 @settings(max_examples=400)
@@ -106,7 +107,7 @@ def test_split_cuts_dimensions(data, view):
             fine.append(1)
     if data.draw(st.booleans()):
         fine.insert(0, 1)
-    found = algebra.split(view.shape, steps(view), fine)
+    found = algebra.split_strides(view.shape, steps(view), fine)
     assert len(found) == len(fine)
     assert np.array_equal(shown(view, fine, found), view.reshape(fine))
 
@@ -116,7 +117,7 @@ def test_split_cuts_dimensions(data, view):
 def test_refined_cuts_all_and_nothing_more(data):
     size = data.draw(st.sampled_from([1, 2, 4, 6, 8, 12, 16, 24, 36, 60]))
     shapes = [factors(data.draw, size) for _ in range(data.draw(st.integers(1, 3)))]
-    found = algebra.refined(*shapes)
+    found = algebra.common_refinement(*shapes)
     cuts = {int(np.prod(shape[d:])) for shape in shapes for d in range(len(shape))} | {1}
     ordered = sorted(cuts)
     nested = all(b % a == 0 for a, b in itertools.pairwise(ordered))
@@ -125,5 +126,5 @@ def test_refined_cuts_all_and_nothing_more(data):
         assert prod(found) == size
         assert {prod(found[d:]) for d in range(len(found))} | {1} == cuts
         for shape in shapes:
-            dense = algebra.dense(shape)
-            assert algebra.is_dense(found, algebra.split(shape, dense, found))
+            dense = algebra.dense_strides(shape)
+            assert algebra.is_dense(found, algebra.split_strides(shape, dense, found))

@@ -28,7 +28,7 @@ from ..._tensor import Tensor
 from ..._tensor.creation.random import default_generator
 from ..._tensor.tensor import wrap
 from ..._tensor.view_geometry import Geometry
-from ...ir.graph.extern_kernels import Foreign, Native
+from ...ir.graph.extern_kernels import ExternKernel, FallbackKernel
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Value
 from ...ir.schedule import plan_cache
@@ -187,7 +187,7 @@ class _Pickler(pickle.Pickler):
 _SEVERAL = (LIST, DICT, SET, MODULE)
 #: what is never looked up
 _DATA = frozenset({str, int, float, bool, bytes, type(None), complex})
-_RECORDS = (Held, Made, Shown, Native, Foreign, Application, Draw, SeenAs, Geometry, functools.partial)
+_RECORDS = (Held, Made, Shown, ExternKernel, FallbackKernel, Application, Draw, SeenAs, Geometry, functools.partial)
 
 
 class _Writer:
@@ -301,7 +301,7 @@ class _Writer:
                           for v in trace.graph.values[:trace.length]]
         found["effects"] = [v.number for v in trace.effects]
         found["guards"] = [(g.value.number, g.outcome, g.where) for g in trace.guards]
-        found["targets"] = [(t.value.number, None if t.leaf is None else t.leaf.number, t.part)
+        found["targets"] = [(t.value.number, None if t.overwrites is None else t.overwrites.number, t.region)
                             for t in trace.targets]
         found["tree"] = tree_unflatten([*range(trace.tree.num_leaves)], trace.tree)
         found["sources"] = [(number, *self._source(source)) for number, source in trace.sources.items()]

@@ -34,7 +34,8 @@ def name(trace: Trace, call: Sequence[Any]) -> str:
     """
     surroundings = trace.surroundings
     assert surroundings is not None
-    program = plan_cache.name(trace.graph, trace.targets, [(g.value, g.outcome) for g in trace.guards], trace.effects)
+    program = plan_cache.cache_key(trace.graph, trace.targets, [(g.value, g.outcome) for g in trace.guards],
+                                   trace.effects)
     codes = sorted(said_of_code(code) for code in surroundings.codes if is_users(code))
     return TRACES.key(sys.version, program, *_run(trace), *map(said_of_argument, call), *codes)
 

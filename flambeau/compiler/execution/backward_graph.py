@@ -52,7 +52,7 @@ class Backward:
         self._origin: list[tuple[int, int]] = []
         for kind, values in ((_SAVED, self.saved), (_COTANGENT, joint.cotangents), (_LEAF, self.leaves)):
             for i, value in enumerate(values):
-                made[value] = graph.leaf(len(self._origin), value.shape, value.dtype)
+                made[value] = graph.input(len(self._origin), value.shape, value.dtype)
                 self._origin.append((kind, i))
         self.program = Program(graph, [Target(_dense(graph, _rebuilt(graph, v, made))) for v in wanted])
 
@@ -80,7 +80,7 @@ class Backward:
                 base = arg.base
                 if base in depends or base.op == "constant":
                     continue
-                (leaves if base.op == "leaf" else saved)[base] = None
+                (leaves if base.op == "input" else saved)[base] = None
         return list(saved), list(leaves)
 
     def run(self, saved: Sequence[np.ndarray], cotangents: Sequence[Any], leaves: Sequence[np.ndarray]) -> list[Any]:
@@ -89,7 +89,7 @@ class Backward:
                  for g, leaf in zip(cotangents, self.joint.cotangents, strict=True)]
         given = (saved, there, leaves)
         arrays = []
-        for number in self.program.leaves:
+        for number in self.program.inputs:
             kind, i = self._origin[number]
             arrays.append(given[kind][i])
         new = self.program.run(arrays, watch=profiling.watch(self.program, self.name) if special[0] else None)
@@ -127,10 +127,10 @@ def _rebuilt(graph: Graph, wanted: Value, made: dict[Value, Value]) -> Value:
             made[value] = graph.constant(value.graph.array(value))
             continue
         made[value] = graph.make(value.op, tuple(made[a] for a in value.args), value.attrs, value.shape, value.dtype)
-        if value.op == "whole":
-            graph.parts[made[value]] = parts = []
-            for part in value.graph.parts[value]:
-                made[part] = graph.make("part", (made[value],), part.attrs, part.shape, part.dtype)
+        if value.op == "extern":
+            graph.extern_outputs[made[value]] = parts = []
+            for part in value.graph.extern_outputs[value]:
+                made[part] = graph.make("getitem", (made[value],), part.attrs, part.shape, part.dtype)
                 parts.append(made[part])
     return made[wanted]
 

@@ -44,8 +44,8 @@ def renewed(trace: Trace, program: Program) -> dict[int, Held]:
     for held, shown in trace.gradients:
         if held.kind == "result" or shown is None or shown.array < 0 or any(held.same(each) for each in read):
             continue
-        shape, dtype = program.fresh[shown.array]
-        if np.prod(shape) * dtype.itemsize >= LEAST and program.course.is_held_back(shown.array):
+        shape, dtype = program.output_specs[shown.array]
+        if np.prod(shape) * dtype.itemsize >= LEAST and program.execution_plan.writes_after_conditions(shown.array):
             found[shown.array] = held
     return found
 

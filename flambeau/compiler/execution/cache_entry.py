@@ -14,7 +14,7 @@ from ...backends.numpy.memory import lying
 from ...engine.node import FREED_MESSAGE, LeafHooks, Node, next_number
 from ...engine.profiler_events import recording
 from ...ir.graph.target import Target
-from ...ir.schedule.program import Program, Watch
+from ...ir.schedule.program import KernelCallback, Program
 from ...modes import configured
 from ...runtime import compilation as code
 from ...trees import tree_flatten, tree_unflatten
@@ -94,13 +94,13 @@ class Replay:
         if known.free:
             self.pins = [None if is_free else pin for pin, is_free in zip(self.pins, known.free, strict=True)]
         self.name, self.since = name, code.count()
-        written = {t.leaf for t in trace.targets if t.leaf is not None}
+        written = {t.overwrites for t in trace.targets if t.overwrites is not None}
         self.backward = None if trace.joint is None else Backward(trace.joint, f"{name} backward", written)
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
-        self._results_count = sum(t.leaf is None for t in trace.targets)
+        self._results_count = sum(t.overwrites is None for t in trace.targets)
         self.program = Program(trace.graph, [*trace.targets, *handed_over],
                                [(g.value, g.outcome) for g in trace.guards], trace.effects, trace.plan)
-        trace.plan = self.program.entry
+        trace.plan = self.program.cache_key
         self.renewed = renewed(trace, self.program)
         self.numbers: dict[int, np.ndarray] = {
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
@@ -230,12 +230,12 @@ class Replay:
         owners = {id(owner(a)) for a in arrays}
         return len(owners) == len(arrays) and self.owners.isdisjoint(owners)
 
-    def run(self, arguments: Sequence[Any], watch: Watch | None = None) -> Any:
+    def run(self, arguments: Sequence[Any], watch: KernelCallback | None = None) -> Any:
         """Replay the run, `watch` being told of each kernel; MISSED where it does not fit."""
         trace = self.trace
         if not self.holds(arguments):
             return MISSED
-        arrays = self.arrays(self.program.leaves, arguments)
+        arrays = self.arrays(self.program.inputs, arguments)
         new = None if arrays is None else self.program.run(arrays, self._fresh(arguments), watch)
         if new is None:
             return MISSED
@@ -270,7 +270,7 @@ class Replay:
         if not self.renewed:
             return None
         return [again(self.renewed[k].of(arguments), shape, dtype) if k in self.renewed else np.empty(shape, dtype)
-                for k, (shape, dtype) in enumerate(self.program.fresh)]
+                for k, (shape, dtype) in enumerate(self.program.output_specs)]
 
     def made(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> list[Any]:
         """The results, of the arrays that the program made, and bases that some of them need."""

@@ -112,7 +112,7 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     lines.unless(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",
                  f"default_dtype() is {lines.name(dtypes.get_default_dtype(), 'dtype_')}")
     lines.unless(1, "configured[0] == replay.configured or replay.is_configured()")
-    sources = [replay.trace.sources[number] for number in program.leaves]
+    sources = [replay.trace.sources[number] for number in program.inputs]
     inputs = {id(source[1]) for source in sources if source[0] == "tensor"}
     seen = [each for each in (*replay.environment, *replay.remembered)
             if each.kind != LOOKS or id(each.holder) not in inputs]  # whose arrays are compared anyhow
@@ -141,7 +141,7 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
     lines.add(2, "return MISSED")
     lines.add(1, "try:")
     owners = []  # the arrays by name
-    for i, number in enumerate(program.leaves):
+    for i, number in enumerate(program.inputs):
         source = replay.trace.sources[number]
         place = launch.FIRST + i
         if source[0] == "argument":
@@ -158,20 +158,20 @@ def fast_call(replay: Replay, arguments: list[Any]) -> tuple[Callable[..., Any],
         else:
             record[place] = id(source[2])
             owners.append(lines.name(source[2], "array"))
-    for k, (shape, kind_of_out) in enumerate(program.fresh):
+    for k, (shape, kind_of_out) in enumerate(program.output_specs):
         held = replay.renewed.get(k)
         made = "empty(" if held is None else f"again({_held(lines, held, tensors)}, "
         lines.add(2, f"o{k} = {made}{shape}, {lines.name(kind_of_out, 'dtype_')})")
         lines.add(2, f"record[{program.first_out + k}] = id(o{k})")
         owners.append(f"o{k}")
-    record[launch.FIRST + program.course.arena_entry] = program.arena[1]
+    record[launch.FIRST + program.execution_plan.arena_entry] = program.arena[1]
     if program.single is not None:
         names["call"] = program.single.call
         lines.add(2, "record[0] = pool()")
         lines.add(2, "if call(record):")
     else:
-        owners.append(f"*{lines.name(program.rest(program.arena), 'rest')}")
-        lines.add(2, f"if not replay.program.run_pieces(record, [{', '.join(owners)}]):")
+        owners.append(f"*{lines.name(program.internal_arrays(program.arena), 'rest')}")
+        lines.add(2, f"if not replay.program.run_segments(record, [{', '.join(owners)}]):")
     lines.add(3, "return MISSED")
     lines.add(1, "finally:")
     lines.add(2, "release()")
@@ -231,7 +231,7 @@ def _guards(lines: _Lines, replay: Replay, tensors: list[str]) -> bool:
     for group, key, index, compare, other, outcome in trace.decisions:
         value = f"{lines.name(group, 'group')}[{key!r}]" + ("" if index is None else f"[{index}]")
         lines.unless(1, f"{lines.name(compare, 'compare')}({value}, {lines.name(other, 'value')}) is {outcome}")
-    for number in replay.program.leaves:
+    for number in replay.program.inputs:
         source = trace.sources[number]
         if source[0] == "tensor" and source[1] is not None:
             tensor = lines.name(source[1], "t")
@@ -251,7 +251,7 @@ def _guards(lines: _Lines, replay: Replay, tensors: list[str]) -> bool:
             lines.add(1, f"n{number} = {lines.name(group, 'group')}[{key!r}]"
                          + ("" if index is None else f"[{index}]"))
     if gradients:
-        if not set(gradients) <= set(replay.program.leaves):
+        if not set(gradients) <= set(replay.program.inputs):
             return False
         lines.unless(1, f"replay.are_apart([{', '.join(f'x{i}' for i in tensors)}], "
                         f"[{', '.join(f'g{number}' for number in gradients)}])")
@@ -278,11 +278,11 @@ def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
 
     def array(shown: Any) -> str:
         if shown.array >= 0:
-            shape, dtype = replay.program.fresh[shown.array]
+            shape, dtype = replay.program.output_specs[shown.array]
             dense = np.empty(shape, dtype)
             if (shown.dtype, shown.shape, shown.strides, shown.offset) == (dtype, dense.shape, dense.strides, 0):
                 return f"o{shown.array}"
-            place = f"[{', '.join(f'o{k}' for k in range(len(replay.program.fresh)))}]"
+            place = f"[{', '.join(f'o{k}' for k in range(len(replay.program.output_specs)))}]"
         else:
             place = "[]"
         return f"replay.array({lines.name(shown, 'shown')}, {place}, [{', '.join(f'a{i}' for i in tensors)}])"
@@ -294,7 +294,7 @@ def _results(lines: _Lines, replay: Replay, tensors: list[str]) -> None:
     if replay.backward is not None or any(held.kind == "result" for held, _ in trace.gradients) or not all(
             each.is_plain if isinstance(each, Made) else each[0] in ("argument", "same", "constant")
             for each in trace.results):
-        made = ", ".join(f"o{k}" for k in range(len(replay.program.fresh)))
+        made = ", ".join(f"o{k}" for k in range(len(replay.program.output_specs)))
         lines.add(1, f"return replay.results([{made}], [{', '.join(f'a{i}' for i in tensors)}])")
         return
     found = []

@@ -6,13 +6,13 @@ from weakref import WeakKeyDictionary
 
 from ...engine.profiler_events import recording
 from ...ir import printing
-from ...ir.kernels.cost_model import Work, work
-from ...ir.schedule.program import Program, Watch
+from ...ir.kernels.cost_model import Cost, cost_of
+from ...ir.schedule.program import KernelCallback, Program
 
-_contents: WeakKeyDictionary[Program, list[tuple[str, Work]]] = WeakKeyDictionary()
+_contents: WeakKeyDictionary[Program, list[tuple[str, Cost]]] = WeakKeyDictionary()
 
 
-def watch(program: Program, name: str) -> Watch | None:
+def watch(program: Program, name: str) -> KernelCallback | None:
     """What writes a program's kernels down, if this thread is profiled."""
     timeline = recording()
     if timeline is None:
@@ -28,11 +28,12 @@ def watch(program: Program, name: str) -> Watch | None:
     return ran
 
 
-def _described(program: Program) -> list[tuple[str, Work]]:
+def _described(program: Program) -> list[tuple[str, Cost]]:
     """What each kernel is called, and its work; last, copies to where leaves lie."""
-    plan = program.plan
-    copied = sum(2 * leaf.size * leaf.dtype.itemsize for leaf, _ in plan.late)
-    return [*((printing.title(kernel), work(kernel)) for kernel in plan.kernels), ("copy", Work(copied, 0, False))]
+    plan = program.schedule
+    copied = sum(2 * leaf.size * leaf.dtype.itemsize for leaf, _ in plan.deferred_copies)
+    return [*((printing.kernel_title(kernel), cost_of(kernel)) for kernel in plan.kernels), ("copy", Cost(copied, 0,
+                                                                                                          False))]
 
 
 __all__ = ["watch"]

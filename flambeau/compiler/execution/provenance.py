@@ -17,7 +17,7 @@ def backward_origins(origins: Origins, backward: Backward) -> Origins:
     for old, new in backward.made.items():
         if old.number in origins.places:
             places[new.number] = origins.places[old.number]
-        if new.op == "leaf":
+        if new.op == "input":
             names[new] = cotangents.get(old) or origins.names.get(old) or f"saved %{old.number}"
         elif old in origins.names:
             names[new] = origins.names[old]
@@ -27,13 +27,13 @@ def backward_origins(origins: Origins, backward: Backward) -> Origins:
 def fates(replay: Replay, origins: Origins) -> dict[Value, list[str]]:
     """What becomes of a program's results, as formats of lines that take a result's name."""
     trace = replay.trace
-    targets = replay.program.plan.targets
+    targets = replay.program.schedule.targets
     found: dict[Value, list[str]] = {}
     for target in targets:
-        if target.leaf is not None:
+        if target.overwrites is not None:
             found.setdefault(target.value, []).append(
-                f"{origins.names.get(target.leaf) or repr(target.leaf)} = {{}}")
-    new = [target.value for target in targets if target.leaf is None]
+                f"{origins.names.get(target.overwrites) or repr(target.overwrites)} = {{}}")
+    new = [target.value for target in targets if target.overwrites is None]
     for held, shown in trace.gradients:
         if shown is not None and shown.array >= 0:
             label = origins.labels.get(trace.identity(held))
@@ -52,7 +52,7 @@ def fates_of_backward(backward: Backward, origins: Origins) -> dict[Value, list[
     joint = backward.joint
     wanted = [label for label, v in zip(joint.labels, joint.gradients, strict=True) if v is not None]
     found: dict[Value, list[str]] = {}
-    for target, of in zip(backward.program.plan.targets, wanted, strict=True):
+    for target, of in zip(backward.program.schedule.targets, wanted, strict=True):
         label = origins.labels.get(of)
         found.setdefault(target.value, []).append(f"gradient {'' if label is None else f'of {label} '}= {{}}")
     return found

@@ -15,8 +15,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from ...backends.numpy.memory import address, owner
 from ...ir.graph import view_algebra as algebra
-from ...ir.graph.extern_kernels import Foreign
-from ...ir.graph.inputs import leaf_of, memory_order
+from ...ir.graph.extern_kernels import FallbackKernel
+from ...ir.graph.inputs import input_for_array, memory_order
 from ...ir.graph.value import Graph, Unsupported, Value
 from .extern_calls import SeenAs
 
@@ -127,8 +127,8 @@ class Storage:
         if small.kind + large.kind != "fc" or large.itemsize != 2 * small.itemsize or (
                 count * dtype.itemsize != value.size * value.dtype.itemsize):
             raise Unsupported(f"memory of {value.dtype} seen as {dtype}")
-        whole = Foreign(f"seen as {dtype}", SeenAs(dtype), f"{value.dtype} seen as {dtype}")
-        [made] = self.graph.whole(whole, [self.graph.copy(value)], [((count,), dtype)])
+        whole = FallbackKernel(f"seen as {dtype}", SeenAs(dtype), f"{value.dtype} seen as {dtype}")
+        [made] = self.graph.extern(whole, [self.graph.copy(value)], [((count,), dtype)])
         return made
 
     def _place(self, a: np.ndarray, count: int) -> tuple[tuple[int, ...], int]:
@@ -177,7 +177,7 @@ def made(graph: Graph, a: np.ndarray, value: Value) -> Storage:
 
 def given(graph: Graph, a: np.ndarray, number: int) -> tuple[Storage, Value]:
     """The storage of an array that was there before, as leaf `number`, and its leaf."""
-    leaf = leaf_of(graph, a, number)
+    leaf = input_for_array(graph, a, number)
     return Storage(graph, a, leaf, leaf), leaf
 
 

@@ -11,9 +11,9 @@ import re
 from typing import NamedTuple
 
 from ...ir.graph.value import Value
-from ...ir.kernels.cost_model import computed
+from ...ir.kernels.cost_model import computed_values
 from ...ir.kernels.pointwise import Kernel
-from ...ir.schedule.scheduler import Plan
+from ...ir.schedule.scheduler import Schedule
 
 #: lines that are told of one kernel
 LINES = 4
@@ -64,21 +64,22 @@ class Origins:
     def __init__(self, places: dict[int, Place], names: dict[Value, str], labels: dict[int, str]) -> None:
         self.places, self.names, self.labels = places, names, labels
 
-    def _place(self, plan: Plan, value: Value) -> Place | None:
-        """The line of a value; of one that only the plan made, the line of what it stands for or is computed from."""
+    def _place(self, schedule: Schedule, value: Value) -> Place | None:
+        """The line of a value; of one that only the schedule made, the line of what it stands for or is computed
+        from."""
         pending = [value]
         while pending:
             value = pending.pop()
             if value.number in self.places:
                 return self.places[value.number]
-            pending += [plan.rewritten[value]] if value in plan.rewritten else reversed(value.args)
+            pending += [schedule.rewritten[value]] if value in schedule.rewritten else reversed(value.args)
         return None
 
-    def lines(self, plan: Plan, kernel: Kernel) -> list[str]:
+    def lines(self, schedule: Schedule, kernel: Kernel) -> list[str]:
         """The lines that a kernel comes from, in the order in which they ran."""
         ways: dict[tuple[str, int], dict[bool, None]] = {}
-        for value in computed(kernel):
-            place = self._place(plan, value)
+        for value in computed_values(kernel):
+            place = self._place(schedule, value)
             if place is not None:
                 ways.setdefault(place[:2], {})[place.backward] = None
         told = [Place(*line).said + _WAYS[tuple(sorted(found))] for line, found in ways.items()]

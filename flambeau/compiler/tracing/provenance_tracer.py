@@ -140,14 +140,14 @@ class Lined(Capture):
         names: dict[Value, str] = {}
         for value in self.graph.values:
             leaf = value.base
-            if leaf.op == "leaf" and leaf.attrs in called:
+            if leaf.op == "input" and leaf.attrs in called:
                 name, memory, own = called[leaf.attrs]
                 if value is leaf:
                     names[leaf] = name if leaf.size == own.size else f"memory of {name}"
                 elif (value.shape, value.offset) == (own.shape, (address(own) - address(memory)) // own.itemsize) and (
                         value.strides == tuple(s // own.itemsize for s in own.strides)):
                     names[value] = name
-            elif leaf is value and leaf.op == "leaf" and trace.sources.get(leaf.attrs, ("",))[0] == "number":
+            elif leaf is value and leaf.op == "input" and trace.sources.get(leaf.attrs, ("",))[0] == "number":
                 _, group, key, index = trace.sources[leaf.attrs]
                 names[leaf] = self._groups.get(id(group), "") + key + ("" if index is None else f"[{index}]")
         return Origins(self.places, names, self._labels)

@@ -421,7 +421,7 @@ class Trace:
 
     def leaf(self, number: int) -> Value:
         """The leaf of this number."""
-        return next(v for v in self.graph.values if v.op == "leaf" and v.attrs == number)
+        return next(v for v in self.graph.values if v.op == "input" and v.attrs == number)
 
     def _line(self, value: Value) -> str:
         """The line of a value, for a message, where lines were noted."""
@@ -447,7 +447,8 @@ class Trace:
         for number, source in self.sources.items():
             if not _same_source(source, other.sources[number]):
                 return f"an array that was another one in the next call{self._line(self.leaf(number))}"
-        if [(_n(t.value), _n(t.leaf)) for t in self.targets] != [(_n(t.value), _n(t.leaf)) for t in other.targets]:
+        if [(_n(t.value), _n(t.overwrites)) for t in self.targets] != [(_n(t.value), _n(t.overwrites))
+                                                                       for t in other.targets]:
             return "other results were computed"
         if [(g.value.number, g.outcome) for g in self.guards] != [(g.value.number, g.outcome) for g in other.guards]:
             return "another way was taken"
@@ -514,7 +515,7 @@ def _same_value(x: Value, y: Value) -> bool:
     if (x.op, x.shape, x.dtype) != (y.op, y.shape, y.dtype) or [a.number for a in x.args] != [
             a.number for a in y.args]:
         return False
-    if x.op == "whole":
+    if x.op == "extern":
         return repr(x.attrs) == repr(y.attrs)
     return bool(x.attrs == y.attrs)
 

@@ -22,7 +22,7 @@ from ..._tensor.dispatch.promotion import _operands, rounded_params
 from ..._tensor.tensor import wrap
 from ...backends.compiled.thresholds import pause, resume
 from ...engine.version_counters import WRITES
-from ...ir.graph.extern_kernels import Foreign
+from ...ir.graph.extern_kernels import FallbackKernel
 from ...ir.graph.value import BOOL, Graph, Unsupported, Value
 from ...ir.lowering.namespace import lowered
 from ...modes import captures, capturing
@@ -426,7 +426,7 @@ class Capture(Interceptor):
         words += [f"{k}={v!r}" for k, v in run_params.items() if k not in keeping]
         said = f"{op.name}[{', '.join(words)}]"
         shapes = [(a.shape, a.dtype) for a in (*(o._array for o in outs), *extra)]
-        found = self.graph.whole(Foreign(said, run, why), values, shapes)
+        found = self.graph.extern(FallbackKernel(said, run, why), values, shapes)
         for array, value in zip(extra, found[len(outs):], strict=True):
             self.bind(array, value)
         return found[:len(outs)]
@@ -565,7 +565,7 @@ class Capture(Interceptor):
         known = self._symbols.get((id(group), key, index))
         if known is None:
             def make() -> Value:
-                leaf = self.graph.leaf(self.leaves, (), np.dtype(np.float64))
+                leaf = self.graph.input(self.leaves, (), np.dtype(np.float64))
                 self.numbers.append((self.leaves, group, key, index))
                 self.leaves += 1
                 return leaf
@@ -701,9 +701,9 @@ class Capture(Interceptor):
             shown = [x for x in arguments if not isinstance(x, np.ndarray)]
             name = getattr(function, "__name__", repr(function))
             draw = Draw(function, engine, arguments, places)
-            whole = Foreign(f"{name}{tuple(shown)}", draw, "random numbers", engine)
+            whole = FallbackKernel(f"{name}{tuple(shown)}", draw, "random numbers", engine)
             array = np.asarray(result)
-            value, self.drawn = self.graph.whole(whole, values, [(array.shape, array.dtype), ((), BOOL)])
+            value, self.drawn = self.graph.extern(whole, values, [(array.shape, array.dtype), ((), BOOL)])
             if isinstance(result, np.ndarray):
                 self.bind(result, value)
         except Unsupported as error:

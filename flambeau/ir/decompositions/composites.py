@@ -20,7 +20,7 @@ from ..graph.value import Unsupported
 
 if TYPE_CHECKING:
     from ..lowering.tracing import Line
-    from ..shapes.polymorphic_programs import Form
+    from ..shapes.polymorphic_programs import PolymorphicProgram
 
 #: primitives by name: from how many elements on their programs are quicker than NumPy
 LEAST: dict[str, int] = dict.fromkeys((
@@ -58,18 +58,18 @@ class _Made:
 
     def __init__(self, program: Any, result: Any, kept: list[tuple[int, list[int]]], arrays: int) -> None:
         self.program, self.result, self.kept = program, result, kept
-        program.keeps_arena = program.course.arena <= KEPT
-        self.in_order = list(program.leaves) == list(range(arrays))
-        self.short = None if kept or result != 0 or len(program.fresh) != 1 else _short_way(program)
+        program.keeps_arena = program.execution_plan.arena <= KEPT
+        self.in_order = list(program.inputs) == list(range(arrays))
+        self.short = None if kept or result != 0 or len(program.output_specs) != 1 else _short_way(program)
 
 
 def _short_way(program: Any) -> Callable[[Sequence[Any]], Any] | None:
     start = program.start
-    if start is None or program.course.arena:
+    if start is None or program.execution_plan.arena:
         return None
     from ...runtime.thread_pool import pool
 
-    (shape, dtype), = program.fresh
+    (shape, dtype), = program.output_specs
 
     def run(arrays: Sequence[Any]) -> Any:
         result, threads = empty(shape, dtype), pool()
@@ -123,7 +123,7 @@ class Programs:
         self.title, self.line = title, line
         self.found: dict[Any, _Made | None] = {}
         # by what arguments have in common: how many were planned for; or the form of all of them, None if there is none
-        self.forms: dict[Any, int | Form | None] = {}
+        self.forms: dict[Any, int | PolymorphicProgram | None] = {}
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """What the line gives, by its program; `NOTHING` where there is none."""
@@ -141,7 +141,7 @@ class Programs:
             if made is None:
                 return NOTHING
         if not made.in_order:
-            arrays = [arrays[i] for i in made.program.leaves]
+            arrays = [arrays[i] for i in made.program.inputs]
         if made.short is not None:
             return run_quietly(made.short, arrays)
         found = run_quietly(made.program.run, arrays)
@@ -155,11 +155,11 @@ class Programs:
         """The program for these arguments: planned, or after the pattern of those that were, once there are some."""
         if debug_output.wanted("ir", "kernels", "llvm", "asm"):  # which are shown of plans
             return _program(self.title, self.line, args, params)
-        from ..shapes.symbolic_shapes import likeness
+        from ..shapes.symbolic_shapes import shape_signature
 
         rest = _rest([*args, *params.values()])
         for fixed in (frozenset[int](), frozenset(arrays[0].shape[-1:] if arrays else ())):
-            like = likeness(arrays, fixed)
+            like = shape_signature(arrays, fixed)
             if like is None:
                 break
             key = (like.key, rest, *params)
@@ -170,9 +170,9 @@ class Programs:
                         self.forms.clear()
                     self.forms[key] = form + 1
                     break
-                from ..shapes.polymorphic_programs import form_of
+                from ..shapes.polymorphic_programs import build_polymorphic_program
 
-                form = self.forms[key] = form_of(self.title, self.line, args, params, like)
+                form = self.forms[key] = build_polymorphic_program(self.title, self.line, args, params, like)
             if form is not None:
                 return _Made(form.program(like.extents), form.result, form.kept, form.arrays)
         return _program(self.title, self.line, args, params)

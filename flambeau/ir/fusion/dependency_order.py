@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Precedence:
+class DependencyOrder:
     """An order of groups, known by numbers.
 
-    >>> order = Precedence()
+    >>> order = DependencyOrder()
     >>> a, b, c = order.add(), order.add(), order.add()
-    >>> order.put_before(b, [a]); order.put_before(c, [b])
+    >>> order.add_predecessors(b, [a]); order.add_predecessors(c, [b])
     >>> order.is_before(a, c), order.is_before(c, a)
     (True, False)
     """
@@ -37,7 +37,7 @@ class Precedence:
         """Whether group `a` must be computed before group `b`."""
         return bool(self._before[b] & self._bits[a])
 
-    def put_before(self, group: int, earlier: Iterable[int]) -> None:
+    def add_predecessors(self, group: int, earlier: Iterable[int]) -> None:
         """Let these groups, and all before them, come before `group`."""
         new = 0
         for each in earlier:
@@ -45,16 +45,16 @@ class Precedence:
         if new & ~self._before[group]:
             self._before[group] |= new
             self._followed |= new
-            self._spread(self._bits[group], new)
+            self._propagate(self._bits[group], new)
 
     def merge(self, into: int, other: int) -> None:
         """Make one group of two, known as `into`."""
         self._alive.discard(other)
         bits = self._bits[into] = self._bits[into] | self._bits[other]
         self._before[into] = (self._before[into] | self._before[other]) & ~bits
-        self._spread(bits, self._before[into] | bits)
+        self._propagate(bits, self._before[into] | bits)
 
-    def _spread(self, bits: int, new: int) -> None:
+    def _propagate(self, bits: int, new: int) -> None:
         if not bits & self._followed:
             return
         before = self._before

@@ -1,12 +1,12 @@
-"""Which values are computed together: clusters of elementwise operations and reductions over one space.
+"""Which values are computed together: groups of elementwise operations and reductions over one space.
 
-A cluster goes once over a *space*, the elements of an array in row-major order, whatever shape its members give it:
+A group goes once over a *space*, the elements of an array in row-major order, whatever shape its members give it:
 its shape is the coarsest that cuts all of theirs. Its reductions are over the same dimensions of the space (one result
-a *row*, which members may use again), over all the others (one a *column*), or over all. A value joins the cluster of
+a *row*, which members may use again), over all the others (one a *column*), or over all. A value joins the group of
 those that it is computed from if it finds them there element by element, or row by row, and if nothing that it needs
-from elsewhere is computed from the cluster.
+from elsewhere is computed from the group.
 
-A product of matrices, or a convolution, takes the cluster in whose space it lies as its *epilogue*, if that is
+A product of matrices, or a convolution, takes the group in whose space it lies as its *epilogue*, if that is
 elementwise: then what is computed from a product is computed before it is stored.
 """
 
@@ -18,12 +18,12 @@ from math import prod
 
 from ..graph import view_algebra as algebra
 from ..graph.value import ELEMENTWISE, Graph, Value, reachable
-from .dependency_order import Precedence
+from .dependency_order import DependencyOrder
 
 #: inputs and outputs that a kernel may have
-OPERANDS = 56
-#: members of one cluster
-MEMBERS = 400
+MAX_OPERANDS = 56
+#: members of one group
+MAX_MEMBERS = 400
 
 #: elements of a product that is large, and how many arrays of its size its epilogue may read and write then: products
 #: are computed block by block, in which order memory is slower
@@ -33,12 +33,12 @@ LARGE, ARRAYS = 1 << 13, 3
 COLUMNS, ROW = 1 << 9, 64
 
 #: what is computed by a kernel of its own
-OPAQUE = ("matmul", "convolve", "assemble", "whole")
+OPAQUE = ("matmul", "convolve", "assemble", "extern")
 
 Intervals = tuple[tuple[int, int], ...]
 
 
-def merged(intervals: Iterable[tuple[int, int]]) -> Intervals:
+def merge_intervals(intervals: Iterable[tuple[int, int]]) -> Intervals:
     """Dimensions as intervals of the space's suffix products, neighbours made one."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(intervals):
@@ -51,10 +51,10 @@ def merged(intervals: Iterable[tuple[int, int]]) -> Intervals:
     return tuple(found)
 
 
-def suffixes(shape: Sequence[int]) -> list[tuple[int, int]]:
+def suffix_intervals(shape: Sequence[int]) -> list[tuple[int, int]]:
     """Each dimension as an interval: the product of the extents behind it, and that with its own.
 
-    >>> suffixes((2, 3, 4))
+    >>> suffix_intervals((2, 3, 4))
     [(12, 24), (4, 12), (1, 4)]
     """
     found, suffix = [], 1
@@ -64,7 +64,7 @@ def suffixes(shape: Sequence[int]) -> list[tuple[int, int]]:
     return found[::-1]
 
 
-class Cluster:
+class FusionGroup:
     """Values that one kernel computes.
 
     Attributes:
@@ -75,18 +75,18 @@ class Cluster:
     """
 
     def __init__(self, first: Value, space: tuple[int, ...], number: int = -1) -> None:
-        self.number = number  # in the clustering's precedence
+        self.number = number  # in the fusion's precedence
         self.members: list[Value] = [first]
         self.space = space
         self.size = prod(space)
         self.rows: Intervals | None = None
         self.rows_used = False
-        self.product: Value | None = None
+        self.contraction: Value | None = None
         self.reads: set[Value] = set()  # bases that are computed elsewhere
         self.alive = True
 
     @property
-    def first(self) -> int:
+    def first_number(self) -> int:
         """The number of the member that was made first."""
         return self.members[0].number
 
@@ -101,28 +101,29 @@ class Cluster:
         return any(v.op == "reduce" for v in self.members)
 
 
-def algebra_fine(space: Sequence[int], rows: Intervals) -> tuple[int, ...]:
+def refine_space(space: Sequence[int], rows: Intervals) -> tuple[int, ...]:
     """The space cut also where these intervals begin and end."""
     cuts = {1}
-    for low, high in (*suffixes(space), *rows):
+    for low, high in (*suffix_intervals(space), *rows):
         cuts |= {low, high}
     ordered = sorted(cuts)
     return tuple(b // a for a, b in pairwise(ordered))[::-1]
 
 
-def _elementary(space: Sequence[int], rows: Intervals) -> list[tuple[int, int]]:
-    return [each for each in suffixes(algebra_fine(space, rows))
+def elementary_intervals(space: Sequence[int], rows: Intervals) -> list[tuple[int, int]]:
+    """Return the dimensions of the space, cut at the ends of `rows`, that lie inside `rows`."""
+    return [each for each in suffix_intervals(refine_space(space, rows))
             if any(low <= each[0] and each[1] <= high for low, high in rows)]
 
 
-def dims_of(value: Value) -> Intervals:
+def reduced_intervals(value: Value) -> Intervals:
     """A reduction's dimensions, as intervals of the space of what it reduces."""
-    cuts = suffixes(value.args[0].shape)
-    return merged([cuts[d] for d in value.attrs[1]])
+    cuts = suffix_intervals(value.args[0].shape)
+    return merge_intervals([cuts[d] for d in value.attrs[1]])
 
 
-class Clustering:
-    """The clusters of what some values are computed from.
+class Fusion:
+    """The groups of what some values are computed from.
 
     Args:
         graph: the graph.
@@ -130,182 +131,182 @@ class Clustering:
         first: those of them that are to be there as soon as can be.
 
     Attributes:
-        clusters: in an order in which they can be computed.
-        of: the cluster of each value.
+        groups: in an order in which they can be computed.
+        of: the group of each value.
         stored: the values that are to have memory, apart from leaves and constants.
-        early: how many of the clusters come before all others, since `first` asks for them.
+        early: how many of the groups come before all others, since `first` asks for them.
     """
 
     def __init__(self, graph: Graph, wanted: Sequence[Value], first: Sequence[Value] = ()) -> None:
         self.graph = graph
-        self._first = [v for v in first if v.op != "leaf"]
+        self._first = [v for v in first if v.op != "input"]
         self.wanted, self._wanted = list(wanted), frozenset(wanted)
-        self.of: dict[Value, Cluster] = {}
+        self.of: dict[Value, FusionGroup] = {}
         self.live = reachable(wanted)
-        self.readers: dict[Value, list[Cluster]] = {}
-        self.order = Precedence()
+        self.readers: dict[Value, list[FusionGroup]] = {}
+        self.order = DependencyOrder()
         for value in self.live:
-            if value.op in ("leaf", "constant", "view"):
+            if value.op in ("input", "constant", "view"):
                 continue
-            if value.op == "part":
+            if value.op == "getitem":
                 self.of[value] = self.of[value.args[0]]
             elif value.op in OPAQUE:
-                self._begin(value, value.shape)
+                self._start_group(value, value.shape)
             else:
-                self._place(value)
+                self._assign_group(value)
         self._fuse_epilogues()
-        self.clusters = self._ordered()
-        self.stored = self._stored()
+        self.groups = self._topological_order()
+        self.stored = self._stored_values()
 
     # ----- joining -----
 
-    def _begin(self, value: Value, space: tuple[int, ...]) -> Cluster:
-        cluster = Cluster(value, space, self.order.add())
-        self.of[value] = cluster
-        self._note_reads(cluster, value)
+    def _start_group(self, value: Value, space: tuple[int, ...]) -> FusionGroup:
+        group = FusionGroup(value, space, self.order.add())
+        self.of[value] = group
+        self._record_reads(group, value)
         if value.op == "reduce":
-            cluster.rows = _rows_for(value, space)
-        return cluster
+            group.rows = row_intervals(value, space)
+        return group
 
-    def _note_reads(self, cluster: Cluster, value: Value) -> None:
-        self.order.put_before(cluster.number, [self.of[arg.base].number for arg in value.args
-                                               if self.of.get(arg.base, cluster) is not cluster])
+    def _record_reads(self, group: FusionGroup, value: Value) -> None:
+        self.order.add_predecessors(group.number, [self.of[arg.base].number for arg in value.args
+                                               if self.of.get(arg.base, group) is not group])
         for arg in value.args:
             base = arg.base
-            if self.of.get(base) is not cluster and base.op != "constant":
-                cluster.reads.add(base)
+            if self.of.get(base) is not group and base.op != "constant":
+                group.reads.add(base)
                 readers = self.readers.setdefault(base, [])
-                if cluster not in readers:
-                    readers.append(cluster)
+                if group not in readers:
+                    readers.append(group)
 
-    def _place(self, value: Value) -> None:
+    def _assign_group(self, value: Value) -> None:
         space = value.args[0].shape if value.op == "reduce" else value.shape
-        candidates: list[Cluster] = []
+        candidates: list[FusionGroup] = []
         for arg in value.args:
-            cluster = self.of.get(arg.base)
-            if cluster is not None and not cluster.is_opaque and cluster not in candidates:
-                candidates.append(cluster)
-        joined: Cluster | None = None
-        for cluster in sorted(candidates, key=lambda c: (-c.size, -c.first)):
+            group = self.of.get(arg.base)
+            if group is not None and not group.is_opaque and group not in candidates:
+                candidates.append(group)
+        joined: FusionGroup | None = None
+        for group in sorted(candidates, key=lambda c: (-c.size, -c.first_number)):
             if joined is None:
-                if self._joins(cluster, value, space):
-                    joined = cluster
-            elif cluster.alive and cluster is not joined:
-                self._merge(joined, cluster)
+                if self._try_join(group, value, space):
+                    joined = group
+            elif group.alive and group is not joined:
+                self._merge(joined, group)
         if joined is None and prod(space) > 1:  # beside those that read the same: but a number is no reason
             for arg in (each for each in value.args if each.base.size > 1):
-                for cluster in reversed(self.readers.get(arg.base, ())):
-                    if (cluster.alive and not cluster.is_opaque and cluster not in candidates
-                            and cluster.size == prod(space) and self._joins(cluster, value, space)):
-                        joined = cluster
+                for group in reversed(self.readers.get(arg.base, ())):
+                    if (group.alive and not group.is_opaque and group not in candidates
+                            and group.size == prod(space) and self._try_join(group, value, space)):
+                        joined = group
                         break
                 if joined is not None:
                     break
         if joined is None:
-            self._begin(value, space)
+            self._start_group(value, space)
 
-    def _joins(self, cluster: Cluster, value: Value, space: tuple[int, ...]) -> bool:
-        """Let a value join a cluster, if it can."""
-        if len(cluster.members) >= MEMBERS or len(cluster.reads) >= OPERANDS - 16:
+    def _try_join(self, group: FusionGroup, value: Value, space: tuple[int, ...]) -> bool:
+        """Let a value join a group, if it can."""
+        if len(group.members) >= MAX_MEMBERS or len(group.reads) >= MAX_OPERANDS - 16:
             return False
-        rows, used = cluster.rows, cluster.rows_used
+        rows, used = group.rows, group.rows_used
         size = prod(space)
-        if size == cluster.size:
-            fine = algebra.refined(cluster.space, space)
+        if size == group.size:
+            fine = algebra.common_refinement(group.space, space)
             if fine is None:
                 return False
             if value.op == "reduce":
-                dims = dims_of(value)
-                whole = merged(suffixes(fine))
+                dims = reduced_intervals(value)
+                whole = merge_intervals(suffix_intervals(fine))
                 if rows is None:
-                    rows = _rows_for(value, fine)
+                    rows = row_intervals(value, fine)
                 elif dims != rows:
-                    if value.attrs[0] != "sum" or (dims != whole and dims != _other(fine, rows)):
+                    if value.attrs[0] != "sum" or (dims != whole and dims != complement(fine, rows)):
                         return False
-                    if not used and dims != whole and _has_fastest(dims) and not _has_fastest(rows) and all(
-                            v.attrs[0] == "sum" for v in cluster.members if v.op == "reduce"):
+                    if not used and dims != whole and includes_innermost(dims) and not includes_innermost(rows) and all(
+                            v.attrs[0] == "sum" for v in group.members if v.op == "reduce"):
                         rows = dims  # nobody uses the columns' results: call them columns
-        elif rows is not None and size * _extent(rows) == cluster.size and (
+        elif rows is not None and size * interval_extent(rows) == group.size and (
                 value.op in ELEMENTWISE or (value.attrs[0] == "sum" and value.size == 1)):
-            fine = _cut_outside(cluster.space, rows, space)
+            fine = refine_outside_rows(group.space, rows, space)
             if fine is None:
                 return False
         else:
             return False
         for arg in value.args:
-            if self.of.get(arg.base) is not cluster:
+            if self.of.get(arg.base) is not group:
                 continue
-            kind = self._access(cluster, fine, rows, arg, size)
+            kind = self._access_kind(group, fine, rows, arg, size)
             if kind is None:
                 return False
             used = used or kind == "row"
-        if not self._may_depend(cluster, [arg.base for arg in value.args]):
+        if not self._is_independent_of(group, [arg.base for arg in value.args]):
             return False
-        cluster.space, cluster.rows, cluster.rows_used = fine, rows, used
-        cluster.members.append(value)
-        self.of[value] = cluster
-        self._note_reads(cluster, value)
+        group.space, group.rows, group.rows_used = fine, rows, used
+        group.members.append(value)
+        self.of[value] = group
+        self._record_reads(group, value)
         return True
 
-    def _access(self, cluster: Cluster, fine: tuple[int, ...], rows: Intervals | None, arg: Value,
+    def _access_kind(self, group: FusionGroup, fine: tuple[int, ...], rows: Intervals | None, arg: Value,
                 size: int) -> str | None:
-        """How a value of so many elements finds `arg` in the cluster: "full", "row", or not at all (None)."""
+        """How a value of so many elements finds `arg` in the group: "full", "row", or not at all (None)."""
         base = arg.base
-        level = self._level(cluster, base, rows)
+        level = self._level(group, base, rows)
         if level is None:
             return None
-        if size == cluster.size and level == "full":
-            return "full" if is_whole(arg) else None
+        if size == group.size and level == "full":
+            return "full" if shows_whole_base(arg) else None
         if level == "row":
             assert rows is not None
             if size == base.size:
-                return "row" if is_whole(arg) else None
+                return "row" if shows_whole_base(arg) else None
             if not arg.shape:
                 return "row"
-            if size == cluster.size:
-                return "row" if _repeats(fine, rows, arg) else None
+            if size == group.size:
+                return "row" if broadcasts_row_results(fine, rows, arg) else None
         return None
 
-    def _level(self, cluster: Cluster, base: Value, rows: Intervals | None) -> str | None:
+    def _level(self, group: FusionGroup, base: Value, rows: Intervals | None) -> str | None:
         """Whether a member has an element for each of the space ("full"), for each row ("row"), or else (None)."""
         if base.op == "reduce":
-            return "row" if base.args[0].size == cluster.size and dims_of(base) == rows else None
-        if base.size == cluster.size and not (cluster.size == 1 and rows):
+            return "row" if base.args[0].size == group.size and reduced_intervals(base) == rows else None
+        if base.size == group.size and not (group.size == 1 and rows):
             return "full"
-        if rows is not None and base.size * _extent(rows) == cluster.size:
+        if rows is not None and base.size * interval_extent(rows) == group.size:
             return "row"
-        return "full" if base.size == cluster.size else None
+        return "full" if base.size == group.size else None
 
-    def _may_depend(self, cluster: Cluster, bases: Iterable[Value]) -> bool:
-        """Whether nothing among these, where it is computed elsewhere, is computed from the cluster."""
+    def _is_independent_of(self, group: FusionGroup, bases: Iterable[Value]) -> bool:
+        """Whether nothing among these, where it is computed elsewhere, is computed from the group."""
         for base in bases:
             other = self.of.get(base)
-            if other is not None and other is not cluster and self.order.is_before(cluster.number, other.number):
+            if other is not None and other is not group and self.order.is_before(group.number, other.number):
                 return False
         return True
 
-    def _merge(self, into: Cluster, other: Cluster) -> None:
-        """Make two clusters one, if that can be."""
+    def _merge(self, into: FusionGroup, other: FusionGroup) -> None:
+        """Make two groups one, if that can be."""
         if into.size != other.size or other.is_opaque or into.is_opaque:
             return
-        if len(into.members) + len(other.members) > MEMBERS or len(into.reads | other.reads) > OPERANDS - 16:
+        if len(into.members) + len(other.members) > MAX_MEMBERS or len(into.reads | other.reads) > MAX_OPERANDS - 16:
             return
-        fine = algebra.refined(into.space, other.space)
+        fine = algebra.common_refinement(into.space, other.space)
         if fine is None:
             return
         rows = into.rows if into.rows is not None else other.rows
         if into.rows is not None and other.rows is not None and into.rows != other.rows:
             return
-        if not (self._may_depend(into, [b for b in other.reads if self.of.get(b) is not into])
-                and self._may_depend(other, [b for b in into.reads if self.of.get(b) is not other])):
+        if not (self._is_independent_of(into, [b for b in other.reads if self.of.get(b) is not into])
+                and self._is_independent_of(other, [b for b in into.reads if self.of.get(b) is not other])):
             return
         for inner, outer in ((into, other), (other, into)):  # what one reads of the other it must find there
             for member in inner.members:
                 for arg in member.args:
                     if self.of.get(arg.base) is outer:
                         size = member.args[0].size if member.op == "reduce" else member.size
-                        probe = Cluster(arg.base, fine)
-                        kind = self._access(probe, fine, rows, arg, size)
+                        probe = FusionGroup(arg.base, fine)
+                        kind = self._access_kind(probe, fine, rows, arg, size)
                         if kind is None:
                             return
         self.order.merge(into.number, other.number)
@@ -329,155 +330,155 @@ class Clustering:
         for product in products:
             mine = self.of[product]
             for reader in self.readers.get(product, ()):
-                front = self._front(product, reader) if reader.alive else []
-                if front and self._is_epilogue(product, mine, reader, front):
-                    cluster = self._split(reader, front) if len(front) < len(reader.members) else reader
-                    self._take(cluster, product, mine)
+                front = self._epilogue_members(product, reader) if reader.alive else []
+                if front and self._can_be_epilogue(product, mine, reader, front):
+                    group = self._split(reader, front) if len(front) < len(reader.members) else reader
+                    self._attach_epilogue(group, product, mine)
                     break
 
-    def _take(self, cluster: Cluster, product: Value, mine: Cluster) -> None:
-        """Make a cluster a product's epilogue, which was the cluster `mine`."""
-        self.order.merge(cluster.number, mine.number)
-        cluster.product = product
-        cluster.members.insert(0, product)
-        cluster.reads.discard(product)
+    def _attach_epilogue(self, group: FusionGroup, product: Value, mine: FusionGroup) -> None:
+        """Make a group a product's epilogue, which was the group `mine`."""
+        self.order.merge(group.number, mine.number)
+        group.contraction = product
+        group.members.insert(0, product)
+        group.reads.discard(product)
         for base in mine.reads:
-            cluster.reads.add(base)
+            group.reads.add(base)
             readers = self.readers[base]
             readers.remove(mine)
-            if cluster not in readers:
-                readers.append(cluster)
-        self.of[product] = cluster
+            if group not in readers:
+                readers.append(group)
+        self.of[product] = group
         mine.alive = False
 
-    def _front(self, product: Value, cluster: Cluster) -> list[Value]:
+    def _epilogue_members(self, product: Value, group: FusionGroup) -> list[Value]:
         """The members that may be computed with a product, the others from what they leave; none where that is no gain.
 
         Sums of what is stored anyway are such others: the product itself is then neither stored nor read.
         """
-        if cluster.product is not None or cluster.is_opaque or cluster.size != product.size:
+        if group.contraction is not None or group.is_opaque or group.size != product.size:
             return []
-        sums = [m for m in cluster.members if m.op == "reduce"]
-        front = [m for m in cluster.members if m.op != "reduce"]
+        sums = [m for m in group.members if m.op == "reduce"]
+        front = [m for m in group.members if m.op != "reduce"]
         if any(m.size != product.size for m in front):
             return []
         if sums:
             summed = {arg.base for each in sums for arg in each.args}
-            if len(summed) > 1 or not summed.issubset(front) or not all(self._is_read(v, cluster) for v in summed):
+            if len(summed) > 1 or not summed.issubset(front) or not all(self._must_be_stored(v, group) for v in summed):
                 return []
             if any(arg.base in sums for m in front for arg in m.args):
                 return []
         return front
 
-    def _is_read(self, value: Value, cluster: Cluster) -> bool:
-        """Whether a member of a cluster has to be stored: somebody else wants it."""
-        return value in self._wanted or any(c.alive and c is not cluster for c in self.readers.get(value, ()))
+    def _must_be_stored(self, value: Value, group: FusionGroup) -> bool:
+        """Whether a member of a group has to be stored: somebody else wants it."""
+        return value in self._wanted or any(c.alive and c is not group for c in self.readers.get(value, ()))
 
-    def _split(self, cluster: Cluster, front: list[Value]) -> Cluster:
-        """These members as a cluster of their own, which comes before what is left."""
-        found = Cluster(front[0], cluster.space, self.order.add())
+    def _split(self, group: FusionGroup, front: list[Value]) -> FusionGroup:
+        """These members as a group of their own, which comes before what is left."""
+        found = FusionGroup(front[0], group.space, self.order.add())
         found.members = front
-        cluster.members = [m for m in cluster.members if m.op == "reduce"]
-        for base in cluster.reads:
-            self.readers[base].remove(cluster)
-        cluster.reads = set()
+        group.members = [m for m in group.members if m.op == "reduce"]
+        for base in group.reads:
+            self.readers[base].remove(group)
+        group.reads = set()
         for member in front:
             self.of[member] = found
-        for each in (found, cluster):
+        for each in (found, group):
             for member in each.members:
-                self._note_reads(each, member)
+                self._record_reads(each, member)
         return found
 
-    def _is_epilogue(self, product: Value, mine: Cluster, cluster: Cluster, members: list[Value]) -> bool:
-        """Whether these members of a cluster can be computed before a product is stored."""
+    def _can_be_epilogue(self, product: Value, mine: FusionGroup, group: FusionGroup, members: list[Value]) -> bool:
+        """Whether these members of a group can be computed before a product is stored."""
         reads = {arg.base for m in members for arg in m.args
-                 if self.of.get(arg.base) is not cluster and arg.base.op != "constant"}
-        if product.size > LARGE and self._arrays(cluster, product, members, reads) > ARRAYS:
+                 if self.of.get(arg.base) is not group and arg.base.op != "constant"}
+        if product.size > LARGE and self._epilogue_traffic(group, product, members, reads) > ARRAYS:
             return False
         for member in members:
             for arg in member.args:
                 if arg.base is product:
-                    if not is_whole(arg):
+                    if not shows_whole_base(arg):
                         return False
-                elif self.of.get(arg.base) is not cluster and arg.shape and algebra.reshaped(
+                elif self.of.get(arg.base) is not group and arg.shape and algebra.reshape_strides(
                         arg.shape, arg.strides, product.shape) is None:
                     return False
-        # executed where the cluster is: nothing that the cluster reads may be computed from the product
-        return self._may_depend(mine, [b for b in reads if b is not product])
+        # executed where the group is: nothing that the group reads may be computed from the product
+        return self._is_independent_of(mine, [b for b in reads if b is not product])
 
-    def _arrays(self, cluster: Cluster, product: Value, members: list[Value], reads: set[Value]) -> int:
+    def _epilogue_traffic(self, group: FusionGroup, product: Value, members: list[Value], reads: set[Value]) -> int:
         """How many arrays of a product's size its epilogue would read and write."""
         read = sum(base is not product and base.size == product.size for base in reads)
-        return read + sum(self._is_read(member, cluster) for member in (product, *members))
+        return read + sum(self._must_be_stored(member, group) for member in (product, *members))
 
     # ----- the result -----
 
-    def _ordered(self) -> list[Cluster]:
-        clusters = list(dict.fromkeys(self.of[v] for v in self.live if v in self.of))
-        done: set[Cluster] = set()
-        order: list[Cluster] = []
+    def _topological_order(self) -> list[FusionGroup]:
+        groups = list(dict.fromkeys(self.of[v] for v in self.live if v in self.of))
+        done: set[FusionGroup] = set()
+        order: list[FusionGroup] = []
 
-        def visit(start: Cluster) -> None:
-            stack: list[tuple[Cluster, bool]] = [(start, False)]
+        def visit(start: FusionGroup) -> None:
+            stack: list[tuple[FusionGroup, bool]] = [(start, False)]
             while stack:
-                cluster, entered = stack.pop()
-                if cluster in done:
+                group, entered = stack.pop()
+                if group in done:
                     continue
                 if entered:
-                    done.add(cluster)
-                    order.append(cluster)
+                    done.add(group)
+                    order.append(group)
                     continue
-                stack.append((cluster, True))
-                needed = {self.of[b] for b in cluster.reads if b in self.of} - done - {cluster}
-                stack.extend((each, False) for each in sorted(needed, key=lambda c: -c.first))
+                stack.append((group, True))
+                needed = {self.of[b] for b in group.reads if b in self.of} - done - {group}
+                stack.extend((each, False) for each in sorted(needed, key=lambda c: -c.first_number))
 
         for value in self._first:
             visit(self.of[value])
-        self.early = len(order)
-        for cluster in sorted(clusters, key=lambda c: max(m.number for m in c.members)):
-            visit(cluster)
+        self.kernels_before_conditions = len(order)
+        for group in sorted(groups, key=lambda c: max(m.number for m in c.members)):
+            visit(group)
         return order
 
-    def _stored(self) -> set[Value]:
+    def _stored_values(self) -> set[Value]:
         stored = {v for v in self.wanted if v in self.of}
-        for cluster in self.clusters:
-            stored |= {base for base in cluster.reads if base in self.of}
+        for group in self.groups:
+            stored |= {base for base in group.reads if base in self.of}
         return stored
 
 
-def _rows_for(value: Value, space: Sequence[int]) -> Intervals:
-    """What are rows to a cluster, by the first of its reductions: the dimensions that this one reduces.
+def row_intervals(value: Value, space: Sequence[int]) -> Intervals:
+    """What are rows to a group, by the first of its reductions: the dimensions that this one reduces.
 
     Where large sums run over leading dimensions, which would go through memory crosswise, rows are what lies beside
-    each other instead, and the sums are columns': nothing else in the cluster can use them then.
+    each other instead, and the sums are columns': nothing else in the group can use them then.
     """
-    dims = dims_of(value)
-    if value.attrs[0] != "sum" or _has_fastest(dims) or prod(space) < COLUMNS:
+    dims = reduced_intervals(value)
+    if value.attrs[0] != "sum" or includes_innermost(dims) or prod(space) < COLUMNS:
         return dims
-    other = _other(space, dims)
-    return dims if other is None or len(other) != 1 or _extent(other) < ROW else other
+    other = complement(space, dims)
+    return dims if other is None or len(other) != 1 or interval_extent(other) < ROW else other
 
 
-def _other(space: Sequence[int], rows: Intervals) -> Intervals | None:
+def complement(space: Sequence[int], rows: Intervals) -> Intervals | None:
     """The dimensions that are not among these."""
-    fine = algebra_fine(space, rows)
-    inside = set(_elementary(space, rows))
-    return merged([each for each in suffixes(fine) if each not in inside])
+    fine = refine_space(space, rows)
+    inside = set(elementary_intervals(space, rows))
+    return merge_intervals([each for each in suffix_intervals(fine) if each not in inside])
 
 
-def _cut_outside(space: Sequence[int], rows: Intervals, shape: Sequence[int]) -> tuple[int, ...] | None:
+def refine_outside_rows(space: Sequence[int], rows: Intervals, shape: Sequence[int]) -> tuple[int, ...] | None:
     """The space cut so that its dimensions outside `rows` cut those of a shape of as many elements; None where they
     do not nest.
 
-    >>> _cut_outside((12, 5), ((1, 5),), (3, 4))
+    >>> refine_outside_rows((12, 5), ((1, 5),), (3, 4))
     (3, 4, 5)
-    >>> _cut_outside((4, 6, 5), ((1, 5),), (6, 4)) is None
+    >>> refine_outside_rows((4, 6, 5), ((1, 5),), (6, 4)) is None
     True
     """
-    fine = algebra_fine(space, rows)
-    inside = set(_elementary(space, rows))
-    is_row = [cut in inside for cut in suffixes(fine)]
-    kept = algebra.refined([n for n, row in zip(fine, is_row, strict=True) if not row], shape)
+    fine = refine_space(space, rows)
+    inside = set(elementary_intervals(space, rows))
+    is_row = [cut in inside for cut in suffix_intervals(fine)]
+    kept = algebra.common_refinement([n for n, row in zip(fine, is_row, strict=True) if not row], shape)
     if kept is None:
         return None
     found: list[int] = []
@@ -492,34 +493,36 @@ def _cut_outside(space: Sequence[int], rows: Intervals, shape: Sequence[int]) ->
     return tuple(reversed(found))
 
 
-def _has_fastest(dims: Intervals) -> bool:
+def includes_innermost(dims: Intervals) -> bool:
+    """Return whether the intervals include the innermost dimension, of stride 1."""
     return bool(dims) and dims[0][0] == 1
 
 
-def _extent(rows: Intervals) -> int:
+def interval_extent(rows: Intervals) -> int:
+    """Return the number of elements of one row."""
     return prod(high // low for low, high in rows)
 
 
-def is_whole(arg: Value) -> bool:
+def shows_whole_base(arg: Value) -> bool:
     """Whether a value shows its base's elements in their order."""
     return arg.op != "view" or (arg.offset == 0 and arg.size == arg.base.size and algebra.is_dense(
         arg.shape, arg.strides))
 
 
-def _repeats(space: tuple[int, ...], rows: Intervals, arg: Value) -> bool:
+def broadcasts_row_results(space: tuple[int, ...], rows: Intervals, arg: Value) -> bool:
     """Whether a view over the space shows each of its base's elements along one row."""
     if arg.op != "view" or arg.offset:
         return False
-    whole = algebra.refined(space, arg.shape)
+    whole = algebra.common_refinement(space, arg.shape)
     if whole is None:
         return False
-    fine = algebra_fine(whole, rows)
-    if algebra.refined(fine, arg.shape) != fine and prod(fine) > 1:
+    fine = refine_space(whole, rows)
+    if algebra.common_refinement(fine, arg.shape) != fine and prod(fine) > 1:
         return False
-    strides = algebra.split(arg.shape, arg.strides, fine)
-    inside = set(_elementary(whole, rows))
+    strides = algebra.split_strides(arg.shape, arg.strides, fine)
+    inside = set(elementary_intervals(whole, rows))
     expected = 1
-    for cut, extent, step in reversed(list(zip(suffixes(fine), fine, strides, strict=True))):
+    for cut, extent, step in reversed(list(zip(suffix_intervals(fine), fine, strides, strict=True))):
         if extent == 1:
             continue
         if cut in inside:

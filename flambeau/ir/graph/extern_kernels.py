@@ -1,7 +1,8 @@
 """What is computed as a whole: by launches of a family of kernels, or by a function of arrays.
 
-A whole is a value's `attrs`, so that two equal ones are one value. `Native` runs in compiled code like every other
-kernel; `Foreign` is called by the interpreter, between two pieces of compiled code.
+A whole is a value's `attrs`, so that two equal ones are one value. `ExternKernel` runs in compiled code like every
+other
+kernel; `FallbackKernel` is called by the interpreter, between two pieces of compiled code.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from ...runtime.launch import Launch, Spec
 
 
-class Native:
+class ExternKernel:
     """A family of kernels with its parameters: `family(outputs, inputs, **params)` gives launches.
 
     Args:
@@ -32,7 +33,7 @@ class Native:
         self.key = (name, tuple(sorted(params.items())))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Native) and self.key == other.key
+        return isinstance(other, ExternKernel) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -46,7 +47,7 @@ class Native:
         return self.family(list(outputs), list(inputs), **self.params)
 
 
-class Foreign:
+class FallbackKernel:
     """A function of arrays that returns arrays; each is a value of its own, even if it looks like another.
 
     Args:

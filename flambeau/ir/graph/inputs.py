@@ -21,21 +21,21 @@ def memory_order(a: np.ndarray) -> list[int] | None:
     return order
 
 
-def leaf_of(graph: Graph, a: np.ndarray, number: int) -> Value:
-    """The leaf whose memory is an array's, from its first to its last element, in the order of memory.
+def input_for_array(graph: Graph, a: np.ndarray, number: int) -> Value:
+    """The graph_input whose memory is an array's, from its first to its last element, in the order of memory.
 
     Raises:
         Unsupported: strides that are negative, or no multiples of an element's size.
     """
     order = memory_order(a)
     if order is not None:
-        return graph.leaf(number, tuple(a.shape[d] for d in order), a.dtype)
+        return graph.input(number, tuple(a.shape[d] for d in order), a.dtype)
     if any(s < 0 or s % a.itemsize for s in a.strides):
         raise Unsupported("memory seen backwards or at odd addresses")
     span = 1 + sum((n - 1) * (s // a.itemsize) for n, s in zip(a.shape, a.strides, strict=True))
-    return graph.leaf(number, (span,), a.dtype)
+    return graph.input(number, (span,), a.dtype)
 
 
-def shown(graph: Graph, leaf: Value, a: np.ndarray) -> Value:
-    """The array whose memory a leaf is."""
-    return graph.view(leaf, a.shape, tuple(s // a.itemsize for s in a.strides) if a.size else (0,) * a.ndim, 0)
+def view_as_array(graph: Graph, graph_input: Value, a: np.ndarray) -> Value:
+    """The array whose memory a graph_input is."""
+    return graph.view(graph_input, a.shape, tuple(s // a.itemsize for s in a.strides) if a.size else (0,) * a.ndim, 0)

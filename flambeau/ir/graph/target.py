@@ -16,8 +16,8 @@ class Target(NamedTuple):
     """
 
     value: Value
-    leaf: Value | None = None
-    part: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    overwrites: Value | None = None
+    region: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 __all__ = ["Target"]

@@ -45,7 +45,7 @@ class Unsupported(Exception):
 _NUMBERS = frozenset((bool, int, float))
 
 
-def truth(x: Any) -> Any:
+def logical_operand(x: Any) -> Any:
     """An operand of a logical operation: True and False come of comparing two values by `==`, not of their elements.
 
     Raises:
@@ -103,7 +103,7 @@ class Value:
     @property
     def strides(self) -> tuple[int, ...]:
         """Strides in elements of the base."""
-        return self.attrs[0] if self.op == "view" else algebra.dense(self.shape)
+        return self.attrs[0] if self.op == "view" else algebra.dense_strides(self.shape)
 
     @property
     def offset(self) -> int:
@@ -111,7 +111,7 @@ class Value:
         return self.attrs[1] if self.op == "view" else 0
 
     def __bool__(self) -> bool:
-        raise Unsupported("the truth of a value")
+        raise Unsupported("the logical_operand of a value")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -174,13 +174,13 @@ class Value:
     __hash__ = object.__hash__
 
     def __and__(self, other: Any) -> Value:
-        return self.graph.apply("and", self, truth(other))
+        return self.graph.apply("and", self, logical_operand(other))
 
     def __or__(self, other: Any) -> Value:
-        return self.graph.apply("or", self, truth(other))
+        return self.graph.apply("or", self, logical_operand(other))
 
     def __xor__(self, other: Any) -> Value:
-        return self.graph.apply("xor", self, truth(other))
+        return self.graph.apply("xor", self, logical_operand(other))
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
@@ -188,7 +188,7 @@ class Value:
         return self.graph.apply("not", self)
 
 
-#: operations on floats alone, on numbers alone, on integers and truth values alone
+#: operations on floats alone, on numbers alone, on integers and logical_operand values alone
 _FLOATING = frozenset(scalar_ir.FLOATING)
 _COMPARISON = frozenset(scalar_ir.COMPARISON)
 ELEMENTWISE = (_FLOATING | _COMPARISON | set(scalar_ir.ARITHMETIC) | set(scalar_ir.BITWISE)
@@ -197,10 +197,10 @@ ELEMENTWISE = (_FLOATING | _COMPARISON | set(scalar_ir.ARITHMETIC) | set(scalar_
 FUSIBLE = ELEMENTWISE | {"reduce"}
 #: an integer is divided as Python divides, which kernels do not
 _NOT_ON_INTEGERS = frozenset(("div", "fmin", "fmax"))
-_COMMUTING = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
+_COMMUTATIVE = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 #: what numbers are computed of beforehand, as kernels would
-_FOLDED = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative}
-_EMPTY_IS_NOTHING = ELEMENTWISE | {"view", "matmul", "assemble"}
+_FOLDS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative}
+_CONSTANT_IF_EMPTY = ELEMENTWISE | {"view", "matmul", "assemble"}
 _CONSTANT_LIMIT = 1 << 22
 
 
@@ -209,11 +209,11 @@ class Graph:
 
     def __init__(self) -> None:
         self.values: list[Value] = []
-        self._made: dict[tuple, Value] = {}
+        self._interned: dict[tuple, Value] = {}
         self._arrays: dict[Value, np.ndarray] = {}
-        self.parts: dict[Value, list[Value]] = {}  # of what is computed as a whole
-        self.counting = False  # whether `count` gives what kernels read
-        self.counts: set[Value] = set()  # constants that kernels read, instead of having them in their code
+        self.extern_outputs: dict[Value, list[Value]] = {}  # of what is computed as a whole
+        self.counts_at_runtime = False  # whether `count` gives what kernels read
+        self.runtime_constants: set[Value] = set()  # constants that kernels read, instead of having them in their code
         self.conditions: list[tuple[Value, bool]] = []  # truths without which nothing of it is right
 
     def __str__(self) -> str:
@@ -221,17 +221,17 @@ class Graph:
 
     def make(self, op: str, args: tuple[Value, ...], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
         """The one value of this operation."""
-        if 0 in shape and op in _EMPTY_IS_NOTHING:
+        if 0 in shape and op in _CONSTANT_IF_EMPTY:
             return self.constant(np.empty(shape, dtype))
         key = (op, args, attrs, shape, dtype)
-        value = self._made.get(key)
+        value = self._interned.get(key)
         if value is None:
             value = object.__new__(Value)
             value.graph, value.op, value.args, value.attrs, value.shape, value.dtype = (
                 self, op, args, attrs, shape, dtype)
             value.number = len(self.values)
             self.values.append(value)
-            self._made[key] = value
+            self._interned[key] = value
         return value
 
     def restore(self, op: str, args: Sequence[Value], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -240,14 +240,14 @@ class Graph:
         if op == "constant":
             _, _, bits = attrs
             self._arrays[made] = np.frombuffer(bits, dtype).reshape(shape) if bits else np.empty(shape, dtype)
-        elif op == "part":
-            self.parts.setdefault(args[0], []).append(made)
+        elif op == "getitem":
+            self.extern_outputs.setdefault(args[0], []).append(made)
 
     # ----- what is given -----
 
-    def leaf(self, number: int, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+    def input(self, number: int, shape: tuple[int, ...], dtype: np.dtype) -> Value:
         """The array of this number, dense in row-major order."""
-        return self.make("leaf", (), number, tuple(shape), dtype)
+        return self.make("input", (), number, tuple(shape), dtype)
 
     def constant(self, value: Any, dtype: np.dtype | None = None) -> Value:
         """An array, or a number of a dtype."""
@@ -268,15 +268,15 @@ class Graph:
             self._arrays[made] = kept
         return made
 
-    def count(self, number: int, dtype: np.dtype) -> Value | float:
+    def element_count(self, number: int, dtype: np.dtype) -> Value | float:
         """How many elements there are, or so: a number that other extents change.
 
         With `counting` it is no part of the code, but one of what that reads.
         """
-        if not self.counting:
+        if not self.counts_at_runtime:
             return float(number)
         made = self.constant(float(number), dtype)
-        self.counts.add(made)
+        self.runtime_constants.add(made)
         return made
 
     def array(self, constant: Value) -> np.ndarray:
@@ -333,25 +333,25 @@ class Graph:
             raise Unsupported(f"{op} of {dtype}")
         if dtype.kind == "f" and op in scalar_ir.BITWISE:
             raise Unsupported(f"{op} of {dtype}")
-        simple = self._simplified(op, found)
+        simple = self._simplify(op, found)
         if simple is not None:
             return simple
         shape, found = self.broadcast(found)
-        if op in _COMMUTING:  # alike wherever it is written: what is larger first, then what was made first
+        if op in _COMMUTATIVE:  # alike wherever it is written: what is larger first, then what was made first
             found.sort(key=lambda each: (-each.size, each.number))
         return self.make(op, tuple(found), None, shape, BOOL if op in _COMPARISON else dtype)
 
-    def _simplified(self, op: str, args: list[Value]) -> Value | None:
-        numbers = [_scalar(arg) for arg in args]
-        if op in _FOLDED and all(n is not None for n in numbers) and args[0].dtype.kind == "f":
+    def _simplify(self, op: str, args: list[Value]) -> Value | None:
+        numbers = [_scalar_constant(arg) for arg in args]
+        if op in _FOLDS and all(n is not None for n in numbers) and args[0].dtype.kind == "f":
             with np.errstate(all="ignore"):
-                found = _FOLDED[op](*[self.array(n) for n in numbers if n is not None])
+                found = _FOLDS[op](*[self.array(n) for n in numbers if n is not None])
             return self._in_shape(self.constant(found, args[0].dtype), args)
-        if op in ("mul", "div") and len(args) == 2 and _is_number(args[1], 1):
+        if op in ("mul", "div") and len(args) == 2 and _is_constant(args[1], 1):
             return self._in_shape(args[0], args)
-        if op == "mul" and _is_number(args[0], 1):
+        if op == "mul" and _is_constant(args[0], 1):
             return self._in_shape(args[1], args)
-        if op == "sub" and _is_number(args[1], 0) and not np.signbit(self.array(args[1].base)):
+        if op == "sub" and _is_constant(args[1], 0) and not np.signbit(self.array(args[1].base)):
             return self._in_shape(args[0], args)
         if op == "neg" and args[0].op == "neg":
             return args[0].args[0]
@@ -367,7 +367,7 @@ class Graph:
             raise Unsupported("a choice between two numbers")
         x, y = self.operands([x, y])
         if not isinstance(condition, Value) or condition.dtype != BOOL:
-            raise Unsupported("a condition that is no truth value")
+            raise Unsupported("a condition that is no logical_operand value")
         if x.dtype.kind not in "biuf":
             raise Unsupported(f"a choice between values of {x.dtype}")
         shape, found = self.broadcast([condition, x, y])
@@ -380,7 +380,7 @@ class Graph:
         for kind in (value.dtype, dtype):
             if kind.kind == "c" or (kind.kind == "V" and kind != BFLOAT16):
                 raise Unsupported(f"a conversion of {value.dtype} to {dtype}")
-        scalar = _scalar(value)
+        scalar = _scalar_constant(value)
         if scalar is not None and dtype not in NARROW and value.dtype not in NARROW:
             with np.errstate(all="ignore"):
                 made = self.constant(self.array(scalar).astype(dtype))
@@ -392,7 +392,7 @@ class Graph:
         if value.op != "view":
             return value
         if value.dtype.kind == "c":  # nothing is computed of complex numbers: they are only put elsewhere
-            return self.assemble(value.shape, None, [value], [(algebra.dense(value.shape), 0)])
+            return self.assemble(value.shape, None, [value], [(algebra.dense_strides(value.shape), 0)])
         return self.make("copy", (value,), None, value.shape, value.dtype)
 
     # ----- reductions and products -----
@@ -410,7 +410,7 @@ class Graph:
         kind = result_dtype(name, scalar_ir.variable(0, FLOAT32 if value.dtype in NARROW else value.dtype))
         if value.dtype in NARROW:
             value = self.cast(value, FLOAT32)
-        scalar = _scalar(value)
+        scalar = _scalar_constant(value)
         if scalar is not None and name in ("sum", "max", "min"):
             count = value.size // prod(shape) if prod(shape) else 0
             with np.errstate(all="ignore"):
@@ -435,15 +435,15 @@ class Graph:
         a = self.expand(a, (*front, *a.shape[-2:]))
         b = self.expand(b, (*front, *b.shape[-2:]))
         shape = (*front, a.shape[-2], b.shape[-1])
-        a, b = self._where_they_lie(a, b)
+        a, b = self._read_before_copy(a, b)
         return self.reshape(self.make("matmul", (a, b), None, (*a.shape[:-1], b.shape[-1]), a.dtype), shape)
 
-    def _where_they_lie(self, a: Value, b: Value) -> tuple[Value, Value]:
+    def _read_before_copy(self, a: Value, b: Value) -> tuple[Value, Value]:
         """Batches of matrices before they were copied to make one dimension of several, where that was done.
 
         Products read matrices wherever they lie; attention's heads, for one, lie side by side.
         """
-        sources = [_before_copy(x) for x in (a, b)]
+        sources = [_copy_source(x) for x in (a, b)]
         fronts = {x.shape[:-2] for x in sources if x is not None}
         if len(fronts) != 1:
             return a, b
@@ -452,7 +452,7 @@ class Graph:
         for x, source in zip((a, b), sources, strict=True):
             if source is None:
                 shape = (*front, *x.shape[-2:])
-                strides = algebra.reshaped(x.shape, x.strides, shape)
+                strides = algebra.reshape_strides(x.shape, x.strides, shape)
                 if strides is None:
                     return a, b
                 source = self.view(x, shape, strides, x.offset)
@@ -479,18 +479,18 @@ class Graph:
             raise Unsupported("arrays of several dtypes joined")
         shape = list(values[0].shape)
         shape[dim] = sum(v.shape[dim] for v in values)
-        rows, places, start = algebra.dense(shape), [], 0
+        rows, places, start = algebra.dense_strides(shape), [], 0
         for value in values:
             places.append((rows, start * rows[dim]))
             start += value.shape[dim]
         return values[0] if len(values) == 1 else self.assemble(shape, None, values, places)
 
-    def whole(self, kernel: Any, args: Sequence[Value], outputs: Sequence[tuple[tuple[int, ...], np.dtype]]
+    def extern(self, kernel: Any, args: Sequence[Value], outputs: Sequence[tuple[tuple[int, ...], np.dtype]]
               ) -> list[Value]:
         """What a kernel computes as a whole: dense arrays of these shapes and dtypes."""
-        node = self.make("whole", tuple(args), kernel, (), BOOL)
-        parts = [self.make("part", (node,), k, tuple(shape), dtype) for k, (shape, dtype) in enumerate(outputs)]
-        self.parts[node] = parts
+        node = self.make("extern", tuple(args), kernel, (), BOOL)
+        parts = [self.make("getitem", (node,), k, tuple(shape), dtype) for k, (shape, dtype) in enumerate(outputs)]
+        self.extern_outputs[node] = parts
         return parts
 
     # ----- views -----
@@ -501,7 +501,7 @@ class Graph:
         if offset == 0 and algebra.is_dense(shape, strides) and prod(shape) == base.size:
             if shape == base.shape:
                 return base
-            strides = algebra.dense(shape)
+            strides = algebra.dense_strides(shape)
         strides = tuple([0 if n == 1 else s for n, s in zip(shape, strides, strict=True)]
                         if not algebra.is_dense(shape, strides) else strides)
         return self.make("view", (base,), (strides, offset), shape, base.dtype)
@@ -532,11 +532,11 @@ class Graph:
         if prod(shape) != value.size:
             raise Unsupported(f"{value.shape} reshaped to {shape}")
         if value.op == "view":
-            found = algebra.reshaped(value.shape, value.strides, shape)
+            found = algebra.reshape_strides(value.shape, value.strides, shape)
             if found is None:
                 return self.reshape(self.copy(value), shape)
             return self.view(value, shape, found, value.offset)
-        return self.view(value, shape, algebra.dense(shape), 0)
+        return self.view(value, shape, algebra.dense_strides(shape), 0)
 
     def slice(self, value: Value, dim: int, start: int, length: int, step: int = 1) -> Value:
         """`length` places of a dimension, from `start`, `step` apart."""
@@ -546,7 +546,7 @@ class Graph:
         strides[dim] *= step
         return self.view(value, shape, strides, offset)
 
-    def select_place(self, value: Value, dim: int, index: int) -> Value:
+    def select_index(self, value: Value, dim: int, index: int) -> Value:
         """One place of a dimension, which is dropped."""
         shape, strides = list(value.shape), list(value.strides)
         offset = value.offset + index * strides[dim]
@@ -573,7 +573,7 @@ def reachable(wanted: Sequence[Value]) -> list[Value]:
     return sorted(seen, key=lambda v: v.number)
 
 
-def _before_copy(value: Value) -> Value | None:
+def _copy_source(value: Value) -> Value | None:
     """What matrices were copied from, if their copy has fewer dimensions and elements of theirs lie side by side."""
     copy = value.base
     if copy.op != "copy" or copy.attrs is not None or value.op != "view" or value.offset or value.size != copy.size:
@@ -584,15 +584,16 @@ def _before_copy(value: Value) -> Value | None:
     return source if algebra.is_dense(value.shape, value.strides) else None
 
 
-def _scalar(value: Value) -> Value | None:
+def _scalar_constant(value: Value) -> Value | None:
     """The constant of no dimensions that a value is, or repeats."""
     base = value.base
     return base if base.op == "constant" and not base.shape else None
 
 
-def _is_number(value: Value, number: Number) -> bool:
-    scalar = _scalar(value)
+def _is_constant(value: Value, number: Number) -> bool:
+    scalar = _scalar_constant(value)
     return scalar is not None and bool(value.graph.array(scalar) == number)
 
 
-__all__ = ["BOOL", "ELEMENTWISE", "FLOAT32", "FUSIBLE", "INT64", "Graph", "Unsupported", "Value", "reachable", "truth"]
+__all__ = ["BOOL", "ELEMENTWISE", "FLOAT32", "FUSIBLE", "INT64", "Graph", "Unsupported", "Value", "logical_operand",
+           "reachable"]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import prod
 
 
-def dense(shape: Sequence[int]) -> tuple[int, ...]:
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Strides of a row-major array.
 
-    >>> dense((2, 3, 4))
+    >>> dense_strides((2, 3, 4))
     (12, 4, 1)
     """
     strides, stride = [], 1
@@ -34,16 +34,16 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def reshaped(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
+def reshape_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
     """Strides that show the same elements in the same order in another shape; None where that takes a copy.
 
-    >>> reshaped((4, 6), (6, 1), (2, 2, 6))
+    >>> reshape_strides((4, 6), (6, 1), (2, 2, 6))
     (12, 6, 1)
-    >>> reshaped((4, 6), (1, 4), (24,)) is None
+    >>> reshape_strides((4, 6), (1, 4), (24,)) is None
     True
     """
     if prod(shape) == 0:
-        return dense(wanted)
+        return dense_strides(wanted)
     old = [(extent, step) for extent, step in zip(shape, strides, strict=True) if extent != 1]
     found: list[int] = [0] * len(wanted)
     i, j = len(old) - 1, len(wanted) - 1
@@ -82,10 +82,10 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]
     return tuple(found)
 
 
-def split(shape: Sequence[int], strides: Sequence[int], fine: Sequence[int]) -> tuple[int, ...]:
+def split_strides(shape: Sequence[int], strides: Sequence[int], fine: Sequence[int]) -> tuple[int, ...]:
     """Strides in the shape `fine`, which cuts dimensions of `shape` and merges none.
 
-    >>> split((4, 6), (0, 1), (2, 2, 3, 2))
+    >>> split_strides((4, 6), (0, 1), (2, 2, 3, 2))
     (0, 0, 2, 1)
     """
     found: list[int] = []
@@ -106,12 +106,12 @@ def split(shape: Sequence[int], strides: Sequence[int], fine: Sequence[int]) -> 
     return tuple(reversed(found))
 
 
-def refined(*shapes: Sequence[int]) -> tuple[int, ...] | None:
+def common_refinement(*shapes: Sequence[int]) -> tuple[int, ...] | None:
     """The coarsest shape that cuts all of these shapes of one size; None where their cuts do not nest.
 
-    >>> refined((12, 8), (3, 32))
+    >>> common_refinement((12, 8), (3, 32))
     (3, 4, 8)
-    >>> refined((4, 6), (6, 4)) is None
+    >>> common_refinement((4, 6), (6, 4)) is None
     True
     """
     cuts: set[int] = set()

@@ -16,7 +16,7 @@ from ..graph.value import ELEMENTWISE, Value
 from .pointwise import Kernel
 
 
-class Work(NamedTuple):
+class Cost(NamedTuple):
     """What one run of a kernel takes.
 
     Attributes:
@@ -30,29 +30,29 @@ class Work(NamedTuple):
     wide: bool
 
 
-def computed(kernel: Kernel) -> list[Value]:
+def computed_values(kernel: Kernel) -> list[Value]:
     """The values that a kernel computes, in the order of their making; views are left out."""
-    if piece(kernel) is not None:
+    if assembled_piece(kernel) is not None:
         return list(kernel.outputs)
     given = {base for base, _ in kernel.inputs}
     found: set[Value] = set()
     stack = list(kernel.outputs)
     while stack:
         value = stack.pop()
-        if value not in found and value not in given and value.op not in ("leaf", "constant"):
+        if value not in found and value not in given and value.op not in ("input", "constant"):
             found.add(value)
             stack.extend(arg.base for arg in value.args)
     return sorted(found, key=lambda v: v.number)
 
 
-def piece(kernel: Kernel) -> tuple[Value, tuple[int, ...], int] | None:
+def assembled_piece(kernel: Kernel) -> tuple[Value, tuple[int, ...], int] | None:
     """What a kernel writes into a part of an assembled array, and the part's strides and offset; None for others."""
-    if len(kernel.outputs) != 1 or kernel.outputs[0].op != "assemble" or not kernel.shifts:
+    if len(kernel.outputs) != 1 or kernel.outputs[0].op != "assemble" or not kernel.output_offsets:
         return None
-    value, [shift] = kernel.outputs[0], kernel.shifts
+    value, [shift] = kernel.outputs[0], kernel.output_offsets
     has_background, *places = value.attrs
     if has_background:
-        places.insert(0, (algebra.dense(value.shape), 0))
+        places.insert(0, (algebra.dense_strides(value.shape), 0))
     base = kernel.inputs[0][0] if kernel.inputs else None
     for arg, (strides, offset) in zip(value.args, places, strict=True):
         if offset * value.dtype.itemsize == shift and (arg.base is base or (base is None and arg.base.size == 1)):
@@ -60,20 +60,20 @@ def piece(kernel: Kernel) -> tuple[Value, tuple[int, ...], int] | None:
     return None
 
 
-def work(kernel: Kernel) -> Work:
+def cost_of(kernel: Kernel) -> Cost:
     """What a kernel's run takes."""
-    part = piece(kernel)
+    part = assembled_piece(kernel)
     if part is not None:
         arg = part[0]
         moved = arg.size * arg.dtype.itemsize
-        return Work(moved + (_distinct(arg) * arg.dtype.itemsize if kernel.inputs else 0), 0, False)
-    values = computed(kernel)
+        return Cost(moved + (_distinct_elements(arg) * arg.dtype.itemsize if kernel.inputs else 0), 0, False)
+    values = computed_values(kernel)
     inside = set(values)
     shown: dict[Value, dict[tuple, int]] = {}  # of each array that is read: elements, by how it is seen
     for value in values:
         for arg in value.args:
             if arg.base not in inside and not (arg.base.op == "constant" and arg.base.size == 1):
-                count = _distinct(arg)
+                count = _distinct_elements(arg)
                 if kernel.name == "take" and arg is value.args[0]:  # what the indices name
                     count = min(count, kernel.outputs[0].size)
                 shown.setdefault(arg.base, {})[arg.shape, arg.strides, arg.offset] = count
@@ -81,10 +81,10 @@ def work(kernel: Kernel) -> Work:
     for base, ways in shown.items():
         moved += min(sum(ways.values()), base.size) * base.dtype.itemsize
     wide = any(v.dtype.kind == "f" and v.dtype.itemsize == 8 and v.size > 1 for v in values)
-    return Work(moved, sum(map(_flops, values)), wide)
+    return Cost(moved, sum(map(_flops, values)), wide)
 
 
-def _distinct(view: Value) -> int:
+def _distinct_elements(view: Value) -> int:
     """How many elements of its base a view shows."""
     return min(prod(n for n, stride in zip(view.shape, view.strides, strict=True) if stride), view.base.size)
 
@@ -106,4 +106,4 @@ def _flops(value: Value) -> int:
     return 0
 
 
-__all__ = ["Work", "computed", "piece", "work"]
+__all__ = ["Cost", "assembled_piece", "computed_values", "cost_of"]

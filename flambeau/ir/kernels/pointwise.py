@@ -1,4 +1,4 @@
-"""A cluster's members as scalar expressions over its inputs, and the kernels of one pass that compute them."""
+"""A group's members as scalar expressions over its inputs, and the kernels of one pass that compute them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ from ...codegen.scalar import scalar_ir
 from ...codegen.scalar.scalar_ir import Node
 from ...dtypes import NARROW, widen
 from ...runtime.launch import Launch, Spec
-from ..fusion.groups import Cluster, Clustering, Intervals, _elementary, algebra_fine, merged, suffixes
+from ..fusion.groups import (
+    Fusion,
+    FusionGroup,
+    Intervals,
+    elementary_intervals,
+    merge_intervals,
+    refine_space,
+    suffix_intervals,
+)
 from ..graph import view_algebra as algebra
 from ..graph.value import Value
 
 #: an operand: the value whose memory it is, and an offset into that in bytes
-Place = tuple[Value, int]
+Operand = tuple[Value, int]
 #: a function that gives launches, and its arguments
-Asked = tuple[Callable[..., list[Launch]], tuple[Any, ...]]
+LaunchFactory = tuple[Callable[..., list[Launch]], tuple[Any, ...]]
 
 
 class Kernel(NamedTuple):
@@ -32,19 +40,19 @@ class Kernel(NamedTuple):
         outputs, inputs: the operands.
         alike: the numbers of inputs that are read element by element where the outputs are written.
         shifts: offsets in bytes at which the outputs are written, if not at their beginning.
-        asked: the function that gave the launches, and its arguments, where specs and what lasts are all there is.
+        factory: the function that gave the launches, and its arguments, where specs and what lasts are all there is.
     """
 
     name: str
     launches: list[Launch]
     outputs: list[Value]
-    inputs: list[Place]
-    alike: frozenset[int] = frozenset()
-    shifts: tuple[int, ...] = ()
-    asked: Asked | None = None
+    inputs: list[Operand]
+    same_layout: frozenset[int] = frozenset()
+    output_offsets: tuple[int, ...] = ()
+    factory: LaunchFactory | None = None
 
 
-def dense(value: Value) -> Spec:
+def dense_spec(value: Value) -> Spec:
     """The value's array as it is stored."""
     return Spec.dense(value.shape, value.dtype)
 
@@ -58,7 +66,7 @@ def spec_of(arg: Value, shape: Sequence[int], strides: Sequence[int]) -> Spec:
 def constant_node(value: Value) -> Node | None:
     """The expression of a number; None for other values, and for what kernels are to read."""
     base = value.base
-    if base.op != "constant" or base.size != 1 or base in base.graph.counts:
+    if base.op != "constant" or base.size != 1 or base in base.graph.runtime_constants:
         return None
     array = value.graph.array(base)
     if value.dtype in NARROW:
@@ -68,54 +76,54 @@ def constant_node(value: Value) -> Node | None:
     return scalar_ir.constant(array.item(), value.dtype)
 
 
-class Writer:
-    """The expressions of one cluster's members over its inputs.
+class GroupExpressions:
+    """The expressions of one group's members over its inputs.
 
     Args:
-        reduced: the dimensions that the kernel reduces; those of the cluster's rows, if None.
+        reduced: the dimensions that the kernel reduces; those of the group's rows, if None.
 
     Attributes:
         space: the shape that the kernel goes over, reduced dimensions last.
-        order: where those dimensions stand in the cluster's own order.
+        order: where those dimensions stand in the group's own order.
         inner: how many of them, the last, are reduced.
         inputs: specs and places, in the order of the variables.
     """
 
-    def __init__(self, clustering: Clustering, cluster: Cluster, reduced: Intervals | None = None) -> None:
-        self.clustering, self.cluster = clustering, cluster
-        rows = cluster.rows or ()
+    def __init__(self, fusion: Fusion, group: FusionGroup, reduced: Intervals | None = None) -> None:
+        self.fusion, self.group = fusion, group
+        rows = group.rows or ()
         reduced = rows if reduced is None else reduced
-        self.fine = algebra_fine(cluster.space, (*rows, *reduced)) if rows or reduced else tuple(cluster.space)
-        cuts = suffixes(self.fine)
+        self.refined = refine_space(group.space, (*rows, *reduced)) if rows or reduced else tuple(group.space)
+        cuts = suffix_intervals(self.refined)
 
         def among(dims: Intervals) -> list[int]:
-            inside = set(_elementary(self.fine, dims)) if dims else set()
-            return [d for d, cut in enumerate(cuts) if cut in inside and self.fine[d] != 1]
+            inside = set(elementary_intervals(self.refined, dims)) if dims else set()
+            return [d for d, cut in enumerate(cuts) if cut in inside and self.refined[d] != 1]
 
         self.reduced, self._row_dims = among(reduced), set(among(rows))
-        self.order = [*(d for d in range(len(self.fine)) if d not in self.reduced), *self.reduced]
-        self.space = tuple(self.fine[d] for d in self.order)
+        self.order = [*(d for d in range(len(self.refined)) if d not in self.reduced), *self.reduced]
+        self.space = tuple(self.refined[d] for d in self.order)
         self.inner = len(self.reduced)
-        self.whole_dims = merged(cuts)
-        self.members = set(cluster.members)
-        self.inputs: list[tuple[Spec, Place]] = []
+        self.whole_dims = merge_intervals(cuts)
+        self.members = set(group.members)
+        self.inputs: list[tuple[Spec, Operand]] = []
         self._index: dict[tuple, int] = {}
         self._nodes: dict[Value, Node] = {}
-        self.terms: dict[Value, int] = {}  # the variables of reductions whose results are used again
-        for member in cluster.members:
-            if member is not cluster.product:
+        self.reduction_variables: dict[Value, int] = {}  # the variables of reductions whose results are used again
+        for member in group.members:
+            if member is not group.contraction:
                 for arg in member.args:
                     if arg.base not in self.members and constant_node(arg) is None:
                         self.variable(arg, member)
 
-        if not self.inputs and cluster.has_reductions:  # a kernel learns from its inputs how much there is
-            number = cluster.members[0].graph.constant(0.0, np.dtype(np.float32))
+        if not self.inputs and group.has_reductions:  # a kernel learns from its inputs how much there is
+            number = group.members[0].graph.constant(0.0, np.dtype(np.float32))
             self.inputs.append((spec_of(number, self.space, (0,) * len(self.space)), (number, 0)))
 
     def is_full(self, value: Value) -> bool:
         """Whether a member has an element for each of the space."""
-        return value.op != "reduce" and value.size == self.cluster.size and not (
-            self.cluster.size == 1 and self.cluster.has_reductions and self._is_after_reduction(value))
+        return value.op != "reduce" and value.size == self.group.size and not (
+            self.group.size == 1 and self.group.has_reductions and self._is_after_reduction(value))
 
     def _is_after_reduction(self, value: Value) -> bool:
         stack, seen = list(value.args), set()
@@ -130,7 +138,7 @@ class Writer:
 
     def output(self, value: Value) -> Spec:
         """A member with an element for each of the space, as it is stored."""
-        strides = algebra.dense(self.fine)
+        strides = algebra.dense_strides(self.refined)
         return spec_of(value, self.space, [strides[d] for d in self.order])
 
     def strides(self, arg: Value, member: Value) -> tuple[int, ...]:
@@ -138,11 +146,12 @@ class Writer:
         if not arg.shape:
             return (0,) * len(self.space)
         full = member.args[0].size if member.op == "reduce" else member.size
-        if full == self.cluster.size:
-            found = algebra.split(arg.shape, arg.strides, self.fine)
+        if full == self.group.size:
+            found = algebra.split_strides(arg.shape, arg.strides, self.refined)
             return tuple(found[d] for d in self.order)
-        kept = [d for d in range(len(self.fine)) if d not in self._row_dims]
-        steps = dict(zip(kept, algebra.split(arg.shape, arg.strides, [self.fine[d] for d in kept]), strict=True))
+        kept = [d for d in range(len(self.refined)) if d not in self._row_dims]
+        steps = dict(zip(kept, algebra.split_strides(arg.shape, arg.strides, [self.refined[d] for d in kept]),
+                         strict=True))
         return tuple(steps.get(d, 0) for d in self.order)
 
     def variable(self, arg: Value, member: Value) -> int:
@@ -166,21 +175,21 @@ class Writer:
                     pending.pop()
                     continue
                 missing = [a.base for a in each.args if a.base in self.members and a.base not in self._nodes
-                           and each.op != "reduce" and each is not self.cluster.product]
+                           and each.op != "reduce" and each is not self.group.contraction]
                 if missing:
                     pending.extend(missing)
                     continue
-                self._nodes[each] = self._made(each)
+                self._nodes[each] = self._lower(each)
                 pending.pop()
             found = self._nodes[value]
         return found
 
-    def _made(self, value: Value) -> Node:
-        if value is self.cluster.product:
+    def _lower(self, value: Value) -> Node:
+        if value is self.group.contraction:
             return scalar_ir.variable(0, value.dtype)
         if value.op == "reduce":
-            return scalar_ir.variable(self.terms[value], value.dtype)
-        args = [self.argument(arg, value) for arg in value.args]
+            return scalar_ir.variable(self.reduction_variables[value], value.dtype)
+        args = [self.argument_node(arg, value) for arg in value.args]
         if value.op == "copy":
             return args[0]
         if value.op == "cast":
@@ -189,42 +198,43 @@ class Writer:
             return scalar_ir.select(*args)
         return scalar_ir.apply(value.op, *args)
 
-    def argument(self, arg: Value, member: Value) -> Node:
+    def argument_node(self, arg: Value, member: Value) -> Node:
         """What a member's argument is in its expression."""
         if arg.base in self.members:
             return self.node(arg.base)
         constant = constant_node(arg)
         if constant is not None:
             return constant
-        shift = 1 if self.cluster.product is not None else 0
+        shift = 1 if self.group.contraction is not None else 0
         return scalar_ir.variable(self.variable(arg, member) + shift, arg.dtype)
 
 
-def elementwise_kernel(writer: Writer, outputs: list[Value]) -> Kernel:
+def elementwise_kernel(expressions: GroupExpressions, outputs: list[Value]) -> Kernel:
     """One pass that computes an element of each output for each of the space."""
-    nodes = [writer.node(v) for v in outputs]
-    outs = [writer.output(v) for v in outputs]
-    asked = nodes, outs, [spec for spec, _ in writer.inputs]
-    return Kernel("elementwise", elementwise.launches(*asked), outputs, [place for _, place in writer.inputs],
-                  alike_inputs(outs[0], writer.inputs), asked=(elementwise.launches, asked))
+    nodes = [expressions.node(v) for v in outputs]
+    outs = [expressions.output(v) for v in outputs]
+    factory = nodes, outs, [spec for spec, _ in expressions.inputs]
+    return Kernel("elementwise", elementwise.launches(*factory), outputs, [place for _, place in expressions.inputs],
+                  same_layout_inputs(outs[0], expressions.inputs), factory=(elementwise.launches, factory))
 
 
-def alike_inputs(out: Spec, inputs: Sequence[tuple[Spec, Place]], first: int = 0) -> frozenset[int]:
+def same_layout_inputs(out: Spec, inputs: Sequence[tuple[Spec, Operand]], first: int = 0) -> frozenset[int]:
     """The inputs that lie as an output does."""
     return frozenset(i for i, (spec, (_, offset)) in enumerate(inputs, first)
                      if not offset and spec.dtype.itemsize == out.dtype.itemsize and all(
                          n == 1 or s == t for n, s, t in zip(out.shape, spec.strides, out.strides, strict=True)))
 
 
-def reduction_kernel(writer: Writer, reductions: list[Value]) -> Kernel:
-    """One pass that reduces over the writer's dimensions."""
-    terms = [(v.attrs[0], writer.argument(v.args[0], v)) for v in reductions]
-    axes = tuple(range(len(writer.space) - writer.inner, len(writer.space)))
-    kept = writer.space[:len(writer.space) - writer.inner]
+def reduction_kernel(expressions: GroupExpressions, reductions: list[Value]) -> Kernel:
+    """One pass that reduces over the expressions's dimensions."""
+    terms = [(v.attrs[0], expressions.argument_node(v.args[0], v)) for v in reductions]
+    axes = tuple(range(len(expressions.space) - expressions.inner, len(expressions.space)))
+    kept = expressions.space[:len(expressions.space) - expressions.inner]
     outs = [Spec.dense(kept, v.dtype) for v in reductions]
-    asked = terms, outs, [spec for spec, _ in writer.inputs], axes
-    return Kernel("reduction", reduction.launches(*asked), reductions, [place for _, place in writer.inputs],
-                  asked=(reduction.launches, asked))
+    factory = terms, outs, [spec for spec, _ in expressions.inputs], axes
+    return Kernel("reduction", reduction.launches(*factory), reductions, [place for _, place in expressions.inputs],
+                  factory=(reduction.launches, factory))
 
 
-__all__ = ["Kernel", "Place", "Writer", "alike_inputs", "dense", "elementwise_kernel", "reduction_kernel", "spec_of"]
+__all__ = ["GroupExpressions", "Kernel", "Operand", "dense_spec", "elementwise_kernel", "reduction_kernel",
+           "same_layout_inputs", "spec_of"]

@@ -6,7 +6,7 @@ Graphs ask for indices in range beforehand (`Namespace.requires_range`), so nobo
 from __future__ import annotations
 
 from ...runtime.launch import Launch, Spec
-from ..graph.extern_kernels import Native
+from ..graph.extern_kernels import ExternKernel
 from ..graph.value import INT64, Unsupported, Value
 
 
@@ -33,7 +33,7 @@ def taken(x: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
     """
     if x.dtype.itemsize > 8:
         raise Unsupported(f"elements of {x.dtype}")
-    return x.graph.whole(Native("take", _take, {"dim": dim}), [x, index], [(shape, x.dtype), ((2,), INT64)])[0]
+    return x.graph.extern(ExternKernel("take", _take, {"dim": dim}), [x, index], [(shape, x.dtype), ((2,), INT64)])[0]
 
 
 def added(source: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
@@ -44,5 +44,5 @@ def added(source: Value, index: Value, shape: tuple[int, ...], dim: int) -> Valu
     """
     if source.dtype.kind == "c":
         raise Unsupported("complex numbers")
-    return source.graph.whole(Native("put", _put, {"dim": dim}), [source, index],
+    return source.graph.extern(ExternKernel("put", _put, {"dim": dim}), [source, index],
                               [(shape, source.dtype), ((2,), INT64)])[0]

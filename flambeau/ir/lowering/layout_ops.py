@@ -93,7 +93,7 @@ class Moves:
     def embed_diagonal(self, x: Value, size: Any, offset: int, dim1: int, dim2: int) -> Value:
         size = tuple(size)
         a, b = wrap_dim(dim1, len(size)), wrap_dim(dim2, len(size))
-        rows = algebra.dense(size)
+        rows = algebra.dense_strides(size)
         strides = [*(rows[d] for d in range(len(size)) if d not in (a, b)), rows[a] + rows[b]]
         start = offset * rows[b] if offset >= 0 else -offset * rows[a]
         zero = self.graph.constant(0, x.dtype)
@@ -105,12 +105,12 @@ class Moves:
         size = tuple(size)
         if not size or not x.size or window > WINDOWS:
             raise Unsupported(f"windows of {window} elements")
-        axis, rows = wrap_dim(dimension, len(size)), algebra.dense(size)
+        axis, rows = wrap_dim(dimension, len(size)), algebra.dense_strides(size)
         strides = tuple(step * s if d == axis else s for d, s in enumerate(rows))
         total: Value | None = None
         for i in range(window):
             part = self.graph.assemble(size, self.graph.constant(0, x.dtype),
-                                       [self.graph.select_place(x, x.ndim - 1, i)], [(strides, i * rows[axis])])
+                                       [self.graph.select_index(x, x.ndim - 1, i)], [(strides, i * rows[axis])])
             total = part if total is None else self.graph.apply("add", total, part)
         assert total is not None
         return total

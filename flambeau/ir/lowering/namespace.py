@@ -16,8 +16,8 @@ from ... import dtypes
 from ...kernels.pooling import pool_output_size
 from ...ops.declare import REGISTRY
 from ...shapes import infer_size, wrap_dim, wrap_dims
-from ..graph.value import BOOL, FLOAT32, INT64, Graph, Unsupported, Value, truth
-from ..graph.view_algebra import dense
+from ..graph.value import BOOL, FLOAT32, INT64, Graph, Unsupported, Value, logical_operand
+from ..graph.view_algebra import dense_strides
 from . import pooling as pools
 from .indexed_kernels import added, taken
 from .layout_ops import Moves
@@ -147,7 +147,7 @@ class Namespace(Moves, Scans):
         return self.graph.apply("lt", self.graph.apply("abs", x), math.inf)
 
     def _truth(self, x: Any) -> Any:
-        return self.graph.cast(x, BOOL) if isinstance(x, Value) else truth(x)
+        return self.graph.cast(x, BOOL) if isinstance(x, Value) else logical_operand(x)
 
     def logical_and(self, x: Any, y: Any) -> Value:
         return self.graph.apply("and", self._truth(x), self._truth(y))
@@ -283,7 +283,7 @@ class Namespace(Moves, Scans):
         if x.dtype.kind != "f":
             raise Unsupported("the mean of integers")
         count = math.prod(x.shape[d] for d in self._axes(x, dim))
-        return self._reduced("sum", x, dim, keepdim) / self.graph.count(count, x.dtype)
+        return self._reduced("sum", x, dim, keepdim) / self.graph.element_count(count, x.dtype)
 
     _mean_all = mean
 
@@ -359,7 +359,7 @@ class Namespace(Moves, Scans):
 
     def _place(self, name: str, x: Value, dim: Any, keepdim: bool) -> Value:
         if x.dtype == BOOL:
-            raise Unsupported(f"{name} of truth values")
+            raise Unsupported(f"{name} of logical_operand values")
         if dim is None and x.ndim != 1:
             found = self._reduced(name, self.graph.reshape(x, (x.size,)), 0, False)
             return self.graph.reshape(found, (1,) * x.ndim) if keepdim else found
@@ -370,12 +370,12 @@ class Namespace(Moves, Scans):
             raise Unsupported("the variance of integers")
         axes = self._axes(x, dim)
         count = math.prod(x.shape[d] for d in axes)
-        mean = self._reduced("sum", x, axes, True) / self.graph.count(count, x.dtype)
+        mean = self._reduced("sum", x, axes, True) / self.graph.element_count(count, x.dtype)
         off = x - mean
         freedom = count - (1 if correction is None else correction)
         if freedom <= 0:
             raise Unsupported("a variance of too few elements")
-        divisor = self.graph.count(freedom, x.dtype) if isinstance(freedom, int) else float(freedom)
+        divisor = self.graph.element_count(freedom, x.dtype) if isinstance(freedom, int) else float(freedom)
         return self._reduced("sum", off * off, axes, keepdim) / divisor, mean
 
     def var(self, x: Value, dim: Any = None, correction: Any = None, keepdim: bool = False) -> Value:
@@ -613,7 +613,7 @@ class Namespace(Moves, Scans):
 
     def select(self, x: Value, dim: int, index: int) -> Value:
         axis = wrap_dim(dim, x.ndim)
-        return self.graph.select_place(x, axis, index % x.shape[axis])
+        return self.graph.select_index(x, axis, index % x.shape[axis])
 
     def slice(self, x: Value, dim: int, start: Any, end: Any, step: int = 1) -> Value:
         axis = wrap_dim(dim, x.ndim)
@@ -633,7 +633,7 @@ class Namespace(Moves, Scans):
 
     def unbind(self, x: Value, dim: int = 0) -> list[Value]:
         axis = wrap_dim(dim, x.ndim)
-        return [self.graph.select_place(x, axis, i) for i in range(x.shape[axis])]
+        return [self.graph.select_index(x, axis, i) for i in range(x.shape[axis])]
 
     # ----- joining -----
 
@@ -652,7 +652,7 @@ class Namespace(Moves, Scans):
     def _place_of(self, size: tuple[int, ...], key: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         """The shape, strides and offset of a part of a dense array, by slices and integers."""
         keys = key if isinstance(key, tuple) else (key,)
-        rows = dense(size)
+        rows = dense_strides(size)
         shape, strides, offset, dim = [], [], 0, 0
         for i, each in enumerate(keys):
             if each is None:

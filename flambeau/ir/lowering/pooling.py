@@ -8,7 +8,7 @@ from typing import Any
 
 from ...codegen.pooling.plan import Windows, adaptive, regular
 from ...runtime.launch import Launch, Spec
-from ..graph.extern_kernels import Native
+from ..graph.extern_kernels import ExternKernel
 from ..graph.value import INT64, Unsupported, Value
 
 
@@ -62,7 +62,7 @@ def maxima(x: Value, windows: tuple[Windows, ...]) -> tuple[Value, Value]:
     """The maximum of each window, and where it is in its plane."""
     planes, sizes = _planes(x, len(windows)), [len(w.starts) for w in windows]
     shape = (*planes.shape[:2], *sizes)
-    found = x.graph.whole(Native("max_pool", _maxima, {"windows": windows}), [planes],
+    found = x.graph.extern(ExternKernel("max_pool", _maxima, {"windows": windows}), [planes],
                           [(shape, x.dtype), (shape, INT64)])
     full = (*x.shape[:x.ndim - len(windows)], *sizes)
     values, index = (x.graph.reshape(v, full) for v in found)
@@ -74,7 +74,7 @@ def spread(g: Value, index: Value, spatial: Sequence[int]) -> Value:
     dims = len(spatial)
     planes, places = _planes(g, dims), index.graph.reshape(index, (1, prod(index.shape[:-dims]), *index.shape[-dims:])
                                                            if index.ndim != dims + 2 else index.shape)
-    [found] = g.graph.whole(Native("max_pool_gradient", _spread, {}), [planes, places],
+    [found] = g.graph.extern(ExternKernel("max_pool_gradient", _spread, {}), [planes, places],
                             [((*planes.shape[:2], *spatial), g.dtype)])
     return g.graph.reshape(found, (*g.shape[:g.ndim - dims], *spatial))
 
@@ -82,7 +82,7 @@ def spread(g: Value, index: Value, spatial: Sequence[int]) -> Value:
 def means(x: Value, windows: tuple[Windows, ...], divisor: int = 0) -> Value:
     """The mean of each window."""
     planes, sizes = _planes(x, len(windows)), [len(w.starts) for w in windows]
-    [found] = x.graph.whole(Native("avg_pool", _means, {"windows": windows, "divisor": divisor}), [planes],
+    [found] = x.graph.extern(ExternKernel("avg_pool", _means, {"windows": windows, "divisor": divisor}), [planes],
                             [((*planes.shape[:2], *sizes), x.dtype)])
     return x.graph.reshape(found, (*x.shape[:x.ndim - len(windows)], *sizes))
 
@@ -90,6 +90,7 @@ def means(x: Value, windows: tuple[Windows, ...], divisor: int = 0) -> Value:
 def shares(g: Value, spatial: Sequence[int], windows: tuple[Windows, ...], divisor: int = 0) -> Value:
     """The transpose of `means`."""
     planes = _planes(g, len(windows))
-    [found] = g.graph.whole(Native("avg_pool_gradient", _shares, {"windows": windows, "divisor": divisor}), [planes],
+    [found] = g.graph.extern(ExternKernel("avg_pool_gradient", _shares, {"windows": windows, "divisor": divisor}),
+                             [planes],
                             [((*planes.shape[:2], *spatial), g.dtype)])
     return g.graph.reshape(found, (*g.shape[:g.ndim - len(windows)], *spatial))

@@ -10,7 +10,7 @@ from typing import Any
 from ...runtime.launch import Launch, Spec
 from ...shapes import wrap_dim
 from ..graph import view_algebra as algebra
-from ..graph.extern_kernels import Native
+from ..graph.extern_kernels import ExternKernel
 from ..graph.value import INT64, Graph, Unsupported, Value
 
 FLOATS = ("float32", "float64")
@@ -32,8 +32,8 @@ class Scans:
         if x.dtype.name not in FLOATS or not x.size or not x.ndim:
             raise Unsupported(f"a scan of {x.dtype}, or of nothing")
         outputs = [(x.shape, x.dtype), (x.shape, INT64)][:2 if scan in ("max", "min") else 1]
-        native = Native("scan", _family, {"scan": scan, "dim": wrap_dim(dim, x.ndim), "back": back})
-        return self.graph.whole(native, values, outputs)
+        native = ExternKernel("scan", _family, {"scan": scan, "dim": wrap_dim(dim, x.ndim), "back": back})
+        return self.graph.extern(native, values, outputs)
 
     def _cast_to(self, x: Value, dtype: Any) -> Value:
         return x if dtype is None else self.graph.cast(x, dtype.numpy)
@@ -66,7 +66,7 @@ class Scans:
         g = self.graph
         if not x.ndim:
             return x if edge else g.constant(0, x.dtype)
-        axis, rows = wrap_dim(dim, x.ndim), algebra.dense(x.shape)
+        axis, rows = wrap_dim(dim, x.ndim), algebra.dense_strides(x.shape)
         n = x.shape[axis]
         if n < 2:
             return x if edge else g.expand(g.constant(0, x.dtype), x.shape)
@@ -84,7 +84,7 @@ class Scans:
         if n < 2:
             return g.expand(one, x.shape)
         part = self._scanned("mul", [g.slice(x, axis, 1 if reverse else 0, n - 1)], axis, reverse)[0]
-        rows = algebra.dense(x.shape)
+        rows = algebra.dense_strides(x.shape)
         return g.assemble(x.shape, one, [part], [(rows, 0 if reverse else rows[axis])])
 
     def _cumprod_slope(self, grad: Value, x: Value, out: Value, dim: int) -> Value:

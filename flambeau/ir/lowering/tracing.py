@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dtypes import NARROW
-from ..graph.inputs import leaf_of, shown
+from ..graph.inputs import input_for_array, view_as_array
 from ..graph.target import Target
 from ..graph.value import Graph, Unsupported, Value
 from .namespace import namespace_of
@@ -45,7 +45,7 @@ def traced(title: str, line: Line, args: Sequence[Any], params: dict[str, Any]) 
         Unsupported: it asks for what values have not.
     """
     graph = Graph()
-    graph.counting = True
+    graph.counts_at_runtime = True
     count = 0
 
     def value_of(x: Any) -> Any:
@@ -54,7 +54,7 @@ def traced(title: str, line: Line, args: Sequence[Any], params: dict[str, Any]) 
             if x.dtype in NARROW:
                 raise Unsupported(f"{title} of {x.dtype}")
             count += 1
-            return shown(graph, leaf_of(graph, x, count - 1), x)
+            return view_as_array(graph, input_for_array(graph, x, count - 1), x)
         return [value_of(each) for each in x] if x.__class__ is list else x
 
     given = [value_of(x) for x in (*args, *params.values())]

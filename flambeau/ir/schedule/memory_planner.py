@@ -2,7 +2,7 @@
 
 All times are known beforehand, so places are not given in the order of time but of size: what is large finds room
 first, and what is small fits in between. That comes close to the most that is needed at any one time, while first come
-first served leaves gaps that nothing large fits into.
+first served inputs gaps that nothing large fits into.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...runtime.launch import ALIGNMENT
 
 
-class Stay(NamedTuple):
+class LiveRange(NamedTuple):
     """How long something needs memory, and how much: the first step, the last one, bytes."""
 
     first: int
@@ -22,16 +22,16 @@ class Stay(NamedTuple):
     size: int
 
 
-def placed(stays: Sequence[Stay]) -> tuple[list[int], int]:
+def assign_offsets(live_ranges: Sequence[LiveRange]) -> tuple[list[int], int]:
     """Where each begins, aligned, and the bytes for all of them: the smallest gap that is large enough is taken.
 
-    >>> placed([Stay(0, 1, 64), Stay(1, 2, 128), Stay(2, 3, 64), Stay(3, 4, 128)])
+    >>> assign_offsets([LiveRange(0, 1, 64), LiveRange(1, 2, 128), LiveRange(2, 3, 64), LiveRange(3, 4, 128)])
     ([128, 0, 128, 0], 192)
     """
-    starts, top = [0] * len(stays), 0
+    starts, top = [0] * len(live_ranges), 0
     taken: list[tuple[int, int, int, int]] = []  # start, end, first and last step, by their starts
-    for i in sorted(range(len(stays)), key=lambda i: (-stays[i].size, stays[i].first)):
-        first, last, size = stays[i]
+    for i in sorted(range(len(live_ranges)), key=lambda i: (-live_ranges[i].size, live_ranges[i].first)):
+        first, last, size = live_ranges[i]
         size = -(-max(1, size) // ALIGNMENT) * ALIGNMENT
         best, least, end = -1, -1, 0
         for start, its_end, its_first, its_last in taken:
@@ -46,4 +46,4 @@ def placed(stays: Sequence[Stay]) -> tuple[list[int], int]:
     return starts, top
 
 
-__all__ = ["Stay", "placed"]
+__all__ = ["LiveRange", "assign_offsets"]

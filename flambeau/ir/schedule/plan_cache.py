@@ -21,16 +21,16 @@ from ...kernels import threads
 from ...runtime import compilation, debug_output, launch, target
 from ...runtime.cache_store import PLANS
 from ...runtime.compilation import Library, Symbol, Word
-from ..graph.extern_kernels import Foreign, Native
+from ..graph.extern_kernels import ExternKernel, FallbackKernel
 from ..graph.target import Target
 from ..graph.value import Graph, Value
-from .steps import Call, Course, Step, View
+from .steps import Call, ExecutionPlan, Step, View
 
 #: environment variables that plans do not depend on
 _IRRELEVANT = frozenset({"FLAMBEAU_CACHE_DIR", "FLAMBEAU_CACHE_LIMIT", "FLAMBEAU_DEBUG"})
 
 
-def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]],
+def cache_key(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]],
          effects: Sequence[Value] = ()) -> str:
     """The name of the entry for what a program is made of."""
     kinds: dict[np.dtype, str] = {}
@@ -40,7 +40,7 @@ def name(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Val
         if kind is None:
             kind = kinds[value.dtype] = _named(value.dtype)
         lines.append(f"{value.op} {[x.number for x in value.args]} {value.attrs!r} {value.shape} {kind}")
-    lines += [f"{t.value.number} {None if t.leaf is None else t.leaf.number} {t.part}" for t in targets]
+    lines += [f"{t.value.number} {None if t.overwrites is None else t.overwrites.number} {t.region}" for t in targets]
     lines += [f"{value.number} {outcome}" for value, outcome in conditions]
     lines.append(f"{[value.number for value in effects]}")
     return PLANS.key("\n".join(lines))
@@ -71,8 +71,8 @@ def _dtype(said: str) -> np.dtype:
 # ----- writing ------------------------------------------------------------------------------
 
 
-def write(entry: str, course: Course, graph: Graph) -> None:
-    """Keep a program's course, unless it calls what the graph does not have."""
+def write(entry: str, execution_plan: ExecutionPlan, graph: Graph) -> None:
+    """Keep a program's execution_plan, unless it calls what the graph does not have."""
     libraries: dict[int, tuple[int, Library]] = {}
 
     def of(library: Library) -> int:
@@ -85,11 +85,11 @@ def write(entry: str, course: Course, graph: Graph) -> None:
         entry, offset, shape, strides, dtype = x
         return entry, offset, shape, strides, _named(dtype)
 
-    wholes = {id(value.attrs): value.number for value in graph.values if value.op == "whole"}
+    externs = {id(value.attrs): value.number for value in graph.values if value.op == "extern"}
     steps: list[tuple] = []
-    for step in course.steps:
+    for step in execution_plan.steps:
         if isinstance(step, Call):
-            number = wholes.get(id(step.whole))
+            number = externs.get(id(step.extern))
             if number is None:
                 return
             steps.append((number, [*map(view, step.inputs)], [*map(view, step.outputs)], step.kernel))
@@ -101,18 +101,19 @@ def write(entry: str, course: Course, graph: Graph) -> None:
             said = (of(what.library), word(what.body), what.chunks, [*map(word, what.words)], word(what.then),
                     what.scratch)
         steps.append((said, step.pointers, step.kernel))
-    constants = [(_named(a.dtype), a.shape, a.tobytes()) for a in course.constants]
-    fresh = [(shape, _named(dtype)) for shape, dtype in course.fresh]
+    constants = [(_named(a.dtype), a.shape, a.tobytes()) for a in execution_plan.constants]
+    output_specs = [(shape, _named(dtype)) for shape, dtype in execution_plan.output_specs]
     code = [(library.recipe, library.names) for _, library in libraries.values()]
-    PLANS.write(entry, marshal.dumps((course.leaves, fresh, constants, course.arena, course.arena_entry,
-                                     course.entries, code, steps)))
+    plan = execution_plan
+    PLANS.write(entry, marshal.dumps((plan.inputs, output_specs, constants, plan.arena, plan.arena_entry, plan.entries,
+                                      code, steps)))
 
 
 # ----- reading ------------------------------------------------------------------------------
 
 
-def read(entry: str, graph: Graph) -> Course | None:
-    """The course of this name; None where there is none, or where its code is not there."""
+def read(entry: str, graph: Graph) -> ExecutionPlan | None:
+    """The execution_plan of this name; None where there is none, or where its code is not there."""
     if debug_output.wanted("llvm", "asm"):  # which are shown of what is compiled
         return None
     payload = PLANS.read(entry)
@@ -125,12 +126,12 @@ def read(entry: str, graph: Graph) -> Course | None:
         return None
 
 
-def _read(payload: bytes, graph: Graph) -> Course | None:
-    leaves, fresh, constants, arena, arena_entry, entries, code, steps = marshal.loads(payload)
+def _read(payload: bytes, graph: Graph) -> ExecutionPlan | None:
+    inputs, output_specs, constants, arena, arena_entry, entries, code, steps = marshal.loads(payload)
     libraries = [compilation.kept(recipe, names) for recipe, names in code]
     if None in libraries:
         return None
-    return Course(leaves, [(shape, _dtype(said)) for shape, said in fresh],
+    return ExecutionPlan(inputs, [(shape, _dtype(said)) for shape, said in output_specs],
                   [np.frombuffer(bits, _dtype(said)).reshape(shape) for said, shape, bits in constants],
                   arena, arena_entry, entries, [_step(step, libraries, graph) for step in steps])
 
@@ -138,8 +139,8 @@ def _read(payload: bytes, graph: Graph) -> Course | None:
 def _step(step: tuple, libraries: Sequence[Any], graph: Graph) -> Step | Call:
     if len(step) == 4:
         number, inputs, outputs, kernel = step
-        whole: Foreign | Native = graph.values[number].attrs
-        return Call(whole, [*map(_view, inputs)], [*map(_view, outputs)], kernel)
+        extern: FallbackKernel | ExternKernel = graph.values[number].attrs
+        return Call(extern, [*map(_view, inputs)], [*map(_view, outputs)], kernel)
     said, pointers, kernel = step
     if isinstance(said, bool):
         return Step(launch.Condition(said), pointers, kernel)
@@ -157,4 +158,4 @@ def _view(said: tuple) -> View:
     return entry, offset, shape, strides, _dtype(dtype)
 
 
-__all__: list[Any] = ["environment", "name", "read", "write"]
+__all__: list[Any] = ["cache_key", "environment", "read", "write"]

@@ -1,12 +1,14 @@
 """Programs for arrays of new shapes, after the pattern of those that were planned for other shapes.
 
 Planning takes a hundred times as long as running: an operator whose arrays are of another shape in every call (text
-that grows, batches of unlike lengths) would do little else. But a plan's numbers are products of extents: shapes,
-strides, sizes. So a plan is made for extents that are prime numbers, in which all numbers can be read as such products,
-and once more for other primes: what both plans agree on is the pattern. For arrays of other extents its numbers are
+that grows, batches of unlike lengths) would do little else. But a schedule's formulas are products of extents: shapes,
+strides, sizes. So a schedule is made for extents that are prime formulas, in which all formulas can be read as such
+products,
+and once more for other primes: what both plans agree on is the pattern. For arrays of other extents its formulas are
 multiplied out, and each kernel is asked for anew; nothing else of planning is left.
 
-A pattern serves all arrays that are alike (`likeness`) and of about one size. What is planned must be right for all
+A pattern serves all arrays that are alike (`shape_signature`) and of about one size. What is planned must be right for
+all
 of them: lines of `namespace` may ask whether extents are equal or 1, but not which is larger, nor whether one divides
 another.
 """
@@ -21,20 +23,20 @@ import numpy as np
 
 from ...codegen.scalar.scalar_ir import Node
 from ...runtime.launch import Spec
-from ..schedule.memory_planner import Stay, placed
-from ..schedule.scheduler import Plan
-from ..schedule.steps import Course, Step
-from .symbolic_shapes import Likeness
+from ..schedule.memory_planner import LiveRange, assign_offsets
+from ..schedule.scheduler import Schedule
+from ..schedule.steps import ExecutionPlan, Step
+from .symbolic_shapes import ShapeSignature
 
 #: a product of extents: a number, and by which power of each extent it is multiplied
 Formula = tuple[int, tuple[int, ...]]
 
 
-class NoPattern(Exception):
+class NotPolymorphic(Exception):
     """The plans differ in more than products of extents, or do what patterns do not say."""
 
 
-class _Numbers:
+class _Formulas:
     """Numbers of two plans as formulas, each once."""
 
     def __init__(self, primes: tuple[int, ...], others: tuple[int, ...]) -> None:
@@ -43,10 +45,10 @@ class _Numbers:
         self._places: dict[Formula, int] = {}
 
     def place(self, x: int, y: int) -> int:
-        """The place of the formula of a number that is `x` in one plan and `y` in the other."""
-        found = _factored(x, self._primes[0])
-        if found != _factored(y, self._primes[1]):
-            raise NoPattern(f"{x} and {y} are not one product of extents")
+        """The place of the formula of a number that is `x` in one schedule and `y` in the other."""
+        found = _factorize(x, self._primes[0])
+        if found != _factorize(y, self._primes[1]):
+            raise NotPolymorphic(f"{x} and {y} are not one product of extents")
         place = self._places.get(found)
         if place is None:
             place = self._places[found] = len(self.formulas)
@@ -54,9 +56,9 @@ class _Numbers:
         return place
 
 
-def _factored(number: int, primes: Sequence[int]) -> Formula:
+def _factorize(number: int, primes: Sequence[int]) -> Formula:
     if number < 0:
-        raise NoPattern("a negative number")
+        raise NotPolymorphic("a negative number")
     powers = []
     for prime in primes:
         power = 0
@@ -67,39 +69,40 @@ def _factored(number: int, primes: Sequence[int]) -> Formula:
     return number, tuple(powers)
 
 
-class _Spec(NamedTuple):
-    """A spec whose numbers are places of formulas."""
+class _SymbolicSpec(NamedTuple):
+    """A spec whose formulas are places of formulas."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype
 
 
-def _common(x: Any, y: Any, numbers: _Numbers) -> Any:
+def _unify(x: Any, y: Any, formulas: _Formulas) -> Any:
     """What two arguments have in common: specs become such of formulas, all else must be the same."""
     if isinstance(x, Spec):
         if x.dtype != y.dtype or len(x.shape) != len(y.shape):
-            raise NoPattern("operands that differ")
-        return _Spec(tuple(map(numbers.place, x.shape, y.shape)), tuple(map(numbers.place, x.strides, y.strides)),
+            raise NotPolymorphic("operands that differ")
+        return _SymbolicSpec(tuple(map(formulas.place, x.shape, y.shape)), tuple(map(formulas.place, x.strides,
+                                                                                     y.strides)),
                      x.dtype)
     if x.__class__ is list or x.__class__ is tuple:
         if x.__class__ is not y.__class__ or len(x) != len(y):
-            raise NoPattern("arguments that differ")
-        return x.__class__(_common(a, b, numbers) for a, b in zip(x, y, strict=True))
+            raise NotPolymorphic("arguments that differ")
+        return x.__class__(_unify(a, b, formulas) for a, b in zip(x, y, strict=True))
     if x is not y and (isinstance(x, Node) or x.__class__ is not y.__class__ or x != y):
-        raise NoPattern("expressions that differ")
+        raise NotPolymorphic("expressions that differ")
     return x
 
 
-def _said(x: Any, values: Sequence[int]) -> Any:
-    """An argument, with numbers for formulas."""
+def _instantiate(x: Any, values: Sequence[int]) -> Any:
+    """An argument, with formulas for formulas."""
     kind = x.__class__
-    if kind is _Spec:
+    if kind is _SymbolicSpec:
         return Spec(tuple([values[i] for i in x.shape]), tuple([values[i] for i in x.strides]), x.dtype)
-    return kind([_said(each, values) for each in x]) if kind is list or kind is tuple else x
+    return kind([_instantiate(each, values) for each in x]) if kind is list or kind is tuple else x
 
 
-class _Kernel(NamedTuple):
+class _SymbolicKernel(NamedTuple):
     """A kernel to be asked for.
 
     Attributes:
@@ -112,68 +115,70 @@ class _Kernel(NamedTuple):
     pointers: list[tuple[int, int, int]]
 
 
-class Pattern:
+class PolymorphicPlan:
     """What two plans for arrays that are alike have in common.
 
     Args:
-        plan, other: the plans.
+        schedule, other: the plans.
         primes, others: their extents.
 
     Raises:
-        NoPattern: they differ in more than extents.
+        NotPolymorphic: they differ in more than extents.
     """
 
-    def __init__(self, plan: Plan, other: Plan, primes: tuple[int, ...], others: tuple[int, ...]) -> None:
-        for each in (plan, other):
-            if each.conditions or each.late or each.inside:
-                raise NoPattern("conditions, or memory that is shared")
-        numbers = _Numbers(primes, others)
-        if [v.attrs for v in plan.leaves] != [v.attrs for v in other.leaves] or plan.entries != other.entries or (
-                plan.arena_entry != other.arena_entry or len(plan.kernels) != len(other.kernels)):
-            raise NoPattern("other kernels")
-        self.leaves, self.entries, self.arena_entry = [v.attrs for v in plan.leaves], plan.entries, plan.arena_entry
-        self.fresh = [(tuple(map(numbers.place, shape, its)), dtype)
-                      for (shape, dtype), (its, _) in zip(plan.fresh, other.fresh, strict=True)]
-        self.constants = [_constant(a, b, numbers) for a, b in zip(plan.constants, other.constants, strict=True)]
-        stays = [each for each in plan.stays if not isinstance(each, int)]
-        others_stays = [each for each in other.stays if not isinstance(each, int)]
-        if len(stays) != len(others_stays):
-            raise NoPattern("other values in memory")
-        self.stays: list[tuple[int, int, int]] = []
-        for v, w in zip(stays, others_stays, strict=True):
-            x, y = plan.stays[v], other.stays[w]
+    def __init__(self, schedule: Schedule, other: Schedule, primes: tuple[int, ...], others: tuple[int, ...]) -> None:
+        for each in (schedule, other):
+            if each.conditions or each.deferred_copies or each.subarrays:
+                raise NotPolymorphic("conditions, or memory that is shared")
+        formulas = _Formulas(primes, others)
+        self.inputs, self.entries = [v.attrs for v in schedule.inputs], schedule.entries
+        self.arena_entry = schedule.arena_entry
+        if (self.inputs != [v.attrs for v in other.inputs] or self.entries != other.entries
+                or self.arena_entry != other.arena_entry or len(schedule.kernels) != len(other.kernels)):
+            raise NotPolymorphic("other kernels")
+        self.output_specs = [(tuple(map(formulas.place, shape, its)), dtype)
+                      for (shape, dtype), (its, _) in zip(schedule.output_specs, other.output_specs, strict=True)]
+        self.constants = [_unify_constants(a, b, formulas) for a, b in zip(schedule.constants, other.constants,
+                                                                           strict=True)]
+        live_ranges = [each for each in schedule.live_ranges if not isinstance(each, int)]
+        others_stays = [each for each in other.live_ranges if not isinstance(each, int)]
+        if len(live_ranges) != len(others_stays):
+            raise NotPolymorphic("other values in memory")
+        self.live_ranges: list[tuple[int, int, int]] = []
+        for v, w in zip(live_ranges, others_stays, strict=True):
+            x, y = schedule.live_ranges[v], other.live_ranges[w]
             if x[:2] != y[:2]:
-                raise NoPattern("other times")
-            self.stays.append((x.first, x.last, numbers.place(x.size, y.size)))
-        mine, its = ({value: i for i, value in enumerate(each)} for each in (stays, others_stays))
-        self.kernels: list[_Kernel] = []
-        for one, its_like in zip(plan.kernels, other.kernels, strict=True):
-            if one.asked is None or its_like.asked is None or one.asked[0] is not its_like.asked[0]:
-                raise NoPattern(f"a kernel of {one.name}")
-            arguments = _common(one.asked[1], its_like.asked[1], numbers)
+                raise NotPolymorphic("other times")
+            self.live_ranges.append((x.first, x.last, formulas.place(x.size, y.size)))
+        mine, its = ({value: i for i, value in enumerate(each)} for each in (live_ranges, others_stays))
+        self.kernels: list[_SymbolicKernel] = []
+        for one, its_like in zip(schedule.kernels, other.kernels, strict=True):
+            if one.factory is None or its_like.factory is None or one.factory[0] is not its_like.factory[0]:
+                raise NotPolymorphic(f"a kernel of {one.name}")
+            arguments = _unify(one.factory[1], its_like.factory[1], formulas)
             pointers = []
             for (v, at), (w, its_at) in zip(_operands(one), _operands(its_like), strict=True):
-                if plan.places[v][0] != other.places[w][0] or mine.get(v) != its.get(w):
-                    raise NoPattern("other places")
-                if v not in mine and (plan.places[v][1] or other.places[w][1]):
-                    raise NoPattern("a place inside of an array")
-                pointers.append((plan.places[v][0], mine.get(v, -1), numbers.place(at, its_at)))
-            self.kernels.append(_Kernel(one.asked[0], arguments, pointers))
-        self.formulas = numbers.formulas
+                if schedule.locations[v][0] != other.locations[w][0] or mine.get(v) != its.get(w):
+                    raise NotPolymorphic("other places")
+                if v not in mine and (schedule.locations[v][1] or other.locations[w][1]):
+                    raise NotPolymorphic("a place inside of an array")
+                pointers.append((schedule.locations[v][0], mine.get(v, -1), formulas.place(at, its_at)))
+            self.kernels.append(_SymbolicKernel(one.factory[0], arguments, pointers))
+        self.formulas = formulas.formulas
 
-    def course(self, extents: Sequence[int]) -> Course:
+    def instantiate(self, extents: Sequence[int]) -> ExecutionPlan:
         """The course for these extents."""
         values = [factor * prod([extent ** power for extent, power in zip(extents, powers, strict=True) if power])
                   for factor, powers in self.formulas]
-        launches = [each.function(*_said(each.arguments, values)) for each in self.kernels]
-        stays = [Stay(first, last, values[size]) for first, last, size in self.stays]
+        launches = [each.function(*_instantiate(each.arguments, values)) for each in self.kernels]
+        live_ranges = [LiveRange(first, last, values[size]) for first, last, size in self.live_ranges]
         scratch: dict[int, int] = {}
         for number, found in enumerate(launches):
             wanted = max((each.scratch for each in found), default=0)
             if wanted:
-                scratch[number] = len(stays)
-                stays.append(Stay(number, number, wanted))
-        starts, arena = placed(stays)
+                scratch[number] = len(live_ranges)
+                live_ranges.append(LiveRange(number, number, wanted))
+        starts, arena = assign_offsets(live_ranges)
         steps: list[Any] = []
         for number, (kernel, found) in enumerate(zip(self.kernels, launches, strict=True)):
             pointers = [(entry, values[offset] + (starts[stay] if stay >= 0 else 0))
@@ -181,18 +186,18 @@ class Pattern:
             if number in scratch:
                 pointers.append((self.arena_entry, starts[scratch[number]]))
             steps += [Step(each, pointers, number) for each in found]
-        fresh = [(tuple([values[i] for i in shape]), dtype) for shape, dtype in self.fresh]
+        output_specs = [(tuple([values[i] for i in shape]), dtype) for shape, dtype in self.output_specs]
         constants = [each.array(values) for each in self.constants]
-        return Course(list(self.leaves), fresh, constants, arena, self.arena_entry, self.entries, steps)
+        return ExecutionPlan(list(self.inputs), output_specs, constants, arena, self.arena_entry, self.entries, steps)
 
 
 def _operands(kernel: Any) -> list[tuple[Any, int]]:
     """A kernel's operands, and at which offset in bytes they begin."""
-    shifts = kernel.shifts or (0,) * len(kernel.outputs)
+    shifts = kernel.output_offsets or (0,) * len(kernel.outputs)
     return [*zip(kernel.outputs, shifts, strict=True), *kernel.inputs]
 
 
-class _Constant(NamedTuple):
+class _SymbolicConstant(NamedTuple):
     """A constant array.
 
     Attributes:
@@ -216,24 +221,25 @@ class _Constant(NamedTuple):
         return np.arange(prod(shape), dtype=self.kept.dtype).reshape(shape)
 
 
-def _constant(a: np.ndarray, b: np.ndarray, numbers: _Numbers) -> _Constant:
+def _unify_constants(a: np.ndarray, b: np.ndarray, formulas: _Formulas) -> _SymbolicConstant:
     if a.dtype != b.dtype or a.ndim != b.ndim:
-        raise NoPattern("constants that differ")
+        raise NotPolymorphic("constants that differ")
     if a.shape == b.shape and a.tobytes() == b.tobytes():
-        return _Constant(a)
+        return _SymbolicConstant(a)
     if a.size == b.size == 1 and a.dtype.kind == "f" and all(x.item().is_integer() and x.item() > 0 for x in (a, b)):
         for less in (0, 1):  # of as many elements, or of one less: a variance's
             try:
-                return _Constant(a, number=numbers.place(int(a.item()) + less, int(b.item()) + less), less=less)
-            except NoPattern:
+                return _SymbolicConstant(a, number=formulas.place(int(a.item()) + less, int(b.item()) + less),
+                                         less=less)
+            except NotPolymorphic:
                 continue
     if a.dtype.kind not in "iu" or any(not np.array_equal(x.reshape(-1), np.arange(x.size)) for x in (a, b)):
-        raise NoPattern("constants that differ")
-    return _Constant(a, tuple(map(numbers.place, a.shape, b.shape)))
+        raise NotPolymorphic("constants that differ")
+    return _SymbolicConstant(a, tuple(map(formulas.place, a.shape, b.shape)))
 
 
 def primes_for(extents: Sequence[int], fixed: Sequence[int], taken: Sequence[int] = ()) -> tuple[int, ...]:
-    """A prime number for each extent, all different, near it, and a divisor of none of the fixed numbers.
+    """A prime number for each extent, all different, near it, and a divisor of none of the fixed formulas.
 
     >>> primes_for([64, 100, 3], [12])
     (67, 101, 5)
@@ -248,16 +254,17 @@ def primes_for(extents: Sequence[int], fixed: Sequence[int], taken: Sequence[int
     return tuple(found)
 
 
-def pattern_of(like: Likeness, planned: Callable[[list[np.ndarray]], Plan]) -> Pattern:
+def build_polymorphic_plan(like: ShapeSignature, planned: Callable[[list[np.ndarray]], Schedule]) -> PolymorphicPlan:
     """The pattern of what is planned for arrays that are alike.
 
     Raises:
-        NoPattern: there is none; also what `planned` raises.
+        NotPolymorphic: there is none; also what `planned` raises.
     """
     fixed = [number for _, dims, nested in like.arrays for pair in (*dims, *nested) for number in pair if number > 1]
     primes = primes_for(like.extents, fixed)
     others = primes_for(like.extents, fixed, primes)
-    return Pattern(planned(like.of_extents(primes)), planned(like.of_extents(others)), primes, others)
+    return PolymorphicPlan(planned(like.arrays_of_extents(primes)), planned(like.arrays_of_extents(others)), primes,
+                           others)
 
 
-__all__ = ["NoPattern", "Pattern", "pattern_of", "primes_for"]
+__all__ = ["NotPolymorphic", "PolymorphicPlan", "build_polymorphic_plan", "primes_for"]

@@ -10,12 +10,12 @@ import numpy as np
 from ..graph.value import Unsupported
 from ..lowering.tracing import Line, Traced, traced
 from ..schedule.program import Program
-from ..schedule.scheduler import Plan
-from .polymorphic_plans import NoPattern, Pattern, pattern_of
-from .symbolic_shapes import Likeness
+from ..schedule.scheduler import Schedule
+from .polymorphic_plans import NotPolymorphic, PolymorphicPlan, build_polymorphic_plan
+from .symbolic_shapes import ShapeSignature
 
 
-class Form(NamedTuple):
+class PolymorphicProgram(NamedTuple):
     """What programs for arrays that are alike have in common.
 
     Attributes:
@@ -23,17 +23,18 @@ class Form(NamedTuple):
         result, kept, arrays: as in `lines.Traced`.
     """
 
-    pattern: Pattern
+    pattern: PolymorphicPlan
     result: Any
     kept: list[tuple[int, list[int]]]
     arrays: int
 
     def program(self, extents: Sequence[int]) -> Program:
         """The program for these extents."""
-        return Program.of_course(self.pattern.course(extents))
+        return Program.from_execution_plan(self.pattern.instantiate(extents))
 
 
-def form_of(title: str, line: Line, args: Sequence[Any], params: dict[str, Any], like: Likeness) -> Form | None:
+def build_polymorphic_program(title: str, line: Line, args: Sequence[Any], params: dict[str, Any],
+                              like: ShapeSignature) -> PolymorphicProgram | None:
     """The form of an operator's programs; None where there is none.
 
     Args:
@@ -43,7 +44,7 @@ def form_of(title: str, line: Line, args: Sequence[Any], params: dict[str, Any],
     """
     made: list[Traced] = []
 
-    def planned(arrays: list[np.ndarray]) -> Plan:
+    def planned(arrays: list[np.ndarray]) -> Schedule:
         left = iter(arrays)
 
         def other(x: Any) -> Any:
@@ -54,14 +55,14 @@ def form_of(title: str, line: Line, args: Sequence[Any], params: dict[str, Any],
         given = [other(x) for x in (*args, *params.values())]
         found = traced(title, line, given[:len(args)], dict(zip(params, given[len(args):], strict=True)))
         made.append(found)
-        return Plan(found.graph, found.targets, found.graph.conditions)
+        return Schedule(found.graph, found.targets, found.graph.conditions)
 
     try:
-        pattern = pattern_of(like, planned)
-    except (NoPattern, Unsupported):
+        pattern = build_polymorphic_plan(like, planned)
+    except (NotPolymorphic, Unsupported):
         return None
     first, second = made
-    return Form(pattern, *first[2:]) if first[2:] == second[2:] else None
+    return PolymorphicProgram(pattern, *first[2:]) if first[2:] == second[2:] else None
 
 
-__all__ = ["Form", "form_of"]
+__all__ = ["PolymorphicProgram", "build_polymorphic_program"]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-class Likeness(NamedTuple):
+class ShapeSignature(NamedTuple):
     """What arrays that are alike have in common, and the extents in which they differ.
 
     Attributes:
@@ -26,7 +26,7 @@ class Likeness(NamedTuple):
     extents: tuple[int, ...]
     arrays: tuple[tuple[np.dtype, tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]], ...]
 
-    def of_extents(self, extents: Sequence[int]) -> list[np.ndarray]:
+    def arrays_of_extents(self, extents: Sequence[int]) -> list[np.ndarray]:
         """Arrays that are alike, of other extents; they have no memory."""
         found = []
         for dtype, dims, nested in self.arrays:
@@ -45,18 +45,18 @@ class Likeness(NamedTuple):
         return found
 
 
-def likeness(arrays: Sequence[np.ndarray], fixed: frozenset[int] = frozenset()) -> Likeness | None:
+def shape_signature(arrays: Sequence[np.ndarray], fixed: frozenset[int] = frozenset()) -> ShapeSignature | None:
     """What these arrays have in common with others; None where one of them has no elements.
 
     Args:
         fixed: extents that are to be the same in others.
 
-    >>> a, b = likeness([np.ones((3, 4)), np.ones(4)]), likeness([np.ones((5, 7)), np.ones(7)])
+    >>> a, b = shape_signature([np.ones((3, 4)), np.ones(4)]), shape_signature([np.ones((5, 7)), np.ones(7)])
     >>> a.key == b.key, a.extents, b.extents
     (True, (3, 4), (5, 7))
-    >>> likeness([np.ones((3, 4)), np.ones((4, 1))[:, 0]]).key == a.key
+    >>> shape_signature([np.ones((3, 4)), np.ones((4, 1))[:, 0]]).key == a.key
     True
-    >>> likeness([np.ones((4, 3)).T, np.ones(4)]).key == a.key
+    >>> shape_signature([np.ones((4, 3)).T, np.ones(4)]).key == a.key
     False
     """
     numbers: dict[int, int] = {}
@@ -81,7 +81,7 @@ def likeness(arrays: Sequence[np.ndarray], fixed: frozenset[int] = frozenset()) 
         found.append((a.dtype, tuple(dims), tuple(nested)))
     kept = tuple(found)
     # by size too, roughly: plans for little and for much differ
-    return Likeness((kept, max(a.size for a in arrays).bit_length() // 4), tuple(numbers), kept)
+    return ShapeSignature((kept, max(a.size for a in arrays).bit_length() // 4), tuple(numbers), kept)
 
 
-__all__ = ["Likeness", "likeness"]
+__all__ = ["ShapeSignature", "shape_signature"]

@@ -22,7 +22,7 @@ def forms(monkeypatch):
     """Runs functions with every program planned, then with all after patterns; the titles of those that had one."""
     every = [each for each in gc.get_objects() if type(each) is composites.Programs]
     made: list[str] = []
-    form = forming.form_of
+    form = forming.build_polymorphic_program
 
     def looked_for(title, *args):
         found = form(title, *args)
@@ -43,7 +43,7 @@ def forms(monkeypatch):
             each.forms.clear()
         return *results, made
 
-    monkeypatch.setattr(forming, "form_of", looked_for)
+    monkeypatch.setattr(forming, "build_polymorphic_program", looked_for)
     return both
 
 
@@ -121,9 +121,9 @@ def test_what_grows_has_patterns(forms):
 
 def test_patterns_are_looked_for_once_there_are_some(monkeypatch):
     planned, formed = [], []
-    program, form = composites._program, forming.form_of
+    program, form = composites._program, forming.build_polymorphic_program
     monkeypatch.setattr(composites, "_program", lambda *a: planned.append(a[0]) or program(*a))
-    monkeypatch.setattr(forming, "form_of", lambda *a: formed.append(a[0]) or form(*a))
+    monkeypatch.setattr(forming, "build_polymorphic_program", lambda *a: formed.append(a[0]) or form(*a))
     programs = composites.Programs("softmax", lambda xp: xp.softmax)
     for n in range(60, 70):
         x = np.random.default_rng(0).standard_normal((n, 100)).astype(np.float32)
@@ -168,5 +168,5 @@ def test_programs_for_many_lengths_keep_little_memory():
         programs.run((q, k, v), {"attn_mask": None, "is_causal": False, "scale": 0.1, "kept": []})
     made = [each.program for each in programs.found.values()]
     assert len(made) == 10
-    assert all(each.course.arena > composites.KEPT for each in made)
+    assert all(each.execution_plan.arena > composites.KEPT for each in made)
     assert not any("arena" in each.__dict__ for each in made)
