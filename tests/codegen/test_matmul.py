@@ -352,5 +352,5 @@ def test_where_vectors_are_lines_a_near_right_operand_is_read_where_it_lies(n, k
     a, b = random(96, k), random(k, n, seed=1)
     words = matmul.launches([Spec.dense((96, n), b.dtype)], Spec.of(a), Spec.of(b))[-1].words
     whole_lines = target.host().vector_bits == 512
-    assert (words[matmul_plan.Plan.WAY] == matmul_plan.Way.IN_PLACE) == (lies and whole_lines)
+    assert (words[matmul_plan.Plan.LAYOUT] == matmul_plan.RightLayout.IN_PLACE) == (lies and whole_lines)
     close(product(a, b), a, b)

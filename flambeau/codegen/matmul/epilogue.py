@@ -1,4 +1,4 @@
-"""What is done with a block of a product before it is stored: expressions of its elements and of other arrays'."""
+"""Epilogues of matmul: expressions of a block's elements and of other arrays, applied before the result is stored."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ..scalar.scalar_ir import Node, ordered, text
 
 
 def steps_text(dtypes: Sequence[np.dtype], steps: str) -> str:
-    """Operands in a recipe: dtypes, and how each steps along a row."""
+    """Describe operands for a cache key: dtypes, and how each steps along a row."""
     return f"{steps} " + " ".join(str(dtype) for dtype in dtypes)
 
 
 @lru_cache(1024)
 def library(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: tuple[np.dtype, ...], steps: str,
             lanes: int) -> compilation.Library:
-    """The function `finish` (`microkernel.FINISH`) that computes `nodes` from a block's elements.
+    """Compile the epilogue function (`microkernel.EPILOGUE`) that computes `nodes` from a block of sums.
 
     Args:
         dtype: the product's.
-        nodes: what is stored, an expression for every output; variable 0 is the product, then come the extras.
+        nodes: one expression for each output; variable 0 is the product, the extras follow.
         dtypes: of the outputs, then of the extras.
-        steps: how each of these steps along a row (`loops.Operand`).
+        steps: how each of these steps along a row (`loop_nests.Operand`).
         lanes: elements computed at once.
     """
     recipe = f"matmul epilogue {dtype} {lanes} {steps_text(dtypes, steps)}\n{text(nodes)}"
-    return compilation.load(recipe, ("finish",), lambda: _generate(dtype, nodes, dtypes, steps, lanes), "few")
+    return compilation.load(recipe, ("epilogue",), lambda: _generate(dtype, nodes, dtypes, steps, lanes), "few")
 
 
 def _generate(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: Sequence[np.dtype], steps: str, lanes: int) -> str:
@@ -38,10 +38,10 @@ def _generate(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: Sequence[np.dtyp
     from ..llvm import kernel_entry
     from ..llvm.loop_nests import POINTER, Operand, at, first_lanes, i64, loop, word
     from ..llvm.lowering import lower
-    from .microkernel import FINISH
+    from .microkernel import EPILOGUE
 
     module = ir.Module("epilogue")
-    _, builder = kernel_entry.begin(module, "finish", FINISH)
+    _, builder = kernel_entry.begin(module, "epilogue", EPILOGUE)
     tile, pitch, bases, strides, row, column, rows, columns = builder.function.args
     operands = [Operand(each, step) for each, step in zip(dtypes, steps, strict=True)]
     used = {node.const: node for node in ordered(nodes) if node.op == "input"}

@@ -1,8 +1,8 @@
-"""Copies of parts of a product's left operand whose columns lie together, so that a block's elements do.
+"""Packing of matmul's left operand A whose columns are contiguous, into the order in which register blocks read it.
 
-A block of the result reads some elements of A for every k. Where K runs along rows of A's memory these are one row
-apart from k to k + 1, each on another line and often on another page. What is packed is cut into bands of a block's
-rows, each with its elements for one k after those for the k before.
+A register block reads one element of A per row for each k. If A's columns are contiguous, these elements are contiguous
+but a whole column apart from k to k + 1, each on another cache line and often on another page. The packed copy consists
+of bands (A's micro-panels): a block's rows, with all elements of one k after those of the k before.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from llvmlite import ir
 
 from ..llvm.loop_nests import I64, POINTER, at, i64, loop
 from ..llvm.lowering import stored
-from .microkernel import VOID, tiling
+from .microkernel import VOID, register_blocking
 
-#: bands, matrix, bytes from k to k + 1, rows, length of K
-LEFT = ir.FunctionType(VOID, [POINTER, POINTER, I64, I64, I64])
-#: values of k that are copied together: with a block's rows they fill lines of memory
+#: bands, matrix, k stride in bytes, rows, K
+PACK_LEFT = ir.FunctionType(VOID, [POINTER, POINTER, I64, I64, I64])
+#: values of k copied together: with a block's rows they fill cache lines
 _TOGETHER = 4
 
 
-def emit_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
-    """The function (`LEFT`) that packs rows into bands; a last band of fewer rows is as long as the others."""
-    kind, size, high = stored(dtype), dtype.itemsize, tiling(dtype).rows[0]
+def emit_pack_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
+    """Emit the function (`PACK_LEFT`) that packs rows into bands; a last band of fewer rows has the full size."""
+    kind, size, high = stored(dtype), dtype.itemsize, register_blocking(dtype).rows[0]
     vector = ir.VectorType(kind, high)
-    function = ir.Function(module, LEFT, "pack.left")
+    function = ir.Function(module, PACK_LEFT, "pack.left")
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     target, source, by_k, rows, depth = function.args
     whole = builder.sub(rows, builder.srem(rows, i64(high)))
-    by_row = builder.mul(depth, i64(size))  # a band has as many elements as its rows
+    by_row = builder.mul(depth, i64(size))  # bytes of a band, per row
 
     def place(row: Any, k: Any) -> Any:
         return at(builder, target, builder.add(builder.mul(row, by_row), builder.mul(k, i64(high * size))))
@@ -59,4 +59,4 @@ def emit_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
     return function
 
 
-__all__ = ["emit_left"]
+__all__ = ["emit_pack_left"]

@@ -1,7 +1,7 @@
-"""Copies of a product's right operand, or of parts of it, so that its elements lie as the registers' blocks read them.
+"""Packing of matmul's right operand B into panels, in the order in which register blocks read them.
 
-What is packed is cut into panels of the result's widths, whose rows, one for every k, lie one after the other. They
-are whole vectors: what lies beyond the matrix is never looked at.
+A packed panel has a row of whole vectors for every k, one after the other. Its width is that of C's panel. Lanes beyond
+the matrix have unspecified values, which do not reach C.
 """
 
 from __future__ import annotations
@@ -15,54 +15,54 @@ from ...runtime.nontemporal_stores import LINE
 from ..llvm import kernel_entry
 from ..llvm.loop_nests import I32, I64, POINTER, at, first_lanes, i64, loop, settle, smaller, store_past, word
 from ..llvm.lowering import intrinsic, number, stored
-from .microkernel import VOID, Tiling, positive, tiling
-from .plan import PIECE, Packing, Way
+from .microkernel import VOID, RegisterBlocking, positive_loop, register_blocking
+from .plan import SEGMENT, PackingPlan, RightLayout
 
-#: panel, matrix, bytes from k to k + 1, bytes from column to column, length of K, columns
-PACK = ir.FunctionType(VOID, [POINTER, POINTER, I64, I64, I64, I64])
-#: rows that are copied for all panels of a region before the next ones: the lines that they share are read once
+#: panel, matrix, k stride in bytes, column stride in bytes, K, columns
+PACK_RIGHT = ir.FunctionType(VOID, [POINTER, POINTER, I64, I64, I64, I64])
+#: rows copied for all panels of a region before the next rows: panels share cache lines of the source
 ROWS_AT_ONCE = 32
 
 
-def panels(builder: ir.IRBuilder, shape: Tiling, left: Any, columns: Any) -> Any:
-    """How many of the `left` vectors, which hold so many columns, the next panel takes.
+def panel_width(builder: ir.IRBuilder, shape: RegisterBlocking, left: Any, columns: Any) -> Any:
+    """Return how many of the `left` vectors, which hold `columns` columns, the next panel takes.
 
-    A part of a vector is a panel by itself; four vectors are two and two, not three and one.
+    A partial vector is a panel by itself. Four vectors are split into two and two, not three and one.
     """
     whole = smaller(builder, left, builder.sdiv(columns, i64(shape.lanes)))
     even = builder.icmp_signed("==", whole, i64(shape.vectors + 1))
-    take = builder.select(even, i64((shape.vectors + 2) // 2), smaller(builder, whole, i64(shape.vectors)))
-    return builder.select(builder.icmp_signed("==", whole, i64(0)), i64(1), take)
+    width = builder.select(even, i64((shape.vectors + 2) // 2), smaller(builder, whole, i64(shape.vectors)))
+    return builder.select(builder.icmp_signed("==", whole, i64(0)), i64(1), width)
 
 
-def shared_evenly(builder: ir.IRBuilder, extent: Any, part: Any, parts: Any) -> tuple[Any, Any]:
-    """Where part number `part` of equal ones begins, and how long it is."""
+def split_evenly(builder: ir.IRBuilder, extent: Any, part: Any, parts: Any) -> tuple[Any, Any]:
+    """Return begin and length of part `part` of `parts` equal parts."""
     start, stop = (builder.sdiv(builder.mul(each, extent), parts) for each in (part, builder.add(part, i64(1))))
     return start, builder.sub(stop, start)
 
 
 class Packers:
-    """The functions (`PACK`) that copy panels, whatever their source.
+    """The functions (`PACK_RIGHT`) that pack panels from each layout.
 
-    `past`: whether copies that all threads will read go past the caches. A line that two of them have read is written
-    anew only after all others have given it up, one line after the other: 6 ns each where two cores share a cache, 27
-    where they do not (Zen 4), beside 1.3 ns for a line that is written past the caches.
+    `nontemporal`: whether to use non-temporal stores, for copies that all threads will read. A line that two cores have
+    read is written again only after all others have invalidated it, one line after the other: 6 ns each if two
+    cores share a cache, 27 ns if they do not (Zen 4), compared with 1.3 ns for a non-temporal store of a line.
     """
 
-    def __init__(self, module: ir.Module, dtype: np.dtype, past: bool = False) -> None:
-        shape = tiling(dtype)
-        self.past = past
+    def __init__(self, module: ir.Module, dtype: np.dtype, nontemporal: bool = False) -> None:
+        shape = register_blocking(dtype)
+        self.nontemporal = nontemporal
         self.module, self.kind, self.size, self.lanes = module, stored(dtype), dtype.itemsize, shape.lanes
-        self.from_rows = {wide: self._rows(wide) for wide in range(1, shape.vectors + 1)}
-        self.from_columns, self.from_anything = self._columns(), self._strided()
+        self.from_rows = {wide: self._emit_row_packer(wide) for wide in range(1, shape.vectors + 1)}
+        self.from_columns, self.from_strided = self._emit_column_packer(), self._emit_strided_packer()
 
-    def pack(self, builder: ir.IRBuilder, way: Any, take: Any, arguments: list[Any]) -> None:
-        """Copy a panel of `take` vectors from a source that lies so in memory (`Way`)."""
+    def pack(self, builder: ir.IRBuilder, layout: Any, width: Any, arguments: list[Any]) -> None:
+        """Pack a panel of `width` vectors from a source of this layout (`RightLayout`)."""
         done, other = builder.append_basic_block("packed"), builder.append_basic_block("anyhow")
-        choice = builder.switch(builder.add(builder.mul(way, i64(8)), take), other)
-        blocks = [(other, self.from_anything)]
+        choice = builder.switch(builder.add(builder.mul(layout, i64(8)), width), other)
+        blocks = [(other, self.from_strided)]
         for wide, function in self.from_rows.items():
-            for kind, packer in ((Way.ROWS, function), (Way.COLUMNS, self.from_columns)):
+            for kind, packer in ((RightLayout.ROWS, function), (RightLayout.COLUMNS, self.from_columns)):
                 block = builder.append_basic_block("packing")
                 choice.add_case(i64(8 * kind + wide), block)
                 blocks.append((block, packer))
@@ -72,15 +72,15 @@ class Packers:
             builder.branch(done)
         builder.position_at_end(done)
 
-    def _begin(self, name: str) -> tuple[ir.Function, ir.IRBuilder]:
-        function = ir.Function(self.module, PACK, f"pack.{name}")
+    def _begin_function(self, name: str) -> tuple[ir.Function, ir.IRBuilder]:
+        function = ir.Function(self.module, PACK_RIGHT, f"pack.{name}")
         function.linkage = "internal"
         function.attributes.add("noinline")
         return function, ir.IRBuilder(function.append_basic_block("entry"))
 
-    def _rows(self, vectors: int) -> ir.Function:
-        """From rows whose elements lie together; only a panel of one vector may have fewer columns than it is wide."""
-        function, builder = self._begin(f"rows.{vectors}")
+    def _emit_row_packer(self, vectors: int) -> ir.Function:
+        """Emit packing from contiguous rows; only a panel of one vector may have fewer columns than its width."""
+        function, builder = self._begin_function(f"rows.{vectors}")
         panel, matrix, by_k, _, depth, columns = function.args
         vector, line = ir.VectorType(self.kind, self.lanes), self.lanes * self.size
         mask = first_lanes(builder, columns, self.lanes)
@@ -94,73 +94,74 @@ class Packers:
                 else:
                     value = intrinsic(builder, "masked.load", vector, [
                         address, ir.Constant(I32, self.size), mask, number(0.0, vector)], [vector, POINTER])
-                self._write(builder, value, at(builder, place, v * line), self.past)
+                self._store(builder, value, at(builder, place, v * line), self.nontemporal)
         builder.ret_void()
         return function
 
-    def _columns(self) -> ir.Function:
-        """From columns whose elements lie together; of each a piece of some bytes is read at once.
+    def _emit_column_packer(self) -> ir.Function:
+        """Emit packing from contiguous columns: segments of some bytes of each column are loaded and transposed.
 
-        Where vectors are whole lines of memory, so are pieces: a line that were read in parts might have left the
-        first cache before its next part is wanted, since columns that begin at multiples of some KB share its places.
+        If vectors are whole cache lines, so are segments: columns a multiple of some KB apart map to the same sets of
+        the L1 cache, and a line read in parts might be evicted before its next part is loaded.
         """
-        function, builder = self._begin("columns")
+        function, builder = self._begin_function("columns")
         _, _, _, _, depth, _ = function.args
         line = self.lanes * self.size
         if line % LINE:
-            self._pieces(function, builder, PIECE)
+            self._emit_segments(function, builder, SEGMENT)
         else:
             with builder.if_else(builder.icmp_signed(">=", depth, i64(self.lanes))) as (long, short):
                 with long:
-                    self._pieces(function, builder, line)
+                    self._emit_segments(function, builder, line)
                 with short:
-                    self._pieces(function, builder, PIECE)
+                    self._emit_segments(function, builder, SEGMENT)
         builder.ret_void()
         return function
 
-    def _pieces(self, function: ir.Function, builder: ir.IRBuilder, length: int) -> None:
-        """Turn pieces of so many bytes, of as many columns as a vector has lanes.
+    def _emit_segments(self, function: ir.Function, builder: ir.IRBuilder, length: int) -> None:
+        """Transpose segments of `length` bytes, of as many columns as a vector has lanes.
 
-        They are put side by side, one piece in a lane of `length` bytes, and turned there. Columns beyond the matrix
-        repeat its last one. K is a piece at least.
+        The segments are concatenated, one in each lane group of `length` bytes, and transposed there. Columns beyond
+        the matrix repeat its last one. K is at least one segment.
         """
         lanes, size = self.lanes, self.size
         panel, matrix, _, by_column, depth, columns = function.args
-        piece = length // size
-        part = ir.VectorType(self.kind, piece)
+        segment = length // size
+        part = ir.VectorType(self.kind, segment)
         pitch = builder.mul(builder.sdiv(builder.add(columns, i64(lanes - 1)), i64(lanes)), i64(lanes * size))
         last, whole = builder.sub(columns, i64(1)), lanes * size % LINE == 0
         with loop(builder, i64(0), columns, lanes) as column:
             starts = [at(builder, matrix, builder.mul(smaller(builder, builder.add(column, i64(lane)), last),
                                                       by_column)) for lane in range(lanes)]
             place = at(builder, panel, builder.mul(column, i64(size)))
-            with loop(builder, i64(0), depth, piece) as k:
-                # the last piece ends with K, and may repeat what the one before it has written
-                begin = smaller(builder, k, builder.sub(depth, i64(piece)))
+            with loop(builder, i64(0), depth, segment) as k:
+                # loop tail: the last segment ends with K, and may repeat what the one before it has written
+                begin = smaller(builder, k, builder.sub(depth, i64(segment)))
                 offset = builder.mul(begin, i64(size))
                 rows = []
-                for j in range(piece):
+                for j in range(segment):
                     parts = [builder.load(at(builder, starts[lane], offset), typ=part, align=size)
-                             for lane in range(j, lanes, piece)]
+                             for lane in range(j, lanes, segment)]
                     while len(parts) > 1:
-                        parts = [_shuffled(builder, x, y, list(range(2 * x.type.count)))
+                        parts = [_shuffle(builder, x, y, list(range(2 * x.type.count)))
                                  for x, y in zip(parts[::2], parts[1::2], strict=True)]
                     rows.append(parts[0])
                 first = at(builder, place, builder.mul(begin, pitch))
-                for j, row in enumerate(_turned(builder, rows, piece)):
-                    # half a line would wait for the other one too long
-                    self._write(builder, row, at(builder, first, builder.mul(pitch, i64(j))), self.past and whole)
+                for j, row in enumerate(_transpose(builder, rows, segment)):
+                    # half a line would stay in the write-combining buffer too long
+                    target = at(builder, first, builder.mul(pitch, i64(j)))
+                    self._store(builder, row, target, self.nontemporal and whole)
 
-    def _write(self, builder: ir.IRBuilder, value: Any, place: Any, past: bool) -> None:
-        if past:
+    def _store(self, builder: ir.IRBuilder, value: Any, place: Any, nontemporal: bool) -> None:
+        if nontemporal:
             store_past(builder, value, place, self.lanes * self.size)
         else:
-            builder.store(value, place, align=PIECE)
+            builder.store(value, place, align=SEGMENT)
 
-    def _strided(self) -> ir.Function:
-        """Element by element."""
+    def _emit_strided_packer(self) -> ir.Function:
+        """Emit packing element by element."""
         lanes, size, kind = self.lanes, self.size, self.kind
-        function, builder = self._begin("strided")
+        function, builder = self._begin_function("strided")
         panel, matrix, by_k, by_column, depth, columns = function.args
         width = builder.mul(builder.sdiv(builder.add(columns, i64(lanes - 1)), i64(lanes)), i64(lanes))
         with loop(builder, i64(0), depth) as k:
@@ -175,60 +176,60 @@ class Packers:
         return function
 
 
-def _shuffled(builder: ir.IRBuilder, x: Any, y: Any, order: list[int]) -> Any:
+def _shuffle(builder: ir.IRBuilder, x: Any, y: Any, order: list[int]) -> Any:
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(order)), order))
 
 
-def _turned(builder: ir.IRBuilder, vectors: list[Any], piece: int) -> list[Any]:
-    """Square blocks of `piece` elements, side by side in `piece` vectors, each block turned."""
+def _transpose(builder: ir.IRBuilder, vectors: list[Any], segment: int) -> list[Any]:
+    """Transpose the square blocks of `segment` elements that `segment` vectors hold side by side."""
     lanes = vectors[0].type.count
-    half = piece // 2
+    half = segment // 2
     while half:
         groups = range(0, lanes, 2 * half)
         low = [i for g in groups for i in (*range(g, g + half), *range(lanes + g, lanes + g + half))]
         high = [i for g in groups for i in (*range(g + half, g + 2 * half),
                                             *range(lanes + g + half, lanes + g + 2 * half))]
         result = list(vectors)
-        for i in range(piece):
+        for i in range(segment):
             if not i & half:
-                result[i] = _shuffled(builder, vectors[i], vectors[i + half], low)
-                result[i + half] = _shuffled(builder, vectors[i], vectors[i + half], high)
+                result[i] = _shuffle(builder, vectors[i], vectors[i + half], low)
+                result[i + half] = _shuffle(builder, vectors[i], vectors[i + half], high)
         vectors, half = result, half // 2
     return vectors
 
 
 def generate(dtype: np.dtype) -> str:
-    """The code: `body` packs the panels of a chunk's columns, some rows of all of them at a time."""
+    """Return the module: `body` packs the panels of a chunk's columns, some rows of all of them at a time."""
     module = ir.Module("packing")
-    shape, size = tiling(dtype), dtype.itemsize
-    packers = Packers(module, dtype, past=True)
+    shape, size = register_blocking(dtype), dtype.itemsize
+    packers = Packers(module, dtype, nontemporal=True)
     _, builder = kernel_entry.begin(module, "body", kernel_entry.BODY)
     pointers, plan, chunk = builder.function.args
-    p = {field: word(builder, plan, field) for field in Packing}
+    p = {field: word(builder, plan, field) for field in PackingPlan}
     source, target = (builder.load(builder.gep(pointers, [p[field]], source_etype=POINTER), typ=POINTER)
-                      for field in (Packing.SOURCE, Packing.TARGET))
-    region, its = shared_evenly(builder, p[Packing.ALL_VECTORS], chunk, p[Packing.REGIONS])
-    begin = builder.mul(chunk, p[Packing.VECTORS])
-    several = builder.icmp_signed("==", p[Packing.VECTORS], i64(0))
-    start = builder.select(several, region, begin)
-    vectors = builder.select(several, its, smaller(builder, p[Packing.VECTORS],
-                                                   builder.sub(p[Packing.ALL_VECTORS], begin)))
-    with positive(builder, [p[Packing.K], i64(0)]) as (slab, next_slab):
+                      for field in (PackingPlan.SOURCE, PackingPlan.TARGET))
+    region, length = split_evenly(builder, p[PackingPlan.ALL_VECTORS], chunk, p[PackingPlan.REGIONS])
+    begin = builder.mul(chunk, p[PackingPlan.VECTORS])
+    by_region = builder.icmp_signed("==", p[PackingPlan.VECTORS], i64(0))
+    start = builder.select(by_region, region, begin)
+    vectors = builder.select(by_region, length, smaller(
+        builder, p[PackingPlan.VECTORS], builder.sub(p[PackingPlan.ALL_VECTORS], begin)))
+    with positive_loop(builder, [p[PackingPlan.K], i64(0)]) as (slab, next_slab):
         rest, k = slab
-        # what would be left for a last turn of its own, and might be less than a piece of a column, is taken along
+        # loop tail: a remainder, which might be shorter than a column's segment, joins the last iteration
         few = builder.icmp_signed("<", rest, i64(2 * ROWS_AT_ONCE))
         count = builder.select(few, rest, i64(ROWS_AT_ONCE))
-        with positive(builder, [vectors, builder.mul(start, i64(shape.lanes))]) as (values, following):
+        with positive_loop(builder, [vectors, builder.mul(start, i64(shape.lanes))]) as (values, following):
             left, column = values
-            some = builder.sub(p[Packing.COLUMNS], column)
-            take = panels(builder, shape, left, some)
-            full = builder.mul(take, i64(shape.lanes))
-            before = builder.add(builder.mul(column, p[Packing.K]), builder.mul(k, full))
-            matrix = builder.add(builder.mul(k, p[Packing.BY_K]), builder.mul(column, p[Packing.BY_COLUMN]))
-            packers.pack(builder, p[Packing.WAY], take, [
-                at(builder, target, builder.mul(before, i64(size))), at(builder, source, matrix), p[Packing.BY_K],
-                p[Packing.BY_COLUMN], count, smaller(builder, full, some)])
-            following += [builder.sub(left, take), builder.add(column, full)]
+            remaining = builder.sub(p[PackingPlan.COLUMNS], column)
+            width = panel_width(builder, shape, left, remaining)
+            full = builder.mul(width, i64(shape.lanes))
+            before = builder.add(builder.mul(column, p[PackingPlan.K]), builder.mul(k, full))
+            matrix = builder.add(builder.mul(k, p[PackingPlan.BY_K]), builder.mul(column, p[PackingPlan.BY_COLUMN]))
+            packers.pack(builder, p[PackingPlan.LAYOUT], width, [
+                at(builder, target, builder.mul(before, i64(size))), at(builder, source, matrix), p[PackingPlan.BY_K],
+                p[PackingPlan.BY_COLUMN], count, smaller(builder, full, remaining)])
+            following += [builder.sub(left, width), builder.add(column, full)]
         next_slab += [builder.sub(rest, count), builder.add(k, count)]
     settle(builder)
     builder.ret_void()

@@ -1,6 +1,6 @@
-"""How a product is shared between threads and walked: from shapes and strides to the integers that compiled code reads.
+"""Matmul planning: cache and thread blocking, from shapes and strides to the integers that compiled code reads.
 
-Nothing here changes what is computed: an element's sum is taken in parts of K that depend on K alone.
+The plan does not change the result: the order in which an element's products are added depends on K alone.
 """
 
 from __future__ import annotations
@@ -15,50 +15,49 @@ from ...kernels import threads as limits
 from ...runtime import cache_blocking, target
 from ...runtime.compilation import Symbol
 
-#: the longest part of K that is summed up in registers, then added to what was before: the sum's error stays small
+#: longest part of K accumulated in registers before it is added to the partial result; it bounds the rounding error
 DEPTH = 256
-#: K of a slab: what is used of A and B for all columns of a region before the next part
+#: K of a slab: the part of A and B used for all columns of a region before the next part
 SLAB = 1024
-#: bytes of A's rows, within a slab, that are one region, at most, and the part of a processor's own cache that they may
-#: take: they are to stay there while all columns are computed
-WHOLE, PART = 1 << 20, 0.75
-#: rows of a region, at most; where they are more than such a cache holds; and where the sums wait in the function's own
-#: memory for the other parts of K
-MOST, TALLEST, WAITING = 512, 256, 256
-#: bytes from a row of B to the next one, from which it is copied, and the rows of A for which that pays
-FAR, MANY = 256, 32
-#: with vectors that are whole lines of memory, B is copied only where its rows begin in few of the first cache's places
-#: (multiples of this), or where it has more bytes than are surely near
-PLACES, NEARBY = 1024, 4 << 20
-#: regions above each other for which B is packed as a whole
-TALL = 3
-#: bytes from k to k + 1 in A, and over all of K, from which regions copy their part of it; and multiplications for
-#: which that pays
-APART, SPAN, WORTH = 2048, 1 << 18, 1 << 22
-#: vectors and rows of such a region, at least, and how many of them a thread should have
-WIDE, HIGH, EACH = 9, 64, 4
-#: bytes of a column that are read at once where columns' elements lie together
-PIECE = 16
-#: rows of a region, at least, where the result is cut more often than it must be; and of regions that are enough
-PLACED, SPLIT = 32, 128
-#: what copying B's part costs, in rows of a region; nanoseconds to begin a region; the part of a region for which one
-#: thread waits for another in the end; and sums that must run side by side
-COPYING, BEGIN, LATE, WAIT = 16, 700, 0.2, 9
-#: K that is long beside the result's sides, by itself and as their multiple, if there are fewer regions than these
-LONG, MULTIPLE, REGIONS = 2048, 8, 16
-#: K up to which storing the result takes most of the time: it is done row by row, as memory likes it
-SHALLOW = 8
-#: vectors of a region of one row, at least, for the bytes of an element: the more rows the fewer
-LENGTH = 64
-#: what one thread does in a nanosecond: multiplications of float32 by a vector's bits, and bytes
-PRODUCTS, BYTES = {128: 40, 256: 80, 512: 160}, 12
-#: nanoseconds of work that are worth a chunk of one matrix, of a batch, or a thread that would have none; those from
-#: which there are several; and how many there are, at most, for each thread
-CHUNK, BATCHED, THREAD, SHARED, CHUNKS = 30_000, 10_000, 2_500, 5_000, 8
+#: largest size in bytes of a region's rows of A within a slab, and the share of a core's own cache that they may take:
+#: they must stay cached while all columns are computed
+CACHED_LEFT_BYTES, CACHED_LEFT_SHARE = 1 << 20, 0.75
+#: most rows of a region; most rows if A exceeds that cache; most rows if the partial sums wait in a stack buffer for
+#: the other parts of K
+REGION_ROWS, UNCACHED_REGION_ROWS, BUFFERED_ROWS = 512, 256, 256
+#: pitch of B's rows in bytes from which B is packed, and the smallest number of rows of A for which that pays
+FAR_PITCH, FAR_ROWS = 256, 32
+#: with vectors of a full cache line, B is packed only if its rows map to few sets of the L1 cache (pitch is a multiple
+#: of the first number of bytes), or if it has more bytes than certainly stay cached
+CONFLICT_PITCH, NEAR_BYTES = 1024, 4 << 20
+#: number of row regions from which the whole of B is packed once, by a launch of its own
+PREPACK_REGIONS = 3
+#: packing of A: smallest bytes from k to k + 1, smallest bytes over all of K, and smallest number of multiplications
+LEFT_PITCH, LEFT_SPAN, LEFT_PRODUCTS = 2048, 1 << 18, 1 << 22
+#: regions that pack A: fewest vectors, fewest rows, and regions per thread
+LEFT_VECTORS, LEFT_ROWS, LEFT_REGIONS = 9, 64, 4
+#: bytes of a column that are loaded at once when B's columns are contiguous
+SEGMENT = 16
+#: fewest rows of a region when C is cut finer than the cache requires; rows of a region when deciding on split-K
+SMALLEST_REGION, SPLIT_K_ROWS = 32, 128
+#: cost model: packing B's part, in rows of a region; nanoseconds to start a region; the part of a region for which one
+#: thread waits at the end; accumulators needed to hide the latency of a fused multiply-add
+PACKING_COST, REGION_START, IMBALANCE, INDEPENDENT_SUMS = 16, 700, 0.2, 9
+#: split-K: smallest K, smallest K relative to M and N, and the number of regions from which it does not pay
+SPLIT_K_MINIMUM, SPLIT_K_RATIO, SPLIT_K_REGIONS = 2048, 8, 16
+#: largest K for which storing C dominates: C is then computed in row order, which suits memory
+SHALLOW_K = 8
+#: fewest vectors of a region of one row, times the bytes of an element; divided by the number of rows
+ROW_SEGMENT = 64
+#: throughput of one thread per nanosecond: float32 multiply-adds by vector width in bits, and bytes
+PRODUCTS_PER_NS, BYTES_PER_NS = {128: 40, 256: 80, 512: 160}, 12
+#: nanoseconds of work worth a chunk of one matrix, a chunk of a batch, an otherwise idle thread; least work that is
+#: parallelized; most chunks per thread
+CHUNK_NS, BATCHED_CHUNK_NS, THREAD_NS, PARALLEL_NS, CHUNKS_PER_THREAD = 30_000, 10_000, 2_500, 5_000, 8
 
 
-class Way(IntEnum):
-    """How B lies in memory: as it is wanted; elements together by row, by column, or not; packed already."""
+class RightLayout(IntEnum):
+    """How B is laid out: read in place; contiguous rows, contiguous columns, or strided to pack; already packed."""
 
     IN_PLACE = 0
     ROWS = auto()
@@ -67,162 +66,167 @@ class Way(IntEnum):
     PACKED = auto()
 
 
-class Packing(IntEnum):
-    """Where the integers stand that say how the whole of B is packed."""
+class PackingPlan(IntEnum):
+    """Positions of the integers in the plan of the launch that packs the whole of B."""
 
-    VECTORS = 0  # in a chunk; 0: a chunk is a region of columns
+    VECTORS = 0  # per chunk; 0: a chunk is a column region
     REGIONS = auto()
     ALL_VECTORS = auto()
     COLUMNS = auto()
     K = auto()
-    WAY = auto()
+    LAYOUT = auto()
     BY_K = auto()
     BY_COLUMN = auto()
-    SOURCE = auto()  # the number of B's pointer
-    TARGET = auto()  # of the pointer to scratch memory
+    SOURCE = auto()  # index of B's pointer
+    TARGET = auto()  # index of the scratch memory's pointer
 
 
 class Plan(IntEnum):
-    """Where the plan's integers stand.
+    """Positions of the integers in a matmul plan.
 
-    After these come, for every batch dimension (the fastest first), its extent and all operands' strides; then all
-    outputs' and extras' strides by row, then those by column. Operands stand in the order outputs, extras, A, B.
+    They are followed by the extent and all operands' strides of each batch dimension (the fastest first), all outputs'
+    and extras' row strides, and all outputs' and extras' column strides. Operands are ordered outputs, extras, A, B.
     """
 
-    ITEMS = 0  # regions of the result: batches × row regions × column regions
-    PER_CHUNK = auto()  # of them
+    ITEMS = 0  # regions of C: batches × row regions × column regions
+    PER_CHUNK = auto()  # regions per chunk
     COLUMN_REGIONS = auto()
     ROW_REGIONS = auto()
     M = auto()
     N = auto()
-    K = auto()  # of one slice
+    K = auto()  # of one split-K slice
     K_TOTAL = auto()
-    SLICES = auto()  # of K: the fastest batch dimension, where there are several
+    SLICES = auto()  # split-K slices: the fastest batch dimension if there are several
     ROWS = auto()  # of a region
-    ALL_VECTORS = auto()  # of a row, shared evenly between the column regions
-    DEPTH = auto()  # of K that is summed up at once
+    ALL_VECTORS = auto()  # vectors per row of C, split evenly between the column regions
+    DEPTH = auto()  # part of K accumulated in registers
     SLAB = auto()
     A_ROW = auto()
     A_K = auto()
-    LEFT = auto()  # the number of the pointer to memory that regions pack A into; -1: A is read where it lies
-    LEFT_OFFSET = auto()  # of the first region's from there
-    LEFT_BYTES = auto()  # of a region
+    LEFT = auto()  # index of the pointer to the memory into which regions pack A; -1: A is read in place
+    LEFT_OFFSET = auto()  # byte offset of the first region's packed A
+    LEFT_BYTES = auto()  # bytes of packed A per region
     B_K = auto()
     B_COLUMN = auto()
-    WAY = auto()
-    FINISH = auto()  # the address of the epilogue; 0: the result is stored as it is
-    OPERANDS = auto()  # outputs and extras
-    RANK = auto()  # batch dimensions
-    STRIDES = auto()  # where the strides by row begin
-    POINTERS = auto()  # from here on: which pointers the operands are, A and B last
+    LAYOUT = auto()
+    EPILOGUE = auto()  # address of the epilogue; 0: the product is stored
+    OPERANDS = auto()  # number of outputs and extras
+    RANK = auto()  # number of batch dimensions
+    STRIDES = auto()  # position of the row strides
+    POINTERS = auto()  # from here on: the operands' pointer indices, A and B last
 
 
 class Problem(NamedTuple):
-    """C[b, m, n] = A[b, m, k] B[b, k, n] with everything known but the addresses; strides in bytes."""
+    """C[b, m, n] = A[b, m, k] B[b, k, n]: extents, strides in bytes and pointer indices, without addresses."""
 
     dtype: np.dtype
     m: int
     n: int
     k: int
-    batch: tuple[int, ...]  # extents, the fastest first
-    strides: tuple[tuple[int, ...], ...]  # of outputs, extras, A, B by batch dimension
-    a: tuple[int, int]  # by row, by k
-    b: tuple[int, int]  # by k, by column
-    others: tuple[tuple[int, int], ...]  # of outputs and extras, by row and by column
-    pointers: tuple[int, ...]  # of outputs, extras, A, B
+    batch: tuple[int, ...]  # extents, the fastest dimension first
+    strides: tuple[tuple[int, ...], ...]  # by batch dimension, of outputs, extras, A, B
+    a: tuple[int, int]  # row stride, k stride
+    b: tuple[int, int]  # k stride, column stride
+    others: tuple[tuple[int, int], ...]  # row and column strides of outputs and extras
+    pointers: tuple[int, ...]  # indices of outputs, extras, A, B
 
 
-def way(problem: Problem) -> Way:
-    """How B is brought to the registers."""
+def right_layout(problem: Problem) -> RightLayout:
+    """Return whether B is read in place, or from which layout it is packed."""
     (by_k, by_column), size = problem.b, problem.dtype.itemsize
     if by_column == size or problem.n == 1:
-        return Way.ROWS if problem.m >= MANY and _far(abs(by_k), problem.k) else Way.IN_PLACE
-    return Way.COLUMNS if by_k == size and problem.k * size >= PIECE else Way.STRIDED
+        return RightLayout.ROWS if problem.m >= FAR_ROWS and _is_far(abs(by_k), problem.k) else RightLayout.IN_PLACE
+    return RightLayout.COLUMNS if by_k == size and problem.k * size >= SEGMENT else RightLayout.STRIDED
 
 
-def _far(pitch: int, k: int) -> bool:
-    """Whether rows of B that begin so many bytes apart are better copied than read where they lie."""
+def _is_far(pitch: int, k: int) -> bool:
+    """Whether B's rows, `pitch` bytes apart, are better packed than read in place."""
     if target.host().vector_bits == 512:
-        return pitch >= FAR and (pitch % PLACES == 0 or pitch * k > NEARBY)
-    return pitch >= FAR
+        return pitch >= FAR_PITCH and (pitch % CONFLICT_PITCH == 0 or pitch * k > NEAR_BYTES)
+    return pitch >= FAR_PITCH
 
 
-def slab(problem: Problem, part: int, whole: bool) -> int:
-    """How much of `part` of K is used for all columns of a region before the next; `whole`: all that can be at once."""
-    limit = SLAB if whole or problem.m * part * problem.dtype.itemsize <= _near() else DEPTH
+def k_slab(problem: Problem, part: int, whole: bool) -> int:
+    """Return the K slab: how much of `part` of K is used for all columns of a region before the next.
+
+    `whole`: K is not cut for the cache's sake, because the epilogue takes complete sums.
+    """
+    limit = SLAB if whole or problem.m * part * problem.dtype.itemsize <= _cached_left_bytes() else DEPTH
     return -(-part // max(1, -(-part // limit))) or 1
 
 
-def rows(problem: Problem, slab: int, high: int, waits: bool) -> int:
-    """How many rows a region has, at most; `waits`: its sums are not stored before they are complete."""
-    if problem.m * slab * problem.dtype.itemsize <= _near():
-        return WAITING if waits and slab > DEPTH else MOST
-    return -(-TALLEST // high) * high
+def region_rows(problem: Problem, slab: int, height: int, buffered: bool) -> int:
+    """Return the most rows of a region; `buffered`: partial sums stay in a stack buffer until they are complete."""
+    if problem.m * slab * problem.dtype.itemsize <= _cached_left_bytes():
+        return BUFFERED_ROWS if buffered and slab > DEPTH else REGION_ROWS
+    return -(-UNCACHED_REGION_ROWS // height) * height
 
 
-def _near() -> int:
-    """Bytes of A that stay in a processor's own cache while all columns are computed."""
-    return min(WHOLE, int(PART * cache_blocking.size()))
+def _cached_left_bytes() -> int:
+    """Return the bytes of A that stay in a core's own cache while all columns are computed."""
+    return min(CACHED_LEFT_BYTES, int(CACHED_LEFT_SHARE * cache_blocking.size()))
 
 
-def packs(problem: Problem, shared: Regions, how: Way) -> bool:
-    """Whether B is packed as a whole, because many regions would pack the same part of it."""
-    return how is not Way.IN_PLACE and not problem.batch and shared.rows * (TALL - 1) < problem.m
+def packs_right(problem: Problem, shared: Regions, layout: RightLayout) -> bool:
+    """Whether the whole of B is packed once, because many row regions would pack the same part of it."""
+    return layout is not RightLayout.IN_PLACE and not problem.batch and shared.rows * (PREPACK_REGIONS - 1) < problem.m
 
 
 def packs_left(problem: Problem) -> bool:
-    """Whether regions pack A: a k's elements lie together, but far from the next."""
+    """Whether regions pack A: its columns are contiguous, and far apart."""
     apart = abs(problem.a[1])
-    return (problem.a[0] == problem.dtype.itemsize and apart >= APART and apart * problem.k >= SPAN
-            and not problem.batch and problem.m * problem.n * problem.k >= WORTH)
+    return (problem.a[0] == problem.dtype.itemsize and apart >= LEFT_PITCH and apart * problem.k >= LEFT_SPAN
+            and not problem.batch and problem.m * problem.n * problem.k >= LEFT_PRODUCTS)
 
 
-def packing(problem: Problem, shared: Regions, how: Way, lanes: int, panel: int, place: int) -> tuple[int, ...]:
-    """The integers that say how B is packed (`Packing`) into the memory that pointer number `place` points to."""
+def packing_plan(problem: Problem, shared: Regions, layout: RightLayout, lanes: int, panel: int,
+                 pointer: int) -> tuple[int, ...]:
+    """Return the plan (`PackingPlan`) that packs B into the memory of pointer index `pointer`."""
     vectors, part = -(-problem.n // lanes), 0
-    if shared.across == 1:  # parts of the only region, which end where its panels do
+    if shared.across == 1:  # parts of the only column region, which end at panel boundaries
         part = -(-vectors // (2 * max(2, limits.count()) * panel)) * panel
         while part < vectors and problem.n // lanes % part == 1:
             part += panel
-    return part, shared.across, vectors, problem.n, problem.k, int(how), *problem.b, problem.pointers[-1], place
+    return part, shared.across, vectors, problem.n, problem.k, int(layout), *problem.b, problem.pointers[-1], pointer
 
 
-def chunks(problem: Problem) -> int:
-    """Into how many chunks a product is worth cutting: an even number where they are few."""
+def chunk_count(problem: Problem) -> int:
+    """Return the number of chunks worth making; a small number is even."""
     m, n, k, size = problem.m, problem.n, max(1, problem.k), problem.dtype.itemsize
     batch = prod(problem.batch)
     left, right = (prod(extent for extent, stride in zip(problem.batch, strides, strict=True) if stride)
                    for strides in problem.strides[-2:])
     moved = size * (left * m * k + right * k * n + len(problem.others) * batch * m * n)
-    time = max(batch * m * n * k * size // 4 // _products(), moved // BYTES)
-    if time < SHARED:
+    time = max(batch * m * n * k * size // 4 // _products_per_ns(), moved // BYTES_PER_NS)
+    if time < PARALLEL_NS:
         return 1
     workers = max(2, limits.count())
-    count = max(min(CHUNKS * workers, time // (BATCHED if problem.batch else CHUNK)), min(workers, time // THREAD))
+    worth = time // (BATCHED_CHUNK_NS if problem.batch else CHUNK_NS)
+    count = max(min(CHUNKS_PER_THREAD * workers, worth), min(workers, time // THREAD_NS))
     return count if count >= 8 or count % 2 == 0 else max(1, count - 1)
 
 
-def _products() -> int:
-    """Multiplications of float32 that one thread does in a nanosecond."""
-    return PRODUCTS[target.host().vector_bits]
+def _products_per_ns() -> int:
+    """Return the float32 multiplications that one thread does per nanosecond."""
+    return PRODUCTS_PER_NS[target.host().vector_bits]
 
 
-def long(problem: Problem, vectors: int) -> bool:
-    """Whether K is to be shared between threads, because the result has too few elements for that."""
-    return (problem.k >= max(LONG, MULTIPLE * max(problem.m, problem.n))
-            and -(-vectors // 3) * -(-problem.m // SPLIT) < REGIONS)
+def needs_split_k(problem: Problem, vectors: int) -> bool:
+    """Whether K is split between threads, because C has too few elements to keep them busy."""
+    return (problem.k >= max(SPLIT_K_MINIMUM, SPLIT_K_RATIO * max(problem.m, problem.n))
+            and -(-vectors // 3) * -(-problem.m // SPLIT_K_ROWS) < SPLIT_K_REGIONS)
 
 
 class Tile(NamedTuple):
-    """How the innermost code cuts the result: elements of a vector, vectors of a panel, rows of a block."""
+    """Register blocking: elements per vector, vectors per panel, rows per block."""
 
     lanes: int
     panel: int
-    high: int
+    height: int
 
 
 class Regions(NamedTuple):
-    """How the result is shared: a region's rows, regions beside each other, regions in a chunk, and chunks."""
+    """Partition of C: rows of a region, number of column regions, regions per chunk, and chunks."""
 
     rows: int
     across: int
@@ -231,89 +235,90 @@ class Regions(NamedTuple):
 
 
 def _even(extent: int, most: int, multiple: int) -> int:
-    """The size of equal parts that are no larger than `most`, rounded up."""
+    """Return the size of equal parts no larger than `most`, rounded up to a multiple."""
     part = -(-extent // -(-extent // most))
     return -(-part // multiple) * multiple
 
 
 def regions(problem: Problem, vectors: int, most: int, tile: Tile, packed: bool) -> Regions:
-    """The regions of a product whose rows are so many vectors: those that should be done first.
+    """Return the partition of C with the least estimated time.
 
     Args:
         problem: the product.
-        vectors: in a row of the result.
-        most: rows of a region, at most.
-        tile: how the innermost code cuts the result.
-        packed: whether a region copies its part of B.
+        vectors: vectors per row of C.
+        most: most rows of a region.
+        tile: the register blocking.
+        packed: whether a region packs its part of B.
     """
-    wanted, batch, m = chunks(problem), prod(problem.batch), problem.m
-    shallow = problem.k <= SHALLOW and vectors > tile.panel
-    rows = tile.high if shallow else _even(m, most, tile.high)
+    wanted, batch, m = chunk_count(problem), prod(problem.batch), problem.m
+    shallow = problem.k <= SHALLOW_K and vectors > tile.panel
+    rows = tile.height if shallow else _even(m, most, tile.height)
     down = -(-m // rows)
     if batch >= wanted or wanted == 1 or shallow:
         per_chunk = -(-batch * down // wanted)
         return Regions(rows, 1, per_chunk, -(-batch * down // per_chunk))
-    # few rows leave memory's speed as the limit, which wants long rows of B
-    least = LENGTH // (m * problem.dtype.itemsize)
+    # with few rows, memory bandwidth is the limit, and long segments of B's rows use it best
+    least = ROW_SEGMENT // (m * problem.dtype.itemsize)
     shares = [share for share in range(tile.panel, 7 * tile.panel, tile.panel) if least <= share < vectors]
     workers = max(2, limits.count())
-    each = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products()  # nanoseconds for a row
+    each = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products_per_ns()  # nanoseconds for a row
     found: tuple[float, Regions] | None = None
     for across in dict.fromkeys([1, *(-(-vectors // share) for share in shares)]):
-        # when the last thread is done: of the regions beside each other, `wider` have a vector more
+        # makespan: of the column regions, `wider` have one vector more
         narrow, wider = divmod(vectors, across)
-        little, more = _effort(narrow, tile), _effort(narrow + 1, tile)
-        late = LATE * (more if wider else little)
-        before = 0
-        for parts in range(down, max(down, min(m // PLACED, -(-2 * wanted // (batch * across)))) + 1):
-            rows = _even(m, -(-m // parts), tile.high)
-            if rows == before:
+        narrow_cost, wide_cost = _panel_cost(narrow, tile), _panel_cost(narrow + 1, tile)
+        imbalance = IMBALANCE * (wide_cost if wider else narrow_cost)
+        previous = 0
+        for parts in range(down, max(down, min(m // SMALLEST_REGION, -(-2 * wanted // (batch * across)))) + 1):
+            rows = _even(m, -(-m // parts), tile.height)
+            if rows == previous:
                 continue
-            before = rows
-            times = batch * -(-m // rows)
-            turn = (rows + (COPYING if packed else 0)) * each
-            items = -(-across * times // workers)
-            wide = min(items, -(-wider * times // workers))
-            time = wide * (turn * more + BEGIN) + (items - wide) * (turn * little + BEGIN) + turn * late
+            previous = rows
+            row_regions = batch * -(-m // rows)
+            region_time = (rows + (PACKING_COST if packed else 0)) * each
+            items = -(-across * row_regions // workers)
+            wide = min(items, -(-wider * row_regions // workers))
+            time = (wide * (region_time * wide_cost + REGION_START)
+                    + (items - wide) * (region_time * narrow_cost + REGION_START) + region_time * imbalance)
             if found is None or time < found[0]:
-                found = time, Regions(rows, across, 1, across * times)
+                found = time, Regions(rows, across, 1, across * row_regions)
     assert found is not None
     return found[1]
 
 
 def regions_left(problem: Problem, vectors: int, most: int, tile: Tile) -> Regions:
-    """The regions of a product that pack A: each of its columns' regions does so again, so there are few.
+    """Return the partition of C if regions pack A: every column region repeats the packing, so there are few of them.
 
     The arguments are those of `regions`.
     """
-    wanted = EACH * max(2, limits.count())
-    down = max(-(-problem.m // most), min(wanted, problem.m // HIGH), 1)
-    across = max(1, min(-(-wanted // down), vectors // WIDE))
-    rows = _even(problem.m, -(-problem.m // down), tile.high)
+    wanted = LEFT_REGIONS * max(2, limits.count())
+    down = max(-(-problem.m // most), min(wanted, problem.m // LEFT_ROWS), 1)
+    across = max(1, min(-(-wanted // down), vectors // LEFT_VECTORS))
+    rows = _even(problem.m, -(-problem.m // down), tile.height)
     return Regions(rows, across, 1, across * -(-problem.m // rows))
 
 
-def _effort(vectors: int, tile: Tile) -> float:
-    """What so many vectors cost, in vectors of the widest panels: narrow ones wait for their own sums."""
+def _panel_cost(vectors: int, tile: Tile) -> float:
+    """Return the cost of a row of panels, in vectors of the widest panel: narrow panels wait for their accumulators."""
     narrow = vectors % tile.panel
-    if narrow == 1 and vectors > 1:  # instead of one such panel there are two that lack a vector
-        return vectors + 2 * _waiting(tile.panel - 1, tile)
-    return vectors + (_waiting(narrow, tile) if narrow else 0.0)
+    if narrow == 1 and vectors > 1:  # instead of a panel of one vector there are two panels that lack a vector
+        return vectors + 2 * _latency_cost(tile.panel - 1, tile)
+    return vectors + (_latency_cost(narrow, tile) if narrow else 0.0)
 
 
-def _waiting(narrow: int, tile: Tile) -> float:
-    return min(1.0, max(0.05 * narrow, WAIT / tile.high - narrow))
+def _latency_cost(narrow: int, tile: Tile) -> float:
+    return min(1.0, max(0.05 * narrow, INDEPENDENT_SUMS / tile.height - narrow))
 
 
-def words(problem: Problem, shared: Regions, part: int, finish: int | Symbol, lanes: int, slab: int,
-          how: Way, left: tuple[int, int, int] = (-1, 0, 0)) -> tuple[int | Symbol, ...]:
-    """The plan's integers, in the order of `Plan`; `left`: those that say where A is packed."""
+def plan_words(problem: Problem, shared: Regions, part: int, epilogue: int | Symbol, lanes: int, slab: int,
+               layout: RightLayout, left: tuple[int, int, int] = (-1, 0, 0)) -> tuple[int | Symbol, ...]:
+    """Return the plan, in the order of `Plan`; `left` holds the three integers that describe packed A."""
     vectors, depth = -(-problem.n // lanes), -(-slab // -(-slab // DEPTH))
     across, down = shared.across, -(-problem.m // shared.rows)
     dims = [each for i, extent in enumerate(problem.batch) for each in (extent, *(s[i] for s in problem.strides))]
     return (
         prod(problem.batch) * across * down, shared.per_chunk, across, down, problem.m, problem.n, part, problem.k,
         max(1, -(-problem.k // max(1, part))), shared.rows, vectors, depth, slab, *problem.a,
-        *left, *problem.b, int(how), finish, len(problem.others), len(problem.batch),
+        *left, *problem.b, int(layout), epilogue, len(problem.others), len(problem.batch),
         Plan.POINTERS + len(problem.pointers) + len(dims), *problem.pointers, *dims,
         *(row for row, _ in problem.others), *(column for _, column in problem.others))
