@@ -42,7 +42,6 @@ ALLOWED: dict[tuple[str, str], str] = {}
 # Packages within which an import inside a function may close a circle, and why. Circles of
 # imports that run when the package is imported are never allowed.
 MUTUAL: dict[str, str] = {
-    "compiler": "to be dissolved",
     "engine": "a node called by hand runs as the engine runs it",
 }
 

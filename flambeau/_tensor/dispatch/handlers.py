@@ -12,7 +12,6 @@ class Handlers:
     batched_class: Any = None  # the class of batched tensors (`batched_tensor`)
     apply_batched: Callable[..., Any]  # `apply` with a batched input (`batching_rules`)
     write_batched: Callable[..., Any]  # an in-place operator with a batched input (`batching_rules`)
-    apply_batched_function: Callable[..., Any]  # a user's `Function` with a batched input (`vmap_functions`)
     push_forward: Callable[..., None]  # tangents of the outputs of an operator (`forward_mode`)
     fast_path_of: Callable[[Any], Any]  # the fast path of an operator, or None (`fastpath.unary_with_parameters`)
 

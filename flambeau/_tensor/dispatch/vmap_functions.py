@@ -14,8 +14,8 @@ from ...modes import special
 from ...trees import broadcast_to, tree_flatten
 from ..tensor import Tensor
 from .batched_tensor import BatchedTensor, Level, batched, full, is_batched, levels_among, only, peeled, running
-from .custom_function import Function, FunctionCtx, recorded
-from .handlers import handlers
+from .custom_node import FunctionCtx, FunctionNode
+from .custom_recording import recorded
 
 _SEE = " For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -36,7 +36,7 @@ def apply_batched_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, An
     if any(isinstance(x, Tensor) for x in kwargs.values()):
         raise NotImplementedError(f"Run {cls.__name__}.apply under vmap with positional Tensor args: autograd.Function "
                                   "with kwarg-only Tensor args is not supported there")
-    own = cls.vmap is not Function.vmap
+    own = cls.vmap is not FunctionNode._function_class.vmap
     if cls.generate_vmap_rule and own:
         raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an "
                            "overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden "
@@ -181,8 +181,8 @@ def _by_generated_rule(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             found = found if isinstance(found, tuple) else (found,)
             return tuple(None if t is None else full(t, levels) for t in found)
 
-    made: Any = type(Function)
-    generated = made(f"Vmapped{cls.__name__}", (Function,), {
+    base = FunctionNode._function_class
+    generated = type(base)(f"Vmapped{cls.__name__}", (base,), {
         "forward": staticmethod(forward), "backward": staticmethod(backward), "jvp": staticmethod(jvp),
         "__module__": cls.__module__})
     outs = recorded(generated, tuple(x._value if type(x) is BatchedTensor else x for x in leaves), {})
@@ -213,7 +213,5 @@ def _reduced(g: Any, levels: tuple[Level, ...], own: tuple[Level, ...]) -> Any:
         value = value.sum(tuple(rest))
     return batched(value, beyond)
 
-
-handlers.apply_batched_function = apply_batched_function
 
 __all__ = ["VmapInfo", "apply_batched_function"]
