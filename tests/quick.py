@@ -255,9 +255,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="print the selection and stop")
     options, rest = parser.parse_known_args(arguments)
     base = options.base or default_base()
-    changed = changed_files(base)
+    try:
+        changed = changed_files(base)
+    except subprocess.CalledProcessError as error:
+        print(f"the selection compares with a git commit, and git said: {error.stderr.strip()}\n"
+              "In a tree without git, or without that commit, run `make test`, or name another one by --base.",
+              file=sys.stderr)
+        return 2
     if not changed:
-        print(f"nothing differs from {base}: the smoke tests")
+        print(f"nothing differs from {base}: the smoke tests", flush=True)
+        if options.list:
+            return 0
         return subprocess.call([sys.executable, "-m", "pytest", "-q", "-m", "smoke", *rest], cwd=ROOT)
     tree = read_tree()
     found = distances(tree, changed)
