@@ -44,7 +44,8 @@ def test_distances_follow_mirrors_imports_and_folders():
 
 
 def test_a_changed_test_file_runs_alone_with_the_checks_of_the_tree():
-    assert distances(TREE, ["tests/nn/test_linear.py"]) == {"tests/nn/test_linear.py": 0, "tests/test_architecture.py": 0}
+    assert distances(TREE, ["tests/nn/test_linear.py"]) \
+        == {"tests/nn/test_linear.py": 0, "tests/test_architecture.py": 0}
 
 
 def test_the_budget_goes_to_the_nearest_first_and_no_file_takes_more_than_half_of_the_rest():
