@@ -26,7 +26,7 @@ CALLS = 8
 
 def is_compiled(runner: peers.Runner) -> bool:
     """Whether flambeau's last step was replayed."""
-    return any(replay.is_tried for kind in runner.step._kinds.values() for replay in kind.replays)
+    return any(replay.has_run for kind in runner.step._signatures.values() for replay in kind.entries)
 
 
 def first_result(name: str, peer: str) -> float:

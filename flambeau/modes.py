@@ -17,7 +17,7 @@ special = [0]
 #: [how many of those are profiles being written down], which compiled functions run under as programs all the same
 profiled = [0]
 #: [how many of those are captures of functions, over all threads]
-captures = [0]
+active_tracers = [0]
 #: [how many of those are levels of forward mode and of vmap], which concern only tensors that belong to them
 leveled = [0]
 #: the levels of forward mode that are open, over all threads. Numbers are never used twice, so what a tensor still
@@ -80,4 +80,4 @@ def is_inference_mode_enabled() -> bool:
 configured = [0]
 #: what writes down this thread's run of a function (`compiler.tracing.tracer.Capture`); asked for only if `special`
 #: is not 0
-capturing: ContextVar[Any] = ContextVar("capturing", default=None)
+active_tracer: ContextVar[Any] = ContextVar("capturing", default=None)

@@ -9,7 +9,7 @@ import numpy as np
 from .. import dtypes
 from ..backends.numpy.memory import address, lying, owner
 from ..engine.node import layer
-from ..modes import capturing, grad_mode, inference, special
+from ..modes import active_tracer, grad_mode, inference, special
 from .dispatch.batched_tensor import detached
 from .dispatch.promotion import result_type as promoted_type
 from .tensor import INFERENCE, Tensor, wrap
@@ -58,8 +58,8 @@ def detach(self: Tensor) -> Tensor:
     if self._counter is None:
         self._counter = [0]
     out._counter = self._counter
-    if watched and (capture := capturing.get()) is not None:
-        capture.shows(out)
+    if watched and (tracer := active_tracer.get()) is not None:
+        tracer.on_view(out)
     if self._inference:
         _infer(out)
     return out

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..modes import capturing, special
+from ..modes import active_tracer, special
 from ..ops.declare import ELEMENTWISE, REGISTRY
 from . import attributes, autograd_methods, functions, memory, pickling, printing, storage, view_history
 from .creation import constants, from_data, random
@@ -149,9 +149,9 @@ def _bool(self: Tensor) -> bool:
                            "Boolean value of Tensor with more than one value is ambiguous")
     found = bool(dtypes.widen(a).item())
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            capture.truth(self, found)
+        tracer = active_tracer.get()
+        if tracer is not None:
+            tracer.on_truth(self, found)
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from .. import dtypes
 from ..backends.numpy.memory import address, owner
 from ..devices import CPU, device
-from ..modes import capturing, special
+from ..modes import active_tracer, special
 from .tensor import Tensor
 
 
@@ -237,9 +237,9 @@ def data_ptr(self: Tensor) -> int:
     if special[0]:
         if self._array.__class__ is not np.ndarray:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
-        capture = capturing.get()
-        if capture is not None:
-            capture.fail("data_ptr() says where memory lies, which may be elsewhere in the next call")
+        tracer = active_tracer.get()
+        if tracer is not None:
+            tracer.graph_break("data_ptr() says where memory lies, which may be elsewhere in the next call")
     return address(self._array) if self._array.size else 0
 
 

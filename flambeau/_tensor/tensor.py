@@ -29,7 +29,7 @@ from ..devices import CPU, device
 from ..engine.node import HookDict, Node
 from ..engine.tensor_interface import layer
 from ..engine.version_counters import WRITES
-from ..modes import capturing, inference, special, transforming, transforms
+from ..modes import active_tracer, inference, special, transforming, transforms
 from ..shapes import Size, as_size
 from .untracked_views import tell
 
@@ -216,18 +216,18 @@ class Tensor:
 
             warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=2)
         if special[0]:
-            capture = capturing.get()
-            if capture is not None:
-                capture.looks_at_gradient(self)
+            tracer = active_tracer.get()
+            if tracer is not None:
+                tracer.on_grad_read(self)
         return self._grad
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is None:
             if special[0]:
-                capture = capturing.get()
-                if capture is not None:
-                    capture.clears(self)
+                tracer = active_tracer.get()
+                if tracer is not None:
+                    tracer.on_grad_clear(self)
             self._grad = None
             return
         if not isinstance(value, Tensor):
@@ -248,9 +248,9 @@ class Tensor:
                                f"size '{list(self._array.shape)}'. Please ensure that the gradient and the tensor are "
                                "the same size")
         if special[0]:
-            capture = capturing.get()
-            if capture is not None:
-                capture.saw(self)
+            tracer = active_tracer.get()
+            if tracer is not None:
+                tracer.note_entry_grad(self)
         self._grad = value
 
     @grad.deleter
@@ -274,9 +274,9 @@ class Tensor:
         if value._array.dtype != self._array.dtype:
             self._accumulator = None
         if special[0]:
-            capture = capturing.get()
-            if capture is not None:
-                capture.moves_memory("data")
+            tracer = active_tracer.get()
+            if tracer is not None:
+                tracer.on_memory_change("data")
         self._array = value._array
 
     @property
@@ -285,9 +285,9 @@ class Tensor:
         if self._counter is INFERENCE:
             raise RuntimeError("Inference tensors do not track version counter.")
         if special[0]:
-            capture = capturing.get()
-            if capture is not None:
-                capture.fail("_version counts writes, of which there are more in the next call")
+            tracer = active_tracer.get()
+            if tracer is not None:
+                tracer.graph_break("_version counts writes, of which there are more in the next call")
         return 0 if self._counter is None else self._counter[0] & WRITES
 
     def _bump_version(self) -> None:

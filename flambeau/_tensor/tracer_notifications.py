@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..modes import capturing
+from ..modes import active_tracer
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 def tell_created(array: np.ndarray, unset: bool = False) -> None:
     """Tell a function's capture of an array that was made of nothing but what the function says."""
-    capture = capturing.get()
-    if capture is not None:
-        capture.creates(array, unset)
+    tracer = active_tracer.get()
+    if tracer is not None:
+        tracer.on_create(array, unset)
 
 
 def tell_reading(self: Tensor, how: str) -> None:
     """Tell a function's capture that the interpreter is handed a tensor's numbers."""
-    capture = capturing.get()
-    if capture is not None:
-        capture.reads(self, how)
+    tracer = active_tracer.get()
+    if tracer is not None:
+        tracer.on_read(self, how)
 
 
 def tell_overwritten(out: Tensor, array: np.ndarray, moved: bool = False) -> None:
     """Tell a function's capture that a tensor was overwritten with an array, or `moved` into other memory for it."""
-    capture = capturing.get()
-    if capture is not None:
+    tracer = active_tracer.get()
+    if tracer is not None:
         if moved:
-            capture.moves_memory("out=")
+            tracer.on_memory_change("out=")
         else:
-            capture.overwritten(out, array)
+            tracer.on_overwrite(out, array)

@@ -56,9 +56,9 @@ def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
     >>> found.graph_break_count if codegen.available() else 0
     0
     """
-    from .explain import explanation  # with all that shows programs, which a program does not need
+    from .explain import make_explainer  # with all that shows programs, which a program does not need
 
-    return explanation(function)
+    return make_explainer(function)
 
 
 compile.explain = explain  # type: ignore[attr-defined]

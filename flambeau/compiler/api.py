@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import codegen
-from ..modes import capturing
+from ..modes import active_tracer
 from ..trees import tree_map
 from .errors import InvalidBackend
-from .execution.compiled_function import Compiled
-from .stance import existing
+from .execution.compiled_function import CompiledFunction
+from .stance import compiled_functions
 
 #: backends by name: whether they make programs
 _BACKENDS = {"inductor": True, "aot_eager": False, "eager": False}
@@ -79,7 +79,7 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
         from .module import OptimizedModule
 
         return OptimizedModule(model, compiled(model, fullgraph, recompile_limit, check, works))
-    if isinstance(model, Compiled):
+    if isinstance(model, CompiledFunction):
         model = model.function
     return compiled(model, fullgraph, recompile_limit, check, works)
 
@@ -94,15 +94,15 @@ def _known(backend: Any) -> str:
 
 
 def compiled(function: Callable[..., Any], fullgraph: bool, recompile_limit: int | None, check: bool,
-             works: bool) -> Compiled:
+             works: bool) -> CompiledFunction:
     """The compiled form of a function."""
-    return Compiled(function, fullgraph=fullgraph, limit=recompile_limit, check=check, works=works)
+    return CompiledFunction(function, fullgraph=fullgraph, limit=recompile_limit, check=check, enabled=works)
 
 
 def reset() -> None:
     """Forget all programs: every compiled function begins anew."""
-    for each in list(existing):
-        each.forget()
+    for each in list(compiled_functions):
+        each.reset()
 
 
 def is_compiling() -> bool:
@@ -112,7 +112,7 @@ def is_compiling() -> bool:
     >>> torch.compiler.is_compiling()
     False
     """
-    return capturing.get() is not None
+    return active_tracer.get() is not None
 
 
 def is_dynamo_compiling() -> bool:
@@ -139,10 +139,10 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
 
     @functools.wraps(called)
     def outside(*args: Any, **kwargs: Any) -> Any:
-        capture = capturing.get()
-        if capture is not None:
+        tracer = active_tracer.get()
+        if tracer is not None:
             why = f": {reason}" if reason else ""
-            capture.fail(f"{getattr(called, '__name__', called)} is not to be compiled{why}")
+            tracer.graph_break(f"{getattr(called, '__name__', called)} is not to be compiled{why}")
         return called(*args, **kwargs)
 
     return outside

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from ..ir import debug_output
-from .execution.cache_entry import Replay
-from .execution.provenance import backward_origins
+from .execution.cache_entry import CacheEntry
+from .execution.provenance import backward_provenance
 
 
-def report(replay: Replay) -> None:
+def report(entry: CacheEntry) -> None:
     """Print the views that are asked for of a function's programs, backward's first."""
-    origins = replay.trace.origins
+    origins = entry.trace.provenance
     if origins is None:
         return
-    if replay.backward is not None:
-        of = backward_origins(origins, replay.backward)
-        debug_output.report(replay.backward.program, replay.backward.name, replay.since, of.names, of.lines)
-    debug_output.report(replay.program, replay.name, replay.since, origins.names, origins.lines)
+    if entry.backward is not None:
+        of = backward_provenance(origins, entry.backward)
+        debug_output.report(entry.backward.program, entry.backward.name, entry.libraries_before, of.names, of.lines)
+    debug_output.report(entry.program, entry.name, entry.libraries_before, origins.names, origins.lines)
 
 
 __all__ = ["report"]

@@ -15,13 +15,13 @@ from ..ir.schedule.program import Program
 from ..modes import special
 from ..trees import tree_flatten
 from .api import compile
-from .execution.cache_entry import MISSED, Replay
-from .execution.compiled_function import STRANGERS, TRIES, Compiled, is_fixed
-from .execution.provenance import backward_origins, fates, fates_of_backward
+from .execution.cache_entry import GUARDS_FAILED, CacheEntry
+from .execution.compiled_function import MAX_TRACES, MAX_UNSTABLE_SIGNATURES, CompiledFunction, is_static_argument
+from .execution.provenance import backward_provenance, backward_result_uses, result_uses
 from .guard_descriptions import advice, guards_of
-from .guards.environment import is_followed
-from .tracing.provenance import Origins, place_of
-from .tracing.provenance_tracer import Lined
+from .guards.environment import is_traversable
+from .tracing.provenance import Provenance, place_of
+from .tracing.provenance_tracer import ProvenanceTracer
 from .tracing.trace import Trace
 
 
@@ -36,13 +36,13 @@ class Explanation:
         break_reasons: the reason, in a list, where there is one.
     """
 
-    def __init__(self, function: Callable[..., Any], call: tuple[tuple, dict[str, Any]], replay: Replay | None,
-                 reason: str | None, origins: Origins | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], call: tuple[tuple, dict[str, Any]], entry: CacheEntry | None,
+                 reason: str | None, origins: Provenance | None = None) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
-        self.replay, self.reason = replay, reason
-        self._origins = origins or Origins({}, {}, {})
-        self._guards = [] if replay is None else guards_of(replay, self._origins, function, call)
-        self.graph_count, self.graph_break_count = int(replay is not None), int(replay is None)
+        self.replay, self.reason = entry, reason
+        self._origins = origins or Provenance({}, {}, {})
+        self._emit_guards = [] if entry is None else guards_of(entry, self._origins, function, call)
+        self.graph_count, self.graph_break_count = int(entry is not None), int(entry is None)
         self.break_reasons = [] if reason is None else [reason]
 
     @property
@@ -53,17 +53,17 @@ class Explanation:
         """
         if self.replay is None:
             return []
-        found = _kernels(self.replay.program, self._origins, fates(self.replay, self._origins))
+        found = _kernels(self.replay.program, self._origins, result_uses(self.replay, self._origins))
         backward = self.replay.backward
         if backward is not None:
-            found += _kernels(backward.program, backward_origins(self._origins, backward),
-                              fates_of_backward(backward, self._origins))
+            found += _kernels(backward.program, backward_provenance(self._origins, backward),
+                              backward_result_uses(backward, self._origins))
         return found
 
     @property
     def guards(self) -> list[str]:
         """What has to hold for a call to be replayed."""
-        return [*self._guards]
+        return [*self._emit_guards]
 
     @property
     def fallbacks(self) -> list[str]:
@@ -83,7 +83,7 @@ class Explanation:
         """What the next process that calls the function does first, and why."""
         if self.replay is None:
             return "runs each call eagerly"
-        why = self.replay.forgotten
+        why = self.replay.bypass_reason
         return "replays the first call" if why is None else f"captures a call before any is replayed: {why}"
 
     def __str__(self) -> str:
@@ -97,11 +97,11 @@ class Explanation:
             head += ("\nWhat it returns may be differentiated: backward is a program of "
                      f"{pluralize(len(backward.program.schedule.kernels), 'kernel')}.")
         parts = [head, _section("Kernels, in the order in which they run",
-                                _kernels(program, self._origins, fates(self.replay, self._origins)))]
+                                _kernels(program, self._origins, result_uses(self.replay, self._origins)))]
         if backward is not None:
-            of_backward = backward_origins(self._origins, backward)
+            of_backward = backward_provenance(self._origins, backward)
             parts.append(_section("Kernels of backward", _kernels(backward.program, of_backward,
-                                                                  fates_of_backward(backward, self._origins))))
+                                                                  backward_result_uses(backward, self._origins))))
         parts.append(_section("Run by the interpreter, between compiled pieces", self.fallbacks))
         parts.append(_section("A call is replayed if", self.guards))
         return "\n\n".join(part for part in parts if part)
@@ -123,7 +123,7 @@ def _section(title: str, entries: Sequence[str]) -> str:
     return "\n".join([f"{title}:", *("  " + entry.replace("\n", "\n  ") for entry in entries)]) if entries else ""
 
 
-def _kernels(program: Program, origins: Origins, fate: dict[Value, list[str]]) -> list[str]:
+def _kernels(program: Program, origins: Provenance, fate: dict[Value, list[str]]) -> list[str]:
     found = []
     for number, kernel in enumerate(program.schedule.kernels):
         lines = [f"{number}  {printing.kernel_title(kernel)}"]
@@ -134,75 +134,75 @@ def _kernels(program: Program, origins: Origins, fate: dict[Value, list[str]]) -
     return found
 
 
-def explanation(function: Callable[..., Any]) -> Callable[..., Explanation]:
+def make_explainer(function: Callable[..., Any]) -> Callable[..., Explanation]:
     """A function that calls `function` a few times with its arguments, and tells what became of it."""
-    made = function if isinstance(function, Compiled) else getattr(function, "__dict__", {}).get("_run")
-    if not isinstance(made, Compiled):
+    made = function if isinstance(function, CompiledFunction) else getattr(function, "__dict__", {}).get("_run")
+    if not isinstance(made, CompiledFunction):
         made = compile(function)
-    if not isinstance(made, Compiled):
+    if not isinstance(made, CompiledFunction):
         made = made.__dict__["_run"]
 
     def told(*args: Any, **kwargs: Any) -> Explanation:
         call = (args, kwargs)
-        before, made.explained = made.explained, True
+        before, made.records_provenance = made.records_provenance, True
         try:
-            replay = _program(made, args, kwargs)
+            entry = _program(made, args, kwargs)
         finally:
-            made.explained = before
-        if replay is None:
+            made.records_provenance = before
+        if entry is None:
             return Explanation(made.function, call, None, _why_not(made, args, kwargs))
-        origins = replay.trace.origins or _origins(made.function, replay, args, kwargs)
-        return Explanation(made.function, call, replay, None, origins)
+        origins = entry.trace.provenance or _origins(made.function, entry, args, kwargs)
+        return Explanation(made.function, call, entry, None, origins)
 
     return told
 
 
-def _program(made: Compiled, args: tuple, kwargs: dict[str, Any]) -> Replay | None:
+def _program(made: CompiledFunction, args: tuple, kwargs: dict[str, Any]) -> CacheEntry | None:
     """The program that a call runs, after as many calls as it takes to have one."""
     tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
-    for _ in range(TRIES):
-        kind = made.kind_of(args, kwargs)
-        known = [] if kind is None else [*kind.replays]
-        for replay in known:
-            if replay.run(tensors) is not MISSED:
-                return replay
-        if kind is not None and kind.refused is not None:
+    for _ in range(MAX_TRACES):
+        kind = made.signature_cache(args, kwargs)
+        known = [] if kind is None else [*kind.entries]
+        for entry in known:
+            if entry.run(tensors) is not GUARDS_FAILED:
+                return entry
+        if kind is not None and kind.skip_reason is not None:
             return None
         made(*args, **kwargs)
-        kind = made.kind_of(args, kwargs)
-        if kind is not None and len(kind.replays) > len(known):
-            return kind.replays[0]
+        kind = made.signature_cache(args, kwargs)
+        if kind is not None and len(kind.entries) > len(known):
+            return kind.entries[0]
     return None
 
 
-def _why_not(made: Compiled, args: tuple, kwargs: dict[str, Any]) -> str | None:
-    kind = made.kind_of(args, kwargs)
-    if kind is not None and (kind.refused or kind.why):
-        return kind.refused or kind.why
+def _why_not(made: CompiledFunction, args: tuple, kwargs: dict[str, Any]) -> str | None:
+    kind = made.signature_cache(args, kwargs)
+    if kind is not None and (kind.skip_reason or kind.mismatch):
+        return kind.skip_reason or kind.mismatch
     if not codegen.available():
         return "there is no llvmlite, or FLAMBEAU_JIT is 0"
-    if not made.works:
+    if not made.enabled:
         return "its backend runs functions as they are"
     if special[0]:
         return "a mode is on in which operators run one by one: anomaly mode, forward mode, vmap, saved-tensor hooks"
-    strange = [x for x in tree_flatten((args, kwargs))[0] if not is_fixed(x)]
-    for x in strange:
-        if not is_followed(x):
+    unstable = [x for x in tree_flatten((args, kwargs))[0] if not is_static_argument(x)]
+    for x in unstable:
+        if not is_traversable(x):
             return f"an argument is of class {type(x).__name__}: what it holds is not looked at"
-    if strange and made._strange >= STRANGERS:
-        return f"an argument is another object each time, of class {type(strange[0]).__name__}"
+    if unstable and made._num_unstable >= MAX_UNSTABLE_SIGNATURES:
+        return f"an argument is another object each time, of class {type(unstable[0]).__name__}"
     return f"there are {made.limit} kinds of calls already (recompile_limit)"
 
 
-def _origins(function: Callable[..., Any], replay: Replay, args: tuple, kwargs: dict[str, Any]) -> Origins | None:
+def _origins(function: Callable[..., Any], entry: CacheEntry, args: tuple, kwargs: dict[str, Any]) -> Provenance | None:
     """The lines and names of a program that was made without them: the function is called once more, and watched."""
-    capture = Lined(function, args, kwargs)
+    tracer = ProvenanceTracer(function, args, kwargs)
     tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
-    with capture:
-        capture.begin(tensors)
-        trace = Trace(capture, tensors, function(*args, **kwargs))
-    if replay.trace.difference(trace) is not None:
+    with tracer:
+        tracer.begin(tensors)
+        trace = Trace(tracer, tensors, function(*args, **kwargs))
+    if entry.trace.difference(trace) is not None:
         return None
-    found = capture.origins(trace)
-    of = {value.number: value for value in replay.trace.graph.values}
-    return Origins(found.places, {of[value.number]: name for value, name in found.names.items()}, found.labels)
+    found = tracer.provenance(trace)
+    of = {value.number: value for value in entry.trace.graph.values}
+    return Provenance(found.places, {of[value.number]: name for value, name in found.names.items()}, found.labels)

@@ -23,18 +23,18 @@ from .._tensor import Tensor
 from ..nn import Module
 from ..optim.optimizer import Optimizer
 from ..runtime.cache_store import digest
-from .guards.environment import CACHE, PLAIN, is_followed, is_span, is_steady
+from .guards.environment import CONSTANT_TYPES, LRU_CACHE, is_range_or_slice, is_stable_module, is_traversable
 from .guards.tensor_state import is_hooked
 
 _PACKAGE = __name__.partition(".")[0]
 #: kinds of things that are all that they say; what inherits from them may be more
-_VALUES = frozenset({*PLAIN, type(Ellipsis), type(NotImplemented)})
+_VALUES = frozenset({*CONSTANT_TYPES, type(Ellipsis), type(NotImplemented)})
 #: the number or text in what inherits from them
 _PLAINLY: dict[type, Callable[[Any], str]] = {
     kind: vars(kind)["__repr__"] for kind in (int, float, complex, str, bytes)}
 
 
-class Unnameable(Exception):
+class BypassCache(Exception):
     """Something that another process could not find, or could not tell from another."""
 
 
@@ -42,21 +42,21 @@ def is_value(x: Any) -> bool:
     """Whether a thing is all that it says: what another process makes of the same bytes is the same."""
     if x.__class__ is frozenset:
         return all(map(is_value, x))
-    return x.__class__ in _VALUES or is_span(x) or isinstance(x, (np.generic, np.dtype, dtypes.dtype))
+    return x.__class__ in _VALUES or is_range_or_slice(x) or isinstance(x, (np.generic, np.dtype, dtypes.dtype))
 
 
-def named(x: Any) -> str | None:
+def library_name(x: Any) -> str | None:
     """The module and the name of a function, class or module that is not the user's: it is the same everywhere."""
     if isinstance(x, types.ModuleType):
-        return f"{x.__name__}:" if is_steady(x.__name__) and sys.modules.get(x.__name__) is x else None
+        return f"{x.__name__}:" if is_stable_module(x.__name__) and sys.modules.get(x.__name__) is x else None
     if not isinstance(x, (type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)):
         return None
     home = getattr(x, "__module__", None) or "builtins"
     name = getattr(x, "__qualname__", None) or getattr(x, "__name__", "")
-    if not is_steady(home):
+    if not is_stable_module(home):
         return None
     for module in (home, *_HOMES) if home.startswith(_PACKAGE) else (home,):
-        if of_name(f"{module}:{name}") is x:
+        if resolve_library_name(f"{module}:{name}") is x:
             return f"{module}:{name}"
     return None
 
@@ -65,7 +65,7 @@ def named(x: Any) -> str | None:
 _HOMES = (_PACKAGE, f"{_PACKAGE}.nn.functional", f"{_PACKAGE}.special", f"{_PACKAGE}.linalg")
 
 
-def of_name(said: str) -> Any:
+def resolve_library_name(said: str) -> Any:
     """What `named` gave the name of; None where there is nothing of the kind."""
     module, _, name = said.partition(":")
     try:
@@ -77,18 +77,18 @@ def of_name(said: str) -> Any:
     return found
 
 
-def said_of(x: Any) -> str:
+def value_fingerprint(x: Any) -> str:
     """A thing as every process would describe it: numbers and texts themselves, code, the kinds of all others."""
-    if isinstance(x, (*PLAIN, np.generic, np.dtype, dtypes.dtype, range, slice)):
+    if isinstance(x, (*CONSTANT_TYPES, np.generic, np.dtype, dtypes.dtype, range, slice)):
         return repr(x)
     if isinstance(x, tuple):
-        return f"({', '.join(map(said_of, x))})"
+        return f"({', '.join(map(value_fingerprint, x))})"
     if isinstance(x, types.MethodType):
-        return f"method {said_of(x.__func__)}"
+        return f"method {value_fingerprint(x.__func__)}"
     if isinstance(x, types.FunctionType):
-        return f"function {said_of_code(x.__code__)}"
+        return f"function {code_fingerprint(x.__code__)}"
     if isinstance(x, types.CodeType):
-        return f"code {said_of_code(x)}"
+        return f"code {code_fingerprint(x)}"
     if isinstance(x, type):
         return f"class {x.__module__}.{x.__qualname__}"
     if isinstance(x, types.ModuleType):
@@ -101,10 +101,11 @@ def said_of(x: Any) -> str:
 
 
 @functools.lru_cache(4096)
-def said_of_code(code: types.CodeType) -> str:
+def code_fingerprint(code: types.CodeType) -> str:
     """What a piece of code does, by a hash."""
     parts = [code.co_qualname, code.co_code.hex(), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
-    parts += [said_of(x) if not isinstance(x, frozenset) else repr(sorted(map(said_of, x))) for x in code.co_consts]
+    parts += [value_fingerprint(x) if not isinstance(x, frozenset) else repr(sorted(map(value_fingerprint, x)))
+              for x in code.co_consts]
     return digest(*parts)
 
 
@@ -120,43 +121,43 @@ def described(x: Any) -> str:
                       types.MethodDescriptorType, types.ClassMethodDescriptorType)):
         return f"{type(x).__name__} {x.__name__} of {x.__objclass__.__qualname__}"
     if isinstance(x, (types.CodeType, type, types.ModuleType)):
-        return said_of(x)
+        return value_fingerprint(x)
     if isinstance(x, re.Pattern):
         return f"re {x.pattern!r} {x.flags}"
     if isinstance(x, types.FunctionType):
         bound: Any = ""
-        if is_steady(x.__globals__.get("__name__")):  # nobody looks at what these hold, and operators are of one code
-            bound = named(x) or [described(cell.cell_contents) for cell in x.__closure__ or ()] + [
+        if is_stable_module(x.__globals__.get("__name__")):  # their contents are not guarded
+            bound = library_name(x) or [described(cell.cell_contents) for cell in x.__closure__ or ()] + [
                 described(x.__defaults__ or ())]
-        return f"{said_of(x)} {bound}"
+        return f"{value_fingerprint(x)} {bound}"
     if isinstance(x, enum.Enum):
-        return f"{said_of(x)} {x.name} {_inside(x.value)}"
+        return f"{value_fingerprint(x)} {x.name} {_inside(x.value)}"
     if isinstance(x, Tensor):
         a = x._array
         if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
-            raise Unnameable(f"a tensor of class {type(x).__qualname__}")
+            raise BypassCache(f"a tensor of class {type(x).__qualname__}")
         if x._node is not None or is_hooked(x):
-            raise Unnameable("a tensor with hooks or with a history")
+            raise BypassCache("a tensor with hooks or with a history")
         return (f"{type(x).__name__} {dtypes.OF_NUMPY.get(a.dtype, a.dtype)} {a.shape} {a.strides} "
                 f"{x._requires_grad} {x._inference}")
     if isinstance(x, np.ndarray):
         return f"array {x.dtype} {x.shape} {x.strides}"
     cls = type(x)
-    if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_followed(x) or (
+    if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_traversable(x) or (
             is_compiled(x) or cls.__module__ in _SAID):
         itself = next((show(x) for kind, show in _PLAINLY.items() if isinstance(x, kind)), "")
         keywords = [*x.keywords] if isinstance(x, functools.partial) else ""
         return f"{cls.__module__}.{cls.__qualname__} {itself} {[*map(_inside, held(x))]} {keywords}"
-    raise Unnameable(f"a {cls.__module__}.{cls.__qualname__}, which may hold what nobody can see")
+    raise BypassCache(f"a {cls.__module__}.{cls.__qualname__}, which may hold what nobody can see")
 
 
-def given_as(x: Any) -> str:
+def argument_fingerprint(x: Any) -> str:
     """An argument that is no tensor, as every process would describe it: what decides what a function does with it.
 
     Raises:
         Unnameable: there may be more to it than anybody can see.
     """
-    return f"{type(x).__qualname__} {x!r}" if is_value(x) else named(x) or described(x)
+    return f"{type(x).__qualname__} {x!r}" if is_value(x) else library_name(x) or described(x)
 
 
 def held(x: Any) -> tuple[Any, ...]:
@@ -171,7 +172,7 @@ def held(x: Any) -> tuple[Any, ...]:
         return (x.__func__,)
     if isinstance(x, property):
         return x.fget, x.fset
-    if isinstance(x, CACHE):
+    if isinstance(x, LRU_CACHE):
         return (x.__wrapped__,)
     return (x.function,) if is_compiled(x) else ()
 
@@ -183,14 +184,24 @@ def is_compiled(x: Any) -> bool:
 
 def _inside(x: Any) -> str:
     """What stands in something that never changes, unless it has a place of its own, where it is described."""
-    return described(x) if isinstance(x, tuple) or is_value(x) else named(x) or ""
+    return described(x) if isinstance(x, tuple) or is_value(x) else library_name(x) or ""
 
 
 #: modules whose objects say how classes are written, and nothing that changes
 _SAID = frozenset({"dataclasses", "typing", "_abc"})
 #: what holds nothing but what can be reached
-_TRANSPARENT = (list, dict, set, deque, tuple, CACHE, types.CellType, types.MethodType, functools.partial,
+_TRANSPARENT = (list, dict, set, deque, tuple, LRU_CACHE, types.CellType, types.MethodType, functools.partial,
                 staticmethod, classmethod, property)
 
-__all__ = ["Unnameable", "described", "given_as", "held", "is_compiled", "is_value", "named", "of_name", "said_of",
-           "said_of_code"]
+__all__ = [
+    "BypassCache",
+    "argument_fingerprint",
+    "code_fingerprint",
+    "described",
+    "held",
+    "is_compiled",
+    "is_value",
+    "library_name",
+    "resolve_library_name",
+    "value_fingerprint",
+]

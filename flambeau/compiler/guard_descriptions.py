@@ -14,9 +14,9 @@ from ..engine.grad_mode import grad_mode
 from ..ir import printing
 from ..ir.debug_output import pluralize
 from ..trees import is_container, tree_flatten
-from .execution.cache_entry import Replay
-from .guards.environment import is_span, paths
-from .tracing.provenance import Origins, place_of
+from .execution.cache_entry import CacheEntry
+from .guards.environment import is_range_or_slice, paths
+from .tracing.provenance import Provenance, place_of
 from .tracing.provenance_tracer import arguments_of
 
 #: how a comparison with an outcome is written
@@ -51,28 +51,28 @@ it a tensor that is changed in place."""),
 _NAMES = 12
 
 
-def guards_of(replay: Replay, origins: Origins, function: Callable[..., Any],
+def guards_of(entry: CacheEntry, origins: Provenance, function: Callable[..., Any],
               call: tuple[tuple, dict[str, Any]]) -> list[str]:
     """What has to hold for a call to be replayed, then what may change from call to call."""
-    trace = replay.trace
+    trace = entry.trace
     found = [text for name, x in arguments_of(function, *call) for text in _argument(name, x)]
     default = str(dtypes.get_default_dtype()).rpartition(".")[2]
     found.append(f"the default dtype is {default}, and grad mode is {'on' if grad_mode.get() else 'off'}")
-    for _, key, index, compare, other, outcome in trace.decisions:
+    for _, key, index, compare, other, outcome in trace.scalar_guards:
         found.append(f"{key}{'' if index is None else f'[{index}]'} {_SIGNS[compare, bool(outcome)]} {other}")
-    found += dict.fromkeys(_condition(g, origins) for g in trace.guards)
-    if trace.without:
-        found.append(f"{pluralize(len(trace.without), 'tensor')} still without .grad")
+    found += dict.fromkeys(_condition(g, origins) for g in trace.data_guards)
+    if trace.grad_absent:
+        found.append(f"{pluralize(len(trace.grad_absent), 'tensor')} still without .grad")
     for has_one, said in ((True, "with"), (False, "without")):
-        if count := sum(each is has_one for _, each in trace.looked_at):
+        if count := sum(each is has_one for _, each in trace.grad_presence):
             found.append(f"{pluralize(count, 'tensor')} {said} a .grad, which the function looks at")
     if trace.modules:
         found.append(f"{pluralize(len(trace.modules), 'module')} as before: "
                      "train or eval, parameters, hooks, attributes")
-    optimizers = {id(optimizer) for optimizer, _ in trace.groups}
+    optimizers = {id(optimizer) for optimizer, _ in trace.param_groups}
     if optimizers:
         found.append(f"{pluralize(len(optimizers), 'optimizer')} as before: groups, parameters, flags, states")
-    names = dict.fromkeys(paths(replay.environment))
+    names = dict.fromkeys(paths(entry.guards))
     if names:
         more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
         found.append(f"these names mean what they meant: {', '.join([*names][:_NAMES])}{more}")
@@ -100,13 +100,14 @@ def _argument(name: str, x: Any) -> Iterator[str]:
             yield f"{name} is an empty {type(x).__name__}"
         for i, each in enumerate(leaves):
             yield from _argument(f"{name}[{i}]", each)
-    elif is_span(x) or isinstance(x, (bool, int, float, complex, str, bytes, type(None), np.generic, dtypes.dtype)):
+    elif is_range_or_slice(x) or isinstance(
+            x, (bool, int, float, complex, str, bytes, type(None), np.generic, dtypes.dtype)):
         yield f"{name} is {x!r}"
     else:
         yield f"{name} is the same {type(x).__name__}"
 
 
-def _condition(guard: Any, origins: Origins) -> str:
+def _condition(guard: Any, origins: Provenance) -> str:
     place = place_of(guard.where)
     said = printing.expression(guard.value, origins.names)
     where = guard.where if place is None else place.said

@@ -6,7 +6,7 @@ from collections.abc import Sized
 from typing import Any
 
 from ..nn import Module
-from .execution.compiled_function import Compiled
+from .execution.compiled_function import CompiledFunction
 
 
 class OptimizedModule(Module):  # type: ignore[misc]
@@ -16,7 +16,7 @@ class OptimizedModule(Module):  # type: ignore[misc]
         _orig_mod: that module. Keys of the state dict begin with its name, as in PyTorch.
     """
 
-    def __init__(self, module: Module, run: Compiled) -> None:
+    def __init__(self, module: Module, run: CompiledFunction) -> None:
         super().__init__()
         self._orig_mod = module
         self.__dict__["_run"] = run

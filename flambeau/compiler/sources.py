@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .fingerprints import Unnameable, described, is_compiled, is_value, named
+from .fingerprints import BypassCache, described, is_compiled, is_value, library_name
 
 #: containers of more entries than this are not looked into
 LIMIT = 10_000
@@ -84,7 +84,7 @@ def _codes_of(member: Any) -> Iterator[types.CodeType]:
             yield f.__code__
 
 
-class Reached:
+class SourceTable:
     """What can be reached from where a call begins, each object by one of the shortest ways.
 
     Args:
@@ -126,7 +126,7 @@ class Reached:
             done += 1
 
     def _add(self, at: int, step: Step, thing: Any) -> None:
-        if id(thing) not in self._at and not is_value(thing) and named(thing) is None and not (
+        if id(thing) not in self._at and not is_value(thing) and library_name(thing) is None and not (
                 type(thing) is tuple and not thing):
             self._at[id(thing)] = len(self.things)
             self.things.append(thing)
@@ -189,7 +189,7 @@ class Reached:
         """
         found = self._at.get(id(thing))
         if found is None:
-            raise Unnameable(f"a {type(thing).__module__}.{type(thing).__qualname__} that no name leads to")
+            raise BypassCache(f"a {type(thing).__module__}.{type(thing).__qualname__} that no name leads to")
         return found
 
     def class_of(self, identity: int) -> Any:
@@ -200,7 +200,7 @@ class Reached:
         """
         found = self._at.get(identity)
         if found is None:
-            raise Unnameable("a class that no name leads to")
+            raise BypassCache("a class that no name leads to")
         return self.things[found]
 
     def places(self, wanted: Iterable[int]) -> tuple[list[Place], dict[int, int]]:
@@ -224,7 +224,7 @@ class Reached:
         return found, order
 
 
-class Found:
+class SourceResolver:
     """Objects at places, looked up as they are asked for.
 
     Args:
@@ -256,13 +256,13 @@ class Found:
             else:
                 thing = _STEPS[kind](self[of], key)
         except (LookupError, AttributeError, TypeError, ValueError) as error:
-            raise Unnameable(f"{kind} {key}: {error}") from None
+            raise BypassCache(f"{kind} {key}: {error}") from None
         if described(thing) != said:
-            raise Unnameable(f"{said} is {described(thing)} now")
+            raise BypassCache(f"{said} is {described(thing)} now")
         if self._numbers.setdefault(id(thing), number) != number:
-            raise Unnameable("one object where there were two")
+            raise BypassCache("one object where there were two")
         self._things[number] = thing
         return thing
 
 
-__all__ = ["Found", "Place", "Reached"]
+__all__ = ["Place", "SourceResolver", "SourceTable"]

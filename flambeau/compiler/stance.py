@@ -11,22 +11,22 @@ from typing import Any, Protocol
 class Registered(Protocol):
     """A compiled function as far as stances and `reset` need it."""
 
-    def slow_down(self) -> None: ...
+    def clear_call_stub(self) -> None: ...
 
-    def forget(self) -> None: ...
+    def reset(self) -> None: ...
 
 
 #: every compiled function
-existing: weakref.WeakSet[Registered] = weakref.WeakSet()
+compiled_functions: weakref.WeakSet[Registered] = weakref.WeakSet()
 #: kinds of calls that get programs, unless `compile` or a setting says otherwise
-KINDS = 64
+DEFAULT_RECOMPILE_LIMIT = 64
 
 #: stances: whether calls run eagerly at all, and what becomes of those of a new kind
 _STANCES = {"default": "compiled", "eager_then_compile": "compiled", "aot_eager_then_compile": "compiled",
             "force_eager": "eager", "eager_on_recompile": "eager", "fail_on_recompile": "fail"}
 
 
-class Conduct:
+class DispatchPolicy:
     """How compiled functions behave now.
 
     Attributes:
@@ -39,29 +39,29 @@ class Conduct:
     """
 
     def __init__(self) -> None:
-        self.stance, self.disabled, self.limit = "default", False, KINDS
-        self.fails = self.objects = False
-        self.is_usual = True
+        self.stance, self.disabled, self.recompile_limit = "default", False, DEFAULT_RECOMPILE_LIMIT
+        self.fail_on_recompile_limit_hit = self.error_on_recompile = False
+        self.is_default = True
 
     def change(self, **values: Any) -> None:
         """Give attributes other values; compiled functions look anew at what they are to do."""
         vars(self).update(values)
-        self.is_usual = not self.disabled and _STANCES[self.stance] == "compiled"
-        for function in list(existing):
-            function.slow_down()
+        self.is_default = not self.disabled and _STANCES[self.stance] == "compiled"
+        for function in list(compiled_functions):
+            function.clear_call_stub()
 
     @property
-    def is_eager(self) -> bool:
+    def runs_eagerly(self) -> bool:
         """Whether everything runs eagerly."""
         return self.disabled or self.stance == "force_eager"
 
     @property
-    def refuses(self) -> bool:
+    def fails_on_recompile(self) -> bool:
         """Whether a call of a new kind is an error."""
         return _STANCES[self.stance] == "fail"
 
 
-conduct = Conduct()
+policy = DispatchPolicy()
 
 
 class set_stance:
@@ -93,18 +93,18 @@ class set_stance:
         if force_backend is not None:
             raise RuntimeError(f"force_backend={force_backend!r}: name the backend in torch.compile(backend=...); "
                                'stance "force_eager" runs everything eagerly')
-        self.stance, self.before = stance, conduct.stance
-        conduct.change(stance=stance)
+        self.stance, self.before = stance, policy.stance
+        policy.change(stance=stance)
 
     def __enter__(self) -> None:
-        conduct.change(stance=self.stance)
+        policy.change(stance=self.stance)
 
     def __exit__(self, *_: object) -> None:
-        conduct.change(stance=self.before)
+        policy.change(stance=self.before)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, which takes the stance whenever it runs."""
-        conduct.change(stance=self.before)
+        policy.change(stance=self.before)
 
         @functools.wraps(function)
         def taken(*args: Any, **kwargs: Any) -> Any:
@@ -114,4 +114,4 @@ class set_stance:
         return taken
 
 
-__all__ = ["KINDS", "conduct", "existing", "set_stance"]
+__all__ = ["DEFAULT_RECOMPILE_LIMIT", "compiled_functions", "policy", "set_stance"]

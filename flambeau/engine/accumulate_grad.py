@@ -12,7 +12,7 @@ from .. import dtypes
 from ..backends.compiled import copied, copied_like
 from ..backends.compiled.thresholds import MET
 from ..devices import contiguous_format
-from ..modes import capturing, grad_mode, special
+from ..modes import active_tracer, grad_mode, special
 from .compiled_rules import add as add_large
 from .deferred_accumulation import Gathered
 from .policies import keeps_layout
@@ -86,10 +86,10 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
     with _lock:
         held = variable._grad
         if tensors:
-            capture = capturing.get() if special[0] else None
-            if capture is not None:
-                capture.saw(variable)
-            if held is not None and capture is not None and not grad_mode.get():
+            tracer = active_tracer.get() if special[0] else None
+            if tracer is not None:
+                tracer.note_entry_grad(variable)
+            if held is not None and tracer is not None and not grad_mode.get():
                 held.add_(g)  # what a capture sees is what is done without one
             else:
                 variable._grad = _copied(g, variable) if held is None else held + g

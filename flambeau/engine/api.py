@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import dtypes
 from ..devices import contiguous_format
-from ..modes import capturing, special, transforming, transforms
+from ..modes import active_tracer, special, transforming, transforms
 from ..shapes import Size
 from .accumulate_grad import is_dense
 from .engine import run_backward
@@ -250,7 +250,7 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
         if not isinstance(x, GradientEdge) and not x._requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge(x))
-    tensors = create or (bool(special[0]) and (capturing.get() is not None or layer.carried(outputs, cotangents)))
+    tensors = create or (bool(special[0]) and (active_tracer.get() is not None or layer.carried(outputs, cotangents)))
     captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors)
     found = []
     for i, (x, target) in enumerate(zip(inputs, targets, strict=True)):
@@ -258,7 +258,7 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
         if g is not None:
             if not tensors:
                 g = layer.wrap(_own(g))
-            elif not create and special[0] and capturing.get() is not None and not is_dense(g._array):
+            elif not create and special[0] and active_tracer.get() is not None and not is_dense(g._array):
                 g = g.clone(memory_format=contiguous_format)
             found.append(g)
         elif materialize and isinstance(x, GradientEdge):

@@ -19,7 +19,7 @@ from numpy import ndarray
 from .. import dtypes
 from ..backends.compiled.thresholds import MET
 from ..backends.errstate import IGNORE, reset_state, set_state
-from ..modes import capturing, special
+from ..modes import active_tracer, special
 from .accumulate_grad import accumulate, add_arrays, converted, told
 from .anomaly_mode import Anomaly, check, evaluated, explain
 from .compiled_rules import add as add_large
@@ -679,9 +679,9 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         return _nested(roots, cotangents, retain=retain, create=create, targets=targets, accumulate=accumulate,
                        tensors=tensors)
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            tensors, capture.ran_backward = True, True
+        tracer = active_tracer.get()
+        if tracer is not None:
+            tensors, tracer.ran_backward = True, True
     tensors = tensors or create
     if targets is None and not tensors and not (LeafHooks.found and LeafHooks.any()) and not (
             special[0] and (Anomaly.enabled or recording() is not None or observers())):

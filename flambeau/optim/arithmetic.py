@@ -21,7 +21,7 @@ from .._tensor.dispatch.interception import computed
 from ..backends.compiled import ready, update
 from ..backends.compiled.thresholds import SINGLE_UPDATES, UPDATES
 from ..engine.saved_tensor_mutation import about_to_write
-from ..modes import capturing, special
+from ..modes import active_tracer, special
 
 #: elements of a piece: a rule's six or so arrays of that length fit a core's second cache
 PIECE = 16384
@@ -141,9 +141,9 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
         differentiable: record what the rule does.
     """
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            scalars = capture.updates(rule, param, grad, state, scalars, differentiable)
+        tracer = active_tracer.get()
+        if tracer is not None:
+            scalars = tracer.trace_update(rule, param, grad, state, scalars, differentiable)
         computed(rule, _run, rule, param, grad, state, scalars, differentiable)
     else:
         _run(rule, param, grad, state, scalars, differentiable)
@@ -240,9 +240,9 @@ def advance(step: Any) -> float:
     """Count a step tensor up by one, and return its value."""
     count = getattr(step, "_array", None)
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            return capture.advances(step)
+        tracer = active_tracer.get()
+        if tracer is not None:
+            return tracer.advance_step(step)
     if type(count) is np.ndarray:
         about_to_write(step)
         count[()] = count.item() + 1
@@ -255,9 +255,9 @@ def advance(step: Any) -> float:
 def scale(tensor: Any, factor: float) -> float:
     """Multiply a tensor of one number, which an optimizer remembers, and return its value."""
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            return capture.scales(tensor, factor)
+        tracer = active_tracer.get()
+        if tracer is not None:
+            return tracer.scale_state(tensor, factor)
     tensor *= factor
     return tensor.item()
 
@@ -265,18 +265,18 @@ def scale(tensor: Any, factor: float) -> float:
 def remembered(tensor: Any) -> float:
     """The value of a tensor of one number."""
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            return capture.remembered(tensor)
+        tracer = active_tracer.get()
+        if tracer is not None:
+            return tracer.read_state(tensor)
     return tensor.item()
 
 
 def remember(tensor: Any, value: float) -> None:
     """Let a tensor of one number have another value."""
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            capture.sets(tensor, value)
+        tracer = active_tracer.get()
+        if tracer is not None:
+            tracer.set_state(tensor, value)
             return
     tensor.fill_(value)
 
@@ -288,9 +288,9 @@ def shown(value: Any, like: Any = None) -> Any:
         like: a tensor of the dtype that it is to have there; else float64.
     """
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            return capture.as_tensor(value, None if like is None else like._array.dtype)
+        tracer = active_tracer.get()
+        if tracer is not None:
+            return tracer.scalar_as_tensor(value, None if like is None else like._array.dtype)
     return value
 
 

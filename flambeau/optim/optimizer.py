@@ -21,7 +21,7 @@ from ..backends.errstate import IGNORE, reset_state, set_state
 from ..engine.node import RemovableHandle
 from ..engine.observers import stepped
 from ..engine.profiler_events import USER, spanned
-from ..modes import capturing, special
+from ..modes import active_tracer, special
 from ..nn.naming import typename
 
 
@@ -379,17 +379,17 @@ class FirstOrder(Optimizer):
 
 def _captured(optimizer: Optimizer, group: dict[str, Any]) -> dict[str, Any]:
     """The group, its numbers known to a function's capture if there is one."""
-    capture = capturing.get()
-    return group if capture is None else capture.group(optimizer, group)
+    tracer = active_tracer.get()
+    return group if tracer is None else tracer.wrap_param_group(optimizer, group)
 
 
 def _found(make: Callable[[], np.ndarray]) -> Tensor | None:
     """Zeros as a tensor that a function which is being captured is to have found; None: there is no such function."""
-    capture = capturing.get() if special[0] else None
-    if capture is None or not capture.finds_state():
+    tracer = active_tracer.get() if special[0] else None
+    if tracer is None or not tracer.adopts_initial_state():
         return None
     tensor = wrap(make())
-    capture.initial.append(tensor)
+    tracer.initial_state.append(tensor)
     return tensor
 
 

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not
 @pytest.fixture(autouse=True)
 def known_peaks(monkeypatch):
     """Peaks as if they were measured; and what earlier processes learned of functions is left aside."""
-    monkeypatch.setattr("flambeau.compiler.cache.trace_cache.read", lambda entry: [])
-    monkeypatch.setattr("flambeau.compiler.cache.program_cache.read", lambda *call: None)
+    monkeypatch.setattr("flambeau.compiler.cache.trace_cache.load", lambda entry: [])
+    monkeypatch.setattr("flambeau.compiler.cache.program_cache.load", lambda *call: None)
     machine = roofline.Peaks(2, 100e9, 50e9, ((1 << 14, 80e9), (1 << 26, 10e9)))
     monkeypatch.setattr("flambeau.codegen.roofline.peaks", lambda: machine)
 

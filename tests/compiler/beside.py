@@ -11,39 +11,39 @@ import numpy as np
 
 import flambeau as torch
 from flambeau import dtypes
-from flambeau.compiler.execution.compiled_function import Compiled
+from flambeau.compiler.execution.compiled_function import CompiledFunction
 
 Tensor = torch.Tensor
 
 
-def compiled_of(made: Any) -> Compiled:
+def compiled_of(made: Any) -> CompiledFunction:
     """The `Compiled` behind a compiled function, method or module."""
-    found = made if isinstance(made, Compiled) else made.__dict__.get("_run", getattr(made, "__func__", None))
-    assert isinstance(found, Compiled)
+    found = made if isinstance(made, CompiledFunction) else made.__dict__.get("_run", getattr(made, "__func__", None))
+    assert isinstance(found, CompiledFunction)
     return found
 
 
 def programs(made: Any) -> int:
     """How many programs a compiled function has."""
-    return sum(len(kind.replays) for kind in compiled_of(made)._kinds.values())
+    return sum(len(kind.entries) for kind in compiled_of(made)._signatures.values())
 
 
 def reasons(made: Any) -> list[str]:
     """Why calls of a compiled function are not replayed."""
-    return [kind.refused for kind in compiled_of(made)._kinds.values() if kind.refused is not None]
+    return [kind.skip_reason for kind in compiled_of(made)._signatures.values() if kind.skip_reason is not None]
 
 
 @contextmanager
 def counted_captures() -> Iterator[list[Any]]:
     """A list that gets an entry for each call that is captured meanwhile."""
     captures: list[Any] = []
-    real = Compiled._captured
+    real = CompiledFunction._trace_call
 
     def counting(self: Any, *args: Any, **kwargs: Any) -> Any:
         captures.append(self)
         return real(self, *args, **kwargs)
 
-    with mock.patch.object(Compiled, "_captured", counting):
+    with mock.patch.object(CompiledFunction, "_trace_call", counting):
         yield captures
 
 

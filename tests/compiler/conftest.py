@@ -9,5 +9,5 @@ from flambeau.compiler.cache import program_cache, trace_cache
 
 @pytest.fixture(autouse=True)
 def nothing_is_known(monkeypatch):
-    monkeypatch.setattr(trace_cache, "read", lambda entry: [])
-    monkeypatch.setattr(program_cache, "read", lambda *call: None)
+    monkeypatch.setattr(trace_cache, "load", lambda entry: [])
+    monkeypatch.setattr(program_cache, "load", lambda *call: None)

@@ -170,7 +170,7 @@ def test_nan_is_one_kind_of_call():
     made = torch.compile(lambda x, k: x + k)
     for _ in range(6):
         assert made(torch.ones(2), float("nan")).isnan().all()
-    assert len(made._kinds) == 1
+    assert len(made._signatures) == 1
 
 
 def test_keyword_arguments_and_defaults():

@@ -10,7 +10,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen, nn
-from flambeau.compiler.tracing.tracer import Capture
+from flambeau.compiler.tracing.tracer import Tracer
 
 
 def test_a_capture_keeps_no_array_that_the_function_drops():
@@ -25,11 +25,11 @@ def test_a_capture_keeps_no_array_that_the_function_drops():
         return z
 
     x = torch.ones(100)
-    with torch.no_grad(), Capture() as capture:
-        capture.begin([x])
+    with torch.no_grad(), Tracer() as tracer:
+        tracer.begin([x])
         step(x)
     assert gone == [True]
-    assert capture.failed is None
+    assert tracer.failure is None
 
 
 def test_memory_that_is_used_again_is_not_what_it_was():

@@ -14,8 +14,8 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen, dtypes
-from flambeau.compiler.execution.cache_entry import MISSED, Replay
-from flambeau.compiler.execution.compiled_function import Compiled
+from flambeau.compiler.execution.cache_entry import GUARDS_FAILED, CacheEntry
+from flambeau.compiler.execution.compiled_function import CompiledFunction
 from tests.ir.legality import check
 from tests.ops.spec import RECORDS, Sample, load, public
 from tests.ops.test_batching import variations
@@ -111,20 +111,20 @@ def same(found: Sequence[Any], expected: Sequence[Any]) -> None:
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * scale)
 
 
-def captured(run: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Compiled, Replay | None]:
+def captured(run: Callable[..., Any], tensors: Sequence[Any]) -> tuple[CompiledFunction, CacheEntry | None]:
     """The compiled function after enough calls to have a program, if it gets one; each with new tensors."""
     made = torch.compile(run)
     for _ in range(3):
         seeded(made, *[t.detach().clone().requires_grad_(t.requires_grad) for t in tensors])
-    [kind] = made._kinds.values()
-    return made, kind.replays[0] if kind.replays else None
+    [kind] = made._signatures.values()
+    return made, kind.entries[0] if kind.entries else None
 
 
-def replayed(made: Compiled, replay: Replay, tensors: Sequence[Any]) -> Any:
+def replayed(made: CompiledFunction, replay: CacheEntry, tensors: Sequence[Any]) -> Any:
     """What the program gives; where its conditions do not hold, what the compiled function does then."""
     found = seeded(replay.run, tensors)
-    assert found is not MISSED or replay.trace.guards or replay.trace.starts
-    return seeded(made, *tensors) if found is MISSED else found
+    assert found is not GUARDS_FAILED or replay.trace.guards or replay.trace.starts
+    return seeded(made, *tensors) if found is GUARDS_FAILED else found
 
 
 def samples(name: str) -> list[tuple[int, Sample]]:
@@ -144,8 +144,8 @@ def compiled_is_eager(name: str) -> list[str]:
             assert torch.compile.explain(inside)(*given).break_reasons
             for tensors in (given, other):  # and it is eager's
                 same(seeded(made, *tensors), seeded(inside, *tensors))
-            [kind] = made._kinds.values()
-            missing.append(f"{k}: {kind.refused or kind.why}")
+            [kind] = made._signatures.values()
+            missing.append(f"{k}: {kind.skip_reason or kind.mismatch}")
             continue
         check(replay.program.schedule)
         same(replayed(made, replay, other), seeded(inside, *other))

@@ -39,9 +39,9 @@ def run(function, calls):
     """The results of calls, and whether the first of them was recalled, not captured."""
     made = torch.compile(function)
     results = [made(*args) for args in calls]
-    kinds = getattr(made, "__dict__", {}).get("_run", made)._kinds
-    replays = [replay for kind in kinds.values() for replay in kind.replays]
-    return results, bool(replays) and all(replay.is_recalled for replay in replays), [r.forgotten for r in replays]
+    kinds = getattr(made, "__dict__", {}).get("_run", made)._signatures
+    entries = [entry for kind in kinds.values() for entry in kind.entries]
+    return results, bool(entries) and all(e.is_from_cache for e in entries), [e.bypass_reason for e in entries]
 
 
 def plain(results):
@@ -127,7 +127,7 @@ def test_a_momentum_that_the_first_step_sets_up():
     counts = []
     for i in range(3):
         made(*argument(i))
-        counts.append(sum(replay.is_tried for kind in made._kinds.values() for replay in kind.replays))
+        counts.append(sum(replay.has_run for kind in made._signatures.values() for replay in kind.entries))
     assert counts == [0, 1, 1]
 
 
@@ -540,7 +540,7 @@ def test_several_programs_of_one_name():
     def make(value):
         return lambda x: x * value, lambda i: (data(i),), nothing
 
-    for value in range(program_cache.MOST + 2):
+    for value in range(program_cache.MAX_PROGRAMS + 2):
         function, argument, _ = make(float(value))
         run(function, [argument(i) for i in range(4)])
     after(make, 5.0, 4.0, recalled=True)

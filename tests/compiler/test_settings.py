@@ -10,7 +10,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.compiler.stance import conduct
+from flambeau.compiler.stance import policy
 from flambeau.settings import Settings
 
 needs_jit = pytest.mark.skipif(not codegen.available(), reason="nothing is compiled without llvmlite")
@@ -18,7 +18,7 @@ dynamo = torch._dynamo
 
 
 def replays(f):
-    return sum(len(kind.replays) for kind in f._kinds.values())
+    return sum(len(kind.entries) for kind in f._signatures.values())
 
 
 @needs_jit
@@ -27,16 +27,16 @@ def test_a_stance_that_runs_all_eagerly():
     x = torch.ones(3)
     for _ in range(4):
         f(x)
-    assert f._fast is not None
+    assert f._call_stub is not None
     with torch.compiler.set_stance("force_eager"):
-        assert f._fast is None
+        assert f._call_stub is None
         assert f(x).tolist() == [3, 3, 3]
         assert f(torch.ones(2)).tolist() == [3, 3]
-        assert len(f._kinds) == 1
+        assert len(f._signatures) == 1
     for _ in range(2):
         assert f(x).tolist() == [3, 3, 3]
-    assert f._fast is not None
-    assert conduct.is_usual
+    assert f._call_stub is not None
+    assert policy.is_default
 
 
 @needs_jit
@@ -48,13 +48,13 @@ def test_stances_for_calls_of_a_new_kind():
     with torch.compiler.set_stance("eager_on_recompile"):
         assert f(torch.ones(2)).tolist() == [3, 3]
         assert f(torch.ones(3)).tolist() == [3, 3, 3]
-        assert len(f._kinds) == 1
+        assert len(f._signatures) == 1
     with torch.compiler.set_stance("fail_on_recompile"):
         assert f(torch.ones(3)).tolist() == [3, 3, 3]
         with pytest.raises(RuntimeError, match=r"Detected recompile when torch\.compile stance is 'fail_on_recompile'"):
             f(torch.ones(2))
     assert f(torch.ones(2)).tolist() == [3, 3]
-    assert len(f._kinds) == 2
+    assert len(f._signatures) == 2
 
 
 def test_a_stance_as_a_decorator_and_as_a_statement():
@@ -62,19 +62,19 @@ def test_a_stance_as_a_decorator_and_as_a_statement():
 
     @torch.compiler.set_stance("force_eager")
     def inside():
-        seen.append(conduct.stance)
+        seen.append(policy.stance)
         return 7
 
-    assert conduct.stance == "default"
+    assert policy.stance == "default"
     assert inside() == 7
     assert seen == ["force_eager"]
     torch.compiler.set_stance("force_eager")
-    assert conduct.stance == "force_eager"
+    assert policy.stance == "force_eager"
     torch.compiler.set_stance()
-    assert conduct.stance == "default"
+    assert policy.stance == "default"
     with pytest.raises(ZeroDivisionError), torch.compiler.set_stance("force_eager"):
         raise ZeroDivisionError
-    assert conduct.stance == "default"
+    assert policy.stance == "default"
 
 
 def test_stances_that_there_are_not():
@@ -82,7 +82,7 @@ def test_stances_that_there_are_not():
         torch.compiler.set_stance("foo")
     with pytest.raises(RuntimeError, match="force_backend="):
         torch.compiler.set_stance("default", force_backend="eager")
-    assert conduct.stance == "default"
+    assert policy.stance == "default"
 
 
 @needs_jit
@@ -91,12 +91,12 @@ def test_settings_with_effects():
     with dynamo.config.patch(disable=True):
         for _ in range(3):
             f(torch.ones(2))
-    assert not f._kinds
+    assert not f._signatures
     with dynamo.config.patch(cache_size_limit=2):
         assert dynamo.config.recompile_limit == 2
         for n in range(1, 5):
             assert f(torch.ones(n)).tolist() == [2] * n
-        assert len(f._kinds) == 2
+        assert len(f._signatures) == 2
         with dynamo.config.patch("fail_on_recompile_limit_hit", True), pytest.raises(
                 dynamo.exc.FailOnRecompileLimitHit, match="2 kinds of calls"):
             f(torch.ones(9))
@@ -107,14 +107,14 @@ def test_settings_with_effects():
             whole(torch.ones(3))
     assert dynamo.config.cache_size_limit == dynamo.config.recompile_limit == 8
     f(torch.ones(9))
-    assert len(f._kinds) == 3
+    assert len(f._signatures) == 3
     with dynamo.config.patch(error_on_recompile=True):
         g = torch.compile(lambda x: x - 1)
         g(torch.ones(2))
         g(torch.ones(2))
         with pytest.raises(dynamo.exc.RecompileError, match="differs from those before"):
             g(torch.ones(3))
-    assert vars(conduct) == vars(type(conduct)())
+    assert vars(policy) == vars(type(policy)())
 
 
 def test_settings_are_kept_and_unknown_ones_refused():
@@ -205,10 +205,10 @@ def test_backends():
     torch.compiler.set_default_backend("eager")
     try:
         assert torch.compiler.get_default_backend() == "eager"
-        assert not torch.compile(lambda x: x).works
+        assert not torch.compile(lambda x: x).enabled
     finally:
         torch.compiler.set_default_backend(None)
-    assert torch.compile(lambda x: x).works == codegen.available()
+    assert torch.compile(lambda x: x).enabled == codegen.available()
 
 
 def test_functions_of_numpy():

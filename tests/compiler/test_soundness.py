@@ -306,8 +306,8 @@ def test_what_lies_between_an_arguments_elements_is_not_written():
     for _ in range(3):
         made(whole[:, ::2])
     assert programs(made) == 1
-    [kind] = made._kinds.values()
-    program = kind.replays[0].program
+    [kind] = made._signatures.values()
+    program = kind.entries[0].program
     [(leaf, _)] = program.schedule.deferred_copies
     assert program.schedule.regions[leaf] == ((400, 300), (600, 2))
     expected = whole.clone()
@@ -351,7 +351,7 @@ def test_an_error_of_the_capture_is_told_and_the_call_runs_eagerly(monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("somewhere in a graph")
 
-    monkeypatch.setattr("flambeau.compiler.tracing.tracer.Capture.lower", fails)
+    monkeypatch.setattr("flambeau.compiler.tracing.tracer.Tracer.lower", fails)
     compiled = torch.compile(lambda x: x * 2)
     x = torch.ones(3)
     with pytest.warns(RuntimeWarning, match="mul cannot be compiled.*ZeroDivisionError: somewhere in a graph"):

@@ -102,7 +102,8 @@ def test_each_thread_trains_a_model_of_its_own():
             x = numbers(6, 4, seed=i)
             run(x, x.sum(1, keepdim=True))
         if compiled:
-            assert programs(run) >= 1, [(kind.refused, kind.why, kind.tries) for kind in run._kinds.values()]
+            assert programs(run) >= 1, [
+                (kind.skip_reason, kind.mismatch, kind.num_traces) for kind in run._signatures.values()]
         return [w1.detach(), w2.detach()]
 
     expected = [trained(seed, False) for seed in range(4)]
@@ -225,7 +226,7 @@ def step(x):
     return loss
 for _ in range(6):
     loss = step(torch.randn(8, 6))
-print(len(step._kinds), sum(len(kind.replays) for kind in step._kinds.values()), f"{loss.item():.4f}")
+print(len(step._signatures), sum(len(kind.entries) for kind in step._signatures.values()), f"{loss.item():.4f}")
 """
 
 

@@ -13,7 +13,7 @@ import pytest
 import flambeau
 from flambeau import codegen
 from flambeau.compiler.cache import trace_cache
-from flambeau.compiler.cache.trace_cache import Known
+from flambeau.compiler.cache.trace_cache import TraceRecord
 from tests.compiled_code import cache_files
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
@@ -32,9 +32,9 @@ def calls(function, *arguments):
     for i, args in enumerate(arguments):
         result = made(*args)
         right = right and torch.equal(result, function(*args))
-        if first is None and any(kind.replays for kind in made._kinds.values()):
+        if first is None and any(kind.entries for kind in made._signatures.values()):
             first = i + 1
-    captured = sum(0 if kind.replays else 1 for kind in made._kinds.values())
+    captured = sum(0 if kind.entries else 1 for kind in made._signatures.values())
     print(first, right)
 """
 
@@ -69,7 +69,7 @@ losses, programs = [], []
 for _ in range(6):
     x = torch.randn(16, 4)
     losses.append(step(x, x.sum(1, keepdim=True)).item())
-    programs.append(sum(len(kind.replays) for kind in step._kinds.values()))
+    programs.append(sum(len(kind.entries) for kind in step._signatures.values()))
 print(programs, [f"{x:.4f}" for x in losses], [f"{x.sum().item():.4f}" for x in model.buffers()])
 """
 
@@ -210,18 +210,19 @@ def test_random_numbers_are_the_same_in_every_process(run):
 def test_runs_of_one_name_that_saw_other_numbers_are_kept_up_to_a_limit(tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
-    all_known = [Known(frozenset({str(i)}), frozenset({"x"}), (True, False)) for i in range(trace_cache.MOST + 3)]
+    all_known = [TraceRecord(frozenset({str(i)}), frozenset({"x"}), (True, False))
+                 for i in range(trace_cache.MAX_RECORDS + 3)]
     for each in all_known:
-        trace_cache.write("a run", each)
-    assert trace_cache.read("a run") == all_known[-trace_cache.MOST:]
+        trace_cache.store("a run", each)
+    assert trace_cache.load("a run") == all_known[-trace_cache.MAX_RECORDS:]
     again = all_known[-2]._replace(free=(True, True))
-    trace_cache.write("a run", again)
-    assert trace_cache.read("a run") == [*all_known[-trace_cache.MOST:-2], all_known[-1], again]
+    trace_cache.store("a run", again)
+    assert trace_cache.load("a run") == [*all_known[-trace_cache.MAX_RECORDS:-2], all_known[-1], again]
 
 
 def test_of_what_was_seen_all_that_lasts_must_be_there():
-    known = Known(frozenset({"a", "b"}), frozenset())
+    known = TraceRecord(frozenset({"a", "b"}), frozenset())
 
     nothing = types.SimpleNamespace(seen={})
     assert known.among(nothing) is None
-    assert Known(frozenset(), frozenset()).among(nothing) == []
+    assert TraceRecord(frozenset(), frozenset()).among(nothing) == []

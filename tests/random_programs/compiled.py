@@ -183,7 +183,7 @@ def outcome(function: Callable[..., Any], leaves: dict[str, str], call: int) -> 
 
 def replays(compiled: Any) -> int:
     """How many programs a compiled function has."""
-    return sum(len(kind.replays) for kind in compiled._kinds.values())
+    return sum(len(kind.entries) for kind in compiled._signatures.values())
 
 
 def disagreement(program: list[str]) -> tuple[Disagreement | None, int]:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...modes import capturing, special
+from ...modes import active_tracer, special
 from ...warning_location import outside
 from ..tensor import Tensor, wrap
 from .custom_node import FunctionNode
@@ -73,8 +73,8 @@ def _dirty(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[A
             raise RuntimeError("mark_dirty can only accept variables, but argument ")
         counted = inputs.get(id(x), x)
         counted._bump_version()
-        if special[0] and (capture := capturing.get()) is not None:
-            capture.counts(counted)
+        if special[0] and (tracer := active_tracer.get()) is not None:
+            tracer.on_version_bump(counted)
         if id(x) not in returned:
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. "
                                "The inputs that are modified inplace must all be outputs of the Function.")

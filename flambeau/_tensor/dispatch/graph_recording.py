@@ -15,7 +15,7 @@ from ...engine.compiled_rules import by_kernel, quiet_run
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.inlined_rules import plan_of
 from ...engine.node import Node, OpNode, next_number
-from ...modes import capturing, special
+from ...modes import active_tracer, special
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
 from ..dtype_views import steps_to
@@ -164,9 +164,9 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
 
 def _tell_number(array: np.ndarray) -> None:
     """Tell a function's capture of a number that is saved as a tensor."""
-    capture = capturing.get()
-    if capture is not None:
-        capture.creates(array, False)
+    tracer = active_tracer.get()
+    if tracer is not None:
+        tracer.on_create(array, False)
 
 
 def _are_large(outs: Sequence[Tensor], inputs: Sequence[Any]) -> bool:

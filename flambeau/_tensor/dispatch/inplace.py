@@ -18,7 +18,7 @@ from ...backends.errstate import IGNORE, quietly, reset_state, set_state
 from ...engine.grad_mode import grad_mode
 from ...engine.node import OpNode
 from ...engine.profiler_events import recording
-from ...modes import capturing, special, transforms
+from ...modes import active_tracer, special, transforms
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..tensor import Tensor, wrap
@@ -169,9 +169,9 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
             original._output_nr = target._output_nr
     tangents = packed = None
     if special[0]:
-        capture = capturing.get()
-        if capture is not None and original is not None:
-            capture.copies(target, original)
+        tracer = active_tracer.get()
+        if tracer is not None and original is not None:
+            tracer.on_copy(target, original)
         packed = pack_inputs(op, inputs, original)
         answered(op, inputs, params, True)
         tangents = tangent_of_write(op, inputs, params)

@@ -10,7 +10,7 @@ import numpy as np
 from ...backends.numpy.memory import address
 from ...engine.node import operator_of
 from ...engine.saved_tensor_mutation import about_to_write
-from ...modes import capturing, grad_mode, inference, special, transforming
+from ...modes import active_tracer, grad_mode, inference, special, transforming
 from ...ops.declare import ELEMENTWISE, Op
 from ..tensor import Tensor, depth_of
 
@@ -38,9 +38,9 @@ def check_writable(x: Tensor, tracked: bool) -> None:
             raise RuntimeError(_LEAF)
     if special[0]:
         about_to_write(x)
-        capture = capturing.get()
-        if capture is not None and x._inference and not inference.get():
-            capture.fail("a write to an inference tensor outside of inference mode")  # an error once it is done
+        tracer = active_tracer.get()
+        if tracer is not None and x._inference and not inference.get():
+            tracer.graph_break("a write to an inference tensor outside of inference mode")  # an error once it is done
 
 
 def is_tracked(inputs: Sequence[Any]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from ... import dtypes
 from ...engine.grad_mode import grad_mode
 from ...engine.node import layer
-from ...modes import capturing, special
+from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..tensor import Tensor, wrap
@@ -44,9 +44,9 @@ def _moved(average: Tensor | None, value: np.ndarray, momentum: float, factor: f
     if average is None:
         return
     if special[0]:
-        capture = capturing.get()
-        if capture is not None:
-            capture.moves(average, value, momentum, factor)
+        tracer = active_tracer.get()
+        if tracer is not None:
+            tracer.on_running_average(average, value, momentum, factor)
     if factor != 1.0:
         value = value * factor
     a = average._array

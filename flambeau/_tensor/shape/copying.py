@@ -21,7 +21,7 @@ from ...backends.numpy.memory import (
     strided,
 )
 from ...dtypes import dtype as dtype_type
-from ...modes import capturing, inference, special
+from ...modes import active_tracer, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ...warning_location import outside
@@ -348,9 +348,9 @@ def _resized_each(self: Any, shape: tuple[int, ...], memory_format: Any) -> Tens
 
 def _tell_move(how: str) -> None:
     """Tell a function's capture that a tensor is given other memory."""
-    capture = capturing.get() if special[0] else None
-    if capture is not None:
-        capture.moves_memory(how)
+    tracer = active_tracer.get() if special[0] else None
+    if tracer is not None:
+        tracer.on_memory_change(how)
 
 
 def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor:

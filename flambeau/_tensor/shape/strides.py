@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.numpy.memory import element_strides, strided
-from ...modes import capturing, special
+from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ..dispatch.apply import apply
@@ -202,8 +202,8 @@ def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
     tracked = is_tracked([self])
     check_writable(self, tracked)
     array: np.ndarray = kernel_of(op)(self._array, **params)
-    if special[0] and (capture := capturing.get()) is not None:
-        capture.counts(self)
+    if special[0] and (tracer := active_tracer.get()) is not None:
+        tracer.on_version_bump(self)
     if tracked and self._base is None:
         node = record(op, [self], [wrap(array)], params)
         self._array = array

@@ -38,42 +38,51 @@ from ...ops.declare import REGISTRY, Op
 from ...optim.optimizer import has_hooks
 from ...runtime.cache_store import PROGRAMS
 from ...trees import tree_flatten, tree_unflatten
-from ..fingerprints import Unnameable, described, given_as, held, is_value, named, of_name
-from ..guards.arguments import Held, Made, Shown
+from ..fingerprints import (
+    BypassCache,
+    argument_fingerprint,
+    described,
+    held,
+    is_value,
+    library_name,
+    resolve_library_name,
+)
+from ..guards.arguments import ArrayLayout, OutputTensor, TensorRef
 from ..guards.environment import (
     ARRAY,
-    ASKED,
     ATTRIBUTE,
     DICT,
     ITEM,
-    ITERATOR,
     LIST,
-    LOOKS,
     MISSING,
     MODULE,
+    QUERY,
     SET,
-    Seen,
-    Surroundings,
-    looks_of,
+    TENSOR_MATCH,
+    UNSUPPORTED,
+    Guard,
+    GuardSet,
+    tensor_properties,
 )
-from ..guards.tensor_state import states_of
-from ..sources import Found, Reached
-from ..tracing.aliasing import address, owner, shown_by
-from ..tracing.extern_calls import Application, Draw, SeenAs
-from ..tracing.frame_hook import is_own, is_users
-from ..tracing.joint_graph import Joint
+from ..guards.tensor_state import state_objects
+from ..sources import SourceResolver, SourceTable
+from ..tracing.aliasing import address, leaf_array, owner
+from ..tracing.extern_calls import OperatorCall, RandomDraw, Reinterpretation
+from ..tracing.frame_hook import is_own_function, is_user_code
+from ..tracing.joint_graph import JointGraph
 from ..tracing.trace import Trace
-from ..tracing.tracer import Guard
-from .trace_cache import Known, said_of_argument
+from ..tracing.tracer import DataGuard
+from .trace_cache import TraceRecord, signature_fingerprint
 
 #: programs of one name that are kept: of functions of the same code, which saw other things
-MOST = 4
+MAX_PROGRAMS = 4
 #: what of a trace is kept as it is
-_PLAIN = ("decisions", "foreign", "starts", "modules", "results", "gradients", "without", "looked_at", "written",
-          "bumps", "bare", "hung", "ran_backward", "gradient_strides", "length", "plan")
+_PLAIN = ("scalar_guards", "extern_calls", "storage_offsets", "modules", "outputs", "grad_updates", "grad_absent",
+          "grad_presence", "written_leaves", "version_bumps", "params_without_grad", "user_attributes", "ran_backward",
+          "grad_strides", "num_values", "plan_key")
 
 
-class Recalled(NamedTuple):
+class SavedProgram(NamedTuple):
     """What one process leaves to the next.
 
     Attributes:
@@ -85,13 +94,13 @@ class Recalled(NamedTuple):
     """
 
     trace: Trace
-    seen: list[Seen]
+    seen: list[Guard]
     entry: str
-    known: Known
-    begun: Sequence[tuple[Any, Any]] = ()
+    known: TraceRecord
+    initialized_states: Sequence[tuple[Any, Any]] = ()
 
 
-def name(function: Any, call: Sequence[Any], arguments: Sequence[Any]) -> str | None:
+def program_key(function: Any, call: Sequence[Any], arguments: Sequence[Any]) -> str | None:
     """The name of the entry for calls of a function; None for what is not found again.
 
     Args:
@@ -105,10 +114,10 @@ def name(function: Any, call: Sequence[Any], arguments: Sequence[Any]) -> str | 
         said = described(found)
         if isinstance(function, types.MethodType) and isinstance(function.__self__, Module):
             said += described(type(function.__self__).forward)  # modules that compile themselves have one method
-        given = [given_as(x) for x in arguments if not isinstance(x, Tensor)]
-    except (Unnameable, ValueError, RecursionError):  # what it holds is not there yet, or holds itself
+        given = [argument_fingerprint(x) for x in arguments if not isinstance(x, Tensor)]
+    except (BypassCache, ValueError, RecursionError):  # what it holds is not there yet, or holds itself
         return None
-    return PROGRAMS.key(plan_cache.environment(), said, *given, *map(said_of_argument, call))
+    return PROGRAMS.key(plan_cache.environment(), said, *given, *map(signature_fingerprint, call))
 
 
 def _function_of(function: Any) -> types.FunctionType | None:
@@ -122,7 +131,7 @@ def _function_of(function: Any) -> types.FunctionType | None:
 # ----- writing ------------------------------------------------------------------------------
 
 
-def write(place: str, function: Any, arguments: Sequence[Any], run: Recalled, surroundings: Surroundings,
+def store(place: str, function: Any, arguments: Sequence[Any], run: SavedProgram, guard_set: GuardSet,
           initial: Sequence[Any], after: int) -> str | None:
     """Keep a program for the next process; why that cannot be, or None where it was done.
 
@@ -134,11 +143,11 @@ def write(place: str, function: Any, arguments: Sequence[Any], run: Recalled, su
         after: how many calls there were before the first one like it, which may have set up something.
     """
     try:
-        payload = _Writer(function, arguments, run, surroundings, initial, after).payload()
-    except (Unnameable, pickle.PicklingError) as error:
+        payload = _Writer(function, arguments, run, guard_set, initial, after).payload()
+    except (BypassCache, pickle.PicklingError) as error:
         return str(error)
     others = [each for each in _entries(place) if each != payload]
-    PROGRAMS.write(place, pickle.dumps([*others[1 - MOST:], payload]))
+    PROGRAMS.write(place, pickle.dumps([*others[1 - MAX_PROGRAMS:], payload]))
     return None
 
 
@@ -156,7 +165,7 @@ def _entries(place: str) -> list[tuple[bytes, bytes]]:
 class _Pickler(pickle.Pickler):
     """Writes down data; objects that live in this process are named by their places."""
 
-    def __init__(self, file: io.BytesIO, reached: Reached, used: set[int]) -> None:
+    def __init__(self, file: io.BytesIO, reached: SourceTable, used: set[int]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self._reached, self._used = reached, used
 
@@ -169,7 +178,7 @@ class _Pickler(pickle.Pickler):
             return "missing", None
         if x.__class__ is Engine and x is default_generator.engine:
             return "engine", None
-        if x.__class__ is Op and is_own(x.forward):
+        if x.__class__ is Op and is_own_function(x.forward):
             return "operator", next(key for key, each in REGISTRY.items() if each is x)
         if x in self._reached:
             at = self._reached.at(x)
@@ -177,50 +186,51 @@ class _Pickler(pickle.Pickler):
             return "object", at
         if is_value(x) or isinstance(x, (list, tuple, dict, *_RECORDS)):
             return None
-        said = named(x)
+        said = library_name(x)
         if said is not None:
             return "named", said
-        raise Unnameable(f"a {type(x).__module__}.{type(x).__qualname__} that no name leads to")
+        raise BypassCache(f"a {type(x).__module__}.{type(x).__qualname__} that no name leads to")
 
 
 #: kinds of what is seen that have several entries
 _SEVERAL = (LIST, DICT, SET, MODULE)
 #: what is never looked up
 _DATA = frozenset({str, int, float, bool, bytes, type(None), complex})
-_RECORDS = (Held, Made, Shown, ExternKernel, FallbackKernel, Application, Draw, SeenAs, Geometry, functools.partial)
+_RECORDS = (TensorRef, OutputTensor, ArrayLayout, ExternKernel, FallbackKernel, OperatorCall, RandomDraw,
+            Reinterpretation, Geometry, functools.partial)
 
 
 class _Writer:
-    def __init__(self, function: Any, arguments: Sequence[Any], run: Recalled, surroundings: Surroundings,
+    def __init__(self, function: Any, arguments: Sequence[Any], run: SavedProgram, guard_set: GuardSet,
                  initial: Sequence[Any], after: int) -> None:
         trace, self.after = run.trace, after
         self.trace = trace
         self.entry, self.known = run.entry, run.known
         self.initial = {id(x) for x in initial}
-        if surroundings.asked_outside is not None:
-            raise Unnameable(surroundings.asked_outside)
-        agreed = {id(each) for each in run.seen}
-        self.seen = [(key[1], each) for key, each in surroundings.seen.items() if id(each) in agreed]
+        if guard_set.external_call is not None:
+            raise BypassCache(guard_set.external_call)
+        common_guards = {id(each) for each in run.seen}
+        self.seen = [(key[1], each) for key, each in guard_set.seen.items() if id(each) in common_guards]
         names: dict[int, set[str]] = {}
         for of, each in self.seen:
-            if each.kind == ITERATOR or (each.kind == ASKED and not all(map(is_value, _entries_of(each)))):
-                raise Unnameable(f"{each.path}, which another process cannot compare")
+            if each.kind == UNSUPPORTED or (each.kind == QUERY and not all(map(is_value, _entries_of(each)))):
+                raise BypassCache(f"{each.path}, which another process cannot compare")
             if isinstance(each.key, str) and (each.kind in (ITEM, ATTRIBUTE)):
                 names.setdefault(of, set()).add(each.key)
-        codes = {id(code): code for code in surroundings.codes if is_users(code)}
+        codes = {id(code): code for code in guard_set.codes if is_user_code(code)}
         inner = {id(c) for code in codes.values() for c in code.co_consts}
         objects = [x for x in arguments if not isinstance(x, Tensor)]
-        self.reached = Reached([function, *(x for x in objects if not is_value(x))], names, codes)
+        self.reached = SourceTable([function, *(x for x in objects if not is_value(x))], names, codes)
         if not self.reached.whole:
-            raise Unnameable("too many objects")
+            raise BypassCache("too many objects")
         # what is compared, whether the program needs it or not: what was given, and all that runs
         self.running = {self.reached.at(x) for x in objects if x in self.reached}
         for code in codes.values():
             running = self.reached.running(code)
             if not running and id(code) not in inner:
-                raise Unnameable(f"{code.co_qualname}, to which no name leads")
+                raise BypassCache(f"{code.co_qualname}, to which no name leads")
             self.running.update(running)
-        self.given = _given(surroundings.names)
+        self.given = _given(guard_set.names)
         self._memory_has_one_name([x for x in arguments if isinstance(x, Tensor)])
 
     def _memory_has_one_name(self, tensors: Sequence[Any]) -> None:
@@ -229,7 +239,7 @@ class _Writer:
         for x in self.reached.things:
             if isinstance(x, Tensor) and type(x._array) is np.ndarray:
                 if id(owner(x._array)) in known:
-                    raise Unnameable("memory that the function knows by several names")
+                    raise BypassCache("memory that the function knows by several names")
                 known.add(id(owner(x._array)))
 
     def payload(self) -> tuple[bytes, bytes]:
@@ -237,7 +247,7 @@ class _Writer:
         used = {*self.running}
         seen = [(each.kind, self._holder(of, each), *self._looked_up(each), each.path) for of, each in self.seen]
         body = self._dumped({**self._trace(), "seen": seen}, used)
-        groups = self._dumped([self._group(*each) for each in self.trace.groups], used)
+        groups = self._dumped([self._group(*each) for each in self.trace.param_groups], used)
         links = self._held(used)
         used |= self.running
         places, order = self.reached.places(used)
@@ -267,40 +277,40 @@ class _Writer:
         try:
             _Pickler(file, self.reached, used).dump(data)
         except (TypeError, AttributeError, RecursionError) as error:  # what the things themselves say to pickle
-            raise Unnameable(f"something that cannot be written down: {error}") from None
+            raise BypassCache(f"something that cannot be written down: {error}") from None
         return file.getvalue()
 
-    def _holder(self, of: int, each: Seen) -> Any:
+    def _holder(self, of: int, each: Guard) -> Any:
         if isinstance(each.holder, types.MappingProxyType):  # of a class
             return "members", self.reached.class_of(of)
         if isinstance(each.holder, dict):
             module = sys.modules.get(dict.get(each.holder, "__name__", ""))
-            if module is not None and module.__dict__ is each.holder and named(module) is not None:
+            if module is not None and module.__dict__ is each.holder and library_name(module) is not None:
                 return "members", module
-        if each.holder not in self.reached and named(each.holder) is None:
-            raise Unnameable(f"{each.path}, to which no name leads")
+        if each.holder not in self.reached and library_name(each.holder) is None:
+            raise BypassCache(f"{each.path}, to which no name leads")
         return "itself", each.holder
 
-    def _looked_up(self, each: Seen) -> tuple[Any, Any]:
+    def _looked_up(self, each: Guard) -> tuple[Any, Any]:
         """A name and what was there. Lists and others that are compared by identity must be somewhere themselves."""
         value = each.value
         if each.kind == ARRAY:
             return each.key, _summary(value)
-        if each.kind == LOOKS or each.key == "__code__":  # by which tensors and functions are described
+        if each.kind == TENSOR_MATCH or each.key == "__code__":  # by which tensors and functions are described
             return each.key, None
         for x in _entries_of(each):
-            if not (is_value(x) or x is MISSING or x in self.reached or named(x) is not None or (
+            if not (is_value(x) or x is MISSING or x in self.reached or library_name(x) is not None or (
                     type(x) is tuple and not x)):
-                raise Unnameable(f"{each.path}: a {type(x).__module__}.{type(x).__qualname__}")
+                raise BypassCache(f"{each.path}: a {type(x).__module__}.{type(x).__qualname__}")
         return each.key, list(value) if each.kind in _SEVERAL else value
 
     def _trace(self) -> dict[str, Any]:
         trace = self.trace
         found = {key: getattr(trace, key) for key in _PLAIN}
         found["graph"] = [(v.op, [a.number for a in v.args], v.attrs, v.shape, v.dtype)
-                          for v in trace.graph.values[:trace.length]]
+                          for v in trace.graph.values[:trace.num_values]]
         found["effects"] = [v.number for v in trace.effects]
-        found["guards"] = [(g.value.number, g.outcome, g.where) for g in trace.guards]
+        found["data_guards"] = [(g.value.number, g.outcome, g.where) for g in trace.data_guards]
         found["targets"] = [(t.value.number, None if t.overwrites is None else t.overwrites.number, t.region)
                             for t in trace.targets]
         found["tree"] = tree_unflatten([*range(trace.tree.num_leaves)], trace.tree)
@@ -314,33 +324,33 @@ class _Writer:
         if source[0] != "tensor":
             return source
         _, tensor, memory, own = source
-        if tensor is None or tensor._array is not own or shown_by(own) is not memory:
-            raise Unnameable("an array that no tensor holds")
+        if tensor is None or tensor._array is not own or leaf_array(own) is not memory:
+            raise BypassCache("an array that no tensor holds")
         return "tensor", tensor, memory.shape, memory.strides, memory.dtype
 
     def _group(self, optimizer: Any, group: dict[str, Any]) -> tuple:
         """An optimizer's group, and what it remembers of its parameters."""
         if has_hooks(optimizer):
-            raise Unnameable("an optimizer with hooks")
+            raise BypassCache("an optimizer with hooks")
         at = next((i for i, each in enumerate(optimizer.param_groups) if each is group), None)
         if at is None:
-            raise Unnameable("a group that its optimizer has no more")
+            raise BypassCache("a group that its optimizer has no more")
         states = []
-        for param, (_, *rest) in states_of(optimizer, group).items():
+        for param, (_, *rest) in state_objects(optimizer, group).items():
             keys, values = rest[:len(rest) // 2], rest[len(rest) // 2:]
             if not all(isinstance(x, Tensor) for x in values):
-                raise Unnameable(f"{type(optimizer).__name__} remembers more than tensors")
+                raise BypassCache(f"{type(optimizer).__name__} remembers more than tensors")
             begins = all(id(x) in self.initial for x in values)
             if not begins and not self.after:
-                raise Unnameable(f"{type(optimizer).__name__} remembers what it did not begin with")
+                raise BypassCache(f"{type(optimizer).__name__} remembers what it did not begin with")
             entries = [(key, x._array.shape, x._array.dtype) for key, x in zip(keys, values, strict=True)]
             states.append((param, entries, begins))
         return optimizer, at, len(optimizer.param_groups), _options(group), list(group["params"]), states
 
 
-def _entries_of(each: Seen) -> tuple:
+def _entries_of(each: Guard) -> tuple:
     """What was there, one by one."""
-    return each.value if each.kind in _SEVERAL or (each.kind == ASKED and type(each.value) is tuple) else (each.value,)
+    return each.value if each.kind in _SEVERAL or (each.kind == QUERY and type(each.value) is tuple) else (each.value,)
 
 
 def _summary(array: np.ndarray) -> tuple[str, tuple[int, ...], str]:
@@ -385,7 +395,7 @@ def _options(group: dict[str, Any]) -> list[tuple[str, Any]]:
             is_number = type(value) in (float, int) or (
                 type(value) is tuple and value and all(type(x) in (float, int) for x in value))
             if not is_number and not is_value(value):
-                raise Unnameable(f"the option {key} of an optimizer")
+                raise BypassCache(f"the option {key} of an optimizer")
             found.append((key, len(value) if type(value) is tuple else None if is_number else value))
     return found
 
@@ -393,7 +403,7 @@ def _options(group: dict[str, Any]) -> list[tuple[str, Any]]:
 # ----- reading ------------------------------------------------------------------------------
 
 
-def read(place: str, function: Any, arguments: Sequence[Any], calls: int) -> Recalled | None:
+def load(place: str, function: Any, arguments: Sequence[Any], calls: int) -> SavedProgram | None:
     """What an earlier process left of calls like this one, if everything is as it was; None where something is not.
 
     Args:
@@ -402,18 +412,18 @@ def read(place: str, function: Any, arguments: Sequence[Any], calls: int) -> Rec
     roots = [function, *(x for x in arguments if not isinstance(x, Tensor) and not is_value(x))]
     tensors = [x for x in arguments if isinstance(x, Tensor)]
     for head, body in reversed(_entries(place)):
-        begun: list[tuple[Any, Any]] = []
+        initialized_states: list[tuple[Any, Any]] = []
         try:
-            return _recalled(head, body, roots, tensors, calls, begun)
-        except (Unnameable, pickle.UnpicklingError, LookupError, AttributeError, ImportError, TypeError, ValueError,
+            return _recalled(head, body, roots, tensors, calls, initialized_states)
+        except (BypassCache, pickle.UnpicklingError, LookupError, AttributeError, ImportError, TypeError, ValueError,
                 RecursionError):
-            take_back(begun)
+            discard_initial_state(initialized_states)
     return None
 
 
-def take_back(begun: Sequence[tuple[Any, Any]]) -> None:
+def discard_initial_state(initialized_states: Sequence[tuple[Any, Any]]) -> None:
     """Let optimizers forget the zeros that were made for them."""
-    for optimizer, param in begun:
+    for optimizer, param in initialized_states:
         optimizer.state.pop(param, None)
 
 
@@ -429,7 +439,7 @@ class _Unpickler(pickle.Unpickler):
         if kind == "value":
             return number
         if kind == "named":
-            return of_name(number)
+            return resolve_library_name(number)
         if kind == "engine":
             return default_generator.engine
         if kind == "operator":
@@ -438,21 +448,21 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _recalled(head: bytes, body: bytes, roots: Sequence[Any], tensors: Sequence[Any], calls: int,
-              begun: list[tuple[Any, Any]]) -> Recalled:
+              initialized_states: list[tuple[Any, Any]]) -> SavedProgram:
     after, places, order, running, links, given, groups = pickle.loads(head)
     if calls < after:
-        raise Unnameable("calls that set up something")
+        raise BypassCache("calls that set up something")
     for where, names in given.items():
         for name, said in names.items():
             if _origin(getattr(_space(where), name, None)) != said:
-                raise Unnameable(f"{where}.{name} is not flambeau's own {said} now")
-    found = Found(places, roots)
+                raise BypassCache(f"{where}.{name} is not flambeau's own {said} now")
+    found = SourceResolver(places, roots)
     for number in running:
         found[number]
     for number, parts in links:
         for x, part in zip(held(found[number]), parts, strict=True):
             if part is not None and found[part] is not x:
-                raise Unnameable("something else where this was held")
+                raise BypassCache("something else where this was held")
 
     def lookup(number: int) -> Any:
         return found[order[number]]
@@ -463,53 +473,54 @@ def _recalled(head: bytes, body: bytes, roots: Sequence[Any], tensors: Sequence[
         group = optimizer.param_groups[at]
         if len(optimizer.param_groups) != count or has_hooks(optimizer) or _options(group) != options or not (
                 len(group["params"]) == len(params) and all(map(is_, group["params"], params))):
-            raise Unnameable("an optimizer of other groups")
-        _begin(optimizer, params, states, begun)
+            raise BypassCache("an optimizer of other groups")
+        _begin(optimizer, params, states, initialized_states)
         pairs.append((optimizer, group))
     kept = _Unpickler(body, lookup).load()
     seen = [_seen(*each) for each in kept.pop("seen")]
-    if not all(each.is_as_it_was() for each in seen):
-        raise Unnameable("something is not as it was")
-    known = Known(*kept.pop("known"))
+    if not all(each.holds() for each in seen):
+        raise BypassCache("something is not as it was")
+    known = TraceRecord(*kept.pop("known"))
     entry = kept.pop("entry")
     trace = _trace(kept, pairs, tensors)
     for optimizer, _ in pairs:
         if hasattr(optimizer.step, "_wrapped_by_lr_sched"):  # the step that is not called would say so
             optimizer._opt_called = True
-    return Recalled(trace, seen, entry, known, begun)
+    return SavedProgram(trace, seen, entry, known, initialized_states)
 
 
-def _begin(optimizer: Any, params: Sequence[Any], states: Sequence[Any], begun: list[tuple[Any, Any]]) -> None:
+def _begin(optimizer: Any, params: Sequence[Any], states: Sequence[Any],
+           initialized_states: list[tuple[Any, Any]]) -> None:
     """Let an optimizer remember zeros, where it remembers nothing yet."""
     remembered = {id(param) for param, *_ in states}
     if any(optimizer.state.get(param) for param in params if id(param) not in remembered):
-        raise Unnameable("an optimizer that remembers more")
+        raise BypassCache("an optimizer that remembers more")
     if any(optimizer.state.get(param) for param, *_ in states):
         if not all([(key, x._array.shape, x._array.dtype) for key, x in (optimizer.state.get(param) or {}).items()]
                    == entries for param, entries, _ in states):
-            raise Unnameable("an optimizer that remembers something else")
+            raise BypassCache("an optimizer that remembers something else")
         return
     for param, entries, begins in states:
         if not begins:
-            raise Unnameable("an optimizer that does not begin with zeros")
-        begun.append((optimizer, param))
+            raise BypassCache("an optimizer that does not begin with zeros")
+        initialized_states.append((optimizer, param))
         state = optimizer.state[param]
         for key, shape, dtype in entries:
             state[key] = wrap(np.zeros(shape, dtype))
 
 
-def _seen(kind: int, holder: tuple[str, Any], key: Any, value: Any, path: str) -> Seen:
+def _seen(kind: int, holder: tuple[str, Any], key: Any, value: Any, path: str) -> Guard:
     how, thing = holder
     if kind == ARRAY:
         now = thing.copy()
         if _summary(now) != value:
-            raise Unnameable(f"{path} has other numbers now")
+            raise BypassCache(f"{path} has other numbers now")
         value = now
-    elif kind == LOOKS:
-        value = looks_of(thing)
+    elif kind == TENSOR_MATCH:
+        value = tensor_properties(thing)
     elif key == "__code__":
         value = thing.__code__
-    return Seen(kind, thing.__dict__ if how == "members" else thing, key,
+    return Guard(kind, thing.__dict__ if how == "members" else thing, key,
                 tuple(value) if kind in _SEVERAL else value, path)
 
 
@@ -519,29 +530,30 @@ def _trace(kept: dict[str, Any], groups: list[tuple[Any, dict[str, Any]]], tenso
         graph.restore(op, [graph.values[i] for i in args], attrs, shape, dtype)
     values = graph.values
     kept["effects"] = [values[number] for number in kept["effects"]]
-    kept["guards"] = [Guard(values[number], outcome, where) for number, outcome, where in kept["guards"]]
+    kept["data_guards"] = [DataGuard(values[number], outcome, where) for number, outcome, where in kept["data_guards"]]
     kept["targets"] = [Target(values[number], None if leaf is None else values[leaf], part)
                        for number, leaf, part in kept["targets"]]
     kept["tree"] = tree_flatten(kept["tree"])[1]
     kept["sources"] = dict(_source(*each) for each in kept["sources"])
     memory = [id(owner(source[2])) for source in kept["sources"].values() if source[0] == "tensor"]
     if len(set(memory)) != len(memory):
-        raise Unnameable("tensors that share memory")
+        raise BypassCache("tensors that share memory")
     joint = kept.pop("joint")
     if joint is not None:
-        joint = Joint.again(joint, values, tensors)
+        joint = JointGraph.again(joint, values, tensors)
     shared = [(weakref.ref(x), weakref.ref(owner(x._array)), address(x._array)) for x in tensors]
-    return Trace.again(kept, graph=graph, groups=groups, joint=joint, shared=shared, _identities=[*map(id, tensors)])
+    return Trace.again(kept, graph=graph, param_groups=groups, joint=joint, argument_memory=shared,
+                       _identities=[*map(id, tensors)])
 
 
 def _source(number: int, kind: str, *rest: Any) -> tuple[int, tuple]:
     if kind != "tensor":
         return number, (kind, *rest)
     tensor, *looks = rest
-    memory = shown_by(tensor._array)
+    memory = leaf_array(tensor._array)
     if [memory.shape, memory.strides, memory.dtype] != looks:
-        raise Unnameable("a tensor that lies otherwise in memory")
+        raise BypassCache("a tensor that lies otherwise in memory")
     return number, (kind, tensor, memory, tensor._array)
 
 
-__all__ = ["Recalled", "name", "read", "take_back", "write"]
+__all__ = ["SavedProgram", "discard_initial_state", "load", "program_key", "store"]

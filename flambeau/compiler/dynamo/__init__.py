@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...modes import capturing
+from ...modes import active_tracer
 from ...settings import Settings
 from .. import config_defaults
 from .. import errors as exc
@@ -20,7 +20,7 @@ from ..api import (
     substitute_in_graph,
 )
 from ..module import OptimizedModule
-from ..stance import KINDS, conduct, set_stance
+from ..stance import DEFAULT_RECOMPILE_LIMIT, policy, set_stance
 
 _LIMITS = ("recompile_limit", "cache_size_limit")
 
@@ -28,14 +28,14 @@ _LIMITS = ("recompile_limit", "cache_size_limit")
 def _told(name: str, value: Any) -> None:
     """What a setting that has an effect changes."""
     if name == "disable":
-        conduct.change(disabled=bool(value))
+        policy.change(disabled=bool(value))
     elif name in _LIMITS:
         config._values.update(dict.fromkeys(_LIMITS, value))
-        conduct.change(limit=KINDS if value == config_defaults.DYNAMO[name] else value)
+        policy.change(recompile_limit=DEFAULT_RECOMPILE_LIMIT if value == config_defaults.DYNAMO[name] else value)
     elif name in ("fail_on_recompile_limit_hit", "fail_on_cache_limit_hit"):
-        conduct.change(fails=bool(value))
+        policy.change(fail_on_recompile_limit_hit=bool(value))
     elif name == "error_on_recompile":
-        conduct.change(objects=bool(value))
+        policy.change(error_on_recompile=bool(value))
 
 
 #: settings; `disable`, `recompile_limit`, `fail_on_recompile_limit_hit` and `error_on_recompile` have effects, the
@@ -62,9 +62,9 @@ def optimize_assert(backend: Any = "inductor", **kwargs: Any) -> Callable[[Calla
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What becomes of a function: `explain(f)(...)`, or as one call; see `compile.explain`."""
-    from ..explain import explanation  # with all that shows programs, which a program does not need
+    from ..explain import make_explainer  # with all that shows programs, which a program does not need
 
-    made = explanation(f)
+    made = make_explainer(f)
     return made(*args, **kwargs) if args or kwargs else made
 
 
@@ -74,9 +74,9 @@ def graph_break(msg: str = "") -> None:
     >>> import flambeau as torch
     >>> torch._dynamo.graph_break()
     """
-    capture = capturing.get()
-    if capture is not None:
-        capture.fail("graph_break()" + (f": {msg}" if msg else ""))
+    tracer = active_tracer.get()
+    if tracer is not None:
+        tracer.graph_break("graph_break()" + (f": {msg}" if msg else ""))
 
 
 skip_frame = graph_break

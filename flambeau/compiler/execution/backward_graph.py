@@ -20,14 +20,14 @@ from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Value
 from ...ir.schedule.program import Program
 from ...modes import special
-from ..tracing.joint_graph import Joint
+from ..tracing.joint_graph import JointGraph
 from . import profiling
 
 #: leaves of a backward program: what the forward program handed over, cotangents, leaves of the forward program
 _SAVED, _COTANGENT, _LEAF = range(3)
 
 
-class Backward:
+class BackwardGraph:
     """The program of the gradients.
 
     Args:
@@ -40,7 +40,7 @@ class Backward:
         leaves: numbers of the forward program's leaves that it needs.
     """
 
-    def __init__(self, joint: Joint, name: str, written: Collection[Value] = ()) -> None:
+    def __init__(self, joint: JointGraph, name: str, written: Collection[Value] = ()) -> None:
         self.joint, self.name = joint, name
         wanted = [v for v in joint.gradients if v is not None]
         saved, leaves = self._frontier(wanted, joint.cotangents)
@@ -62,23 +62,23 @@ class Backward:
         seen: set[Value] = set()
         stack: list[tuple[Value, bool]] = [(v, False) for v in wanted]
         while stack:
-            value, entered = stack.pop()
-            if entered:
+            value, arguments_at_entry = stack.pop()
+            if arguments_at_entry:
                 order.append(value)
             elif value not in seen:
                 seen.add(value)
                 stack.append((value, True))
                 stack.extend((a, False) for a in value.args)
-        depends = set(cotangents)
+        guard_on_value = set(cotangents)
         for value in order:
-            if any(a in depends for a in value.args):
-                depends.add(value)
+            if any(a in guard_on_value for a in value.args):
+                guard_on_value.add(value)
         saved: dict[Value, None] = {}
         leaves: dict[Value, None] = {}
         for value in [*order, *wanted]:
-            for arg in (value.args if value in depends else (value,) if value in wanted else ()):
+            for arg in (value.args if value in guard_on_value else (value,) if value in wanted else ()):
                 base = arg.base
-                if base in depends or base.op == "constant":
+                if base in guard_on_value or base.op == "constant":
                     continue
                 (leaves if base.op == "input" else saved)[base] = None
         return list(saved), list(leaves)
@@ -145,15 +145,16 @@ class CompiledFunctionBackward(Node):
     __slots__ = ("backward", "leaves", "saved", "versions")
     materializes = False
 
-    def __init__(self, backward: Backward, inputs: Sequence[Any], outputs: Sequence[Any], saved: Sequence[np.ndarray],
-                 leaves: Sequence[np.ndarray], versions: Sequence[tuple[Any, int]]) -> None:
+    def __init__(self, backward: BackwardGraph, inputs: Sequence[Any], outputs: Sequence[Any],
+                 saved: Sequence[np.ndarray], leaves: Sequence[np.ndarray],
+                 versions: Sequence[tuple[Any, int]]) -> None:
         self.edges = tuple([gradient_edge(t) if t._requires_grad else None for t in inputs])
         numbers = tuple([t._output_nr for t in inputs])
         self.edge_outputs = numbers if any(numbers) else None
         self.outputs = None if len(outputs) == 1 else tuple([(t._array.shape, t._array.dtype) for t in outputs])
         self.extra = self.run = None
         self.seq = next_number()
-        self.backward: Backward | None = backward
+        self.backward: BackwardGraph | None = backward
         self.saved, self.leaves, self.versions = saved, leaves, versions
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
@@ -182,7 +183,7 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(FREED_MESSAGE)
 
 
-def differentiable(outputs: list[Any], backward: Backward, saved: list[np.ndarray], leaves: list[np.ndarray],
+def differentiable(outputs: list[Any], backward: BackwardGraph, saved: list[np.ndarray], leaves: list[np.ndarray],
                    arguments: Sequence[Any], read: Sequence[Any]) -> None:
     """Hang a node that runs the backward program on the results.
 
@@ -199,4 +200,4 @@ def differentiable(outputs: list[Any], backward: Backward, saved: list[np.ndarra
             output._output_nr = number
 
 
-__all__ = ["Backward", "CompiledFunctionBackward", "differentiable"]
+__all__ = ["BackwardGraph", "CompiledFunctionBackward", "differentiable"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...backends.compiled.allocator import LEAST
 from ...ir.schedule.program import Program
-from ..guards.arguments import Held
+from ..guards.arguments import TensorRef
 from ..tracing.trace import Trace
 
 
@@ -31,7 +31,7 @@ _GRADIENT, _ARRAY = (_references(SimpleNamespace(_grad=SimpleNamespace(_array=np
                      if getattr(sys, "_is_gil_enabled", lambda: True)() else (-1, -1))
 
 
-def renewed(trace: Trace, program: Program) -> dict[int, Held]:
+def donated_buffers(trace: Trace, program: Program) -> dict[int, TensorRef]:
     """The arrays that a program returns which may lie where an old gradient does, by number, and whose that is.
 
     A run that ends before its time must leave old gradients as they were. So conditions come before the first write,
@@ -40,8 +40,8 @@ def renewed(trace: Trace, program: Program) -> dict[int, Held]:
     if program.single is None:
         return {}
     read = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
-    found: dict[int, Held] = {}
-    for held, shown in trace.gradients:
+    found: dict[int, TensorRef] = {}
+    for held, shown in trace.grad_updates:
         if held.kind == "result" or shown is None or shown.array < 0 or any(held.same(each) for each in read):
             continue
         shape, dtype = program.output_specs[shown.array]
@@ -50,7 +50,7 @@ def renewed(trace: Trace, program: Program) -> dict[int, Held]:
     return found
 
 
-def again(tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def allocate_or_reuse(tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array for a tensor's next gradient: that of the last one, if it is such an array and nobody else's."""
     old = tensor._grad
     if old is not None and getrefcount(old) <= _GRADIENT:
@@ -62,4 +62,4 @@ def again(tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.empty(shape, dtype)
 
 
-__all__ = ["again", "renewed"]
+__all__ = ["allocate_or_reuse", "donated_buffers"]

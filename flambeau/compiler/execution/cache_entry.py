@@ -19,28 +19,28 @@ from ...modes import configured
 from ...runtime import compilation as code
 from ...trees import tree_flatten, tree_unflatten
 from ..cache import trace_cache
-from ..cache.trace_cache import Known
-from ..guards.arguments import Made, Shown, advance, become_view
-from ..guards.environment import ITEM, MODULE, Seen
-from ..guards.tensor_state import Flags, are_hooked, entries_of, optimizer_comparison
-from ..tracing.aliasing import address, extent, owner, stretch
+from ..cache.trace_cache import TraceRecord
+from ..guards.arguments import ArrayLayout, OutputTensor, bump_version, restore_view
+from ..guards.environment import ITEM, MODULE, Guard
+from ..guards.tensor_state import TensorFlags, are_hooked, optimizer_guard, state_entries
+from ..tracing.aliasing import address, extent, flat_view, owner
 from ..tracing.trace import Trace
 from . import profiling
-from .backward_graph import Backward, differentiable
-from .buffer_donation import again, renewed
+from .backward_graph import BackwardGraph, differentiable
+from .buffer_donation import allocate_or_reuse, donated_buffers
 
 #: what stands for the result of a call that no program fits
-MISSED = object()
+GUARDS_FAILED = object()
 
 
-def is_pinned(x: Any, pin: tuple[Any, Any, int]) -> bool:
+def pin_holds(x: Any, pin: tuple[Any, Any, int]) -> bool:
     """Whether an argument is the tensor, and lies in the memory, that it must."""
     tensor, memory, at = pin
     return (tensor is None or tensor() is x) and (
         memory is None or (memory() is owner(x._array) and address(x._array) == at))
 
 
-class Spent(Node):
+class FreedNode(Node):
     """The node of a result whose graph was walked already: by the function itself, which called `backward`."""
 
     __slots__ = ()
@@ -57,7 +57,7 @@ class Spent(Node):
         raise RuntimeError(FREED_MESSAGE)
 
 
-class Replay:
+class CacheEntry:
     """A program, and what surrounds it: where its arrays come from and what becomes of its results.
 
     Args:
@@ -82,41 +82,42 @@ class Replay:
         begun: what optimizers remember since it was recalled, though no step was done.
     """
 
-    forgotten: str | None = None
-    is_recalled = is_tried = False
-    begun: Sequence[tuple[Any, Any]] = ()
+    bypass_reason: str | None = None
+    is_from_cache = has_run = False
+    initialized_states: Sequence[tuple[Any, Any]] = ()
 
-    def __init__(self, trace: Trace, name: str, seen: list[Seen], before: Trace, entry: str, known: Known) -> None:
-        self.trace, self.entry, self.known = trace, entry, known
-        trace.surroundings = None
+    def __init__(self, trace: Trace, name: str, guards: list[Guard], before: Trace, trace_key: str,
+                 record: TraceRecord) -> None:
+        self.trace, self.trace_key, self.record = trace, trace_key, record
+        trace.guard_set = None
         self.pins: list[tuple[Any, Any, int] | None] = []
         self._pin(before, trace)
-        if known.free:
-            self.pins = [None if is_free else pin for pin, is_free in zip(self.pins, known.free, strict=True)]
-        self.name, self.since = name, code.count()
+        if record.free:
+            self.pins = [None if is_free else pin for pin, is_free in zip(self.pins, record.free, strict=True)]
+        self.name, self.libraries_before = name, code.count()
         written = {t.overwrites for t in trace.targets if t.overwrites is not None}
-        self.backward = None if trace.joint is None else Backward(trace.joint, f"{name} backward", written)
+        self.backward = None if trace.joint is None else BackwardGraph(trace.joint, f"{name} backward", written)
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
         self._results_count = sum(t.overwrites is None for t in trace.targets)
         self.program = Program(trace.graph, [*trace.targets, *handed_over],
-                               [(g.value, g.outcome) for g in trace.guards], trace.effects, trace.plan)
-        trace.plan = self.program.cache_key
-        self.renewed = renewed(trace, self.program)
-        self.numbers: dict[int, np.ndarray] = {
+                               [(g.value, g.outcome) for g in trace.data_guards], trace.effects, trace.plan_key)
+        trace.plan_key = self.program.cache_key
+        self.donated = donated_buffers(trace, self.program)
+        self.scalar_arrays: dict[int, np.ndarray] = {
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
-        self.written = [source for source in (trace.sources[number] for number in trace.written)
+        self.written_sources = [source for source in (trace.sources[number] for number in trace.written_leaves)
                         if source[0] not in ("argument", "memory of")]
-        self.environment = [each for each in seen if each.kind != MODULE]
-        self.remembered = [Seen(ITEM, *entry, "") for entry in entries_of(trace.groups)]
-        self.configured = configured[0]
-        self._modules = [each for each in seen if each.kind == MODULE]
-        self.flags_are_same = Flags(trace.outside())
-        self.optimizers_are_same = optimizer_comparison(trace.groups, trace.bare)
-        self._accumulated = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
-        self.owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
-        self.spent = [Spent() for _ in trace.results]
-        self.source: str | None = None
-        self.short: tuple[Callable[..., Any] | None] | None = None
+        self.guards = [each for each in guards if each.kind != MODULE]
+        self.optimizer_guards = [Guard(ITEM, *state, "") for state in state_entries(trace.param_groups)]
+        self.module_version = configured[0]
+        self._modules = [each for each in guards if each.kind == MODULE]
+        self.tensor_flags_match = TensorFlags(trace.outside())
+        self.optimizers_match = optimizer_guard(trace.param_groups, trace.params_without_grad)
+        self._grad_refs = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
+        self.memory_owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
+        self.freed_nodes = [FreedNode() for _ in trace.outputs]
+        self.stub_source: str | None = None
+        self.call_stub: tuple[Callable[..., Any] | None] | None = None
 
     def _pin(self, before: Trace, now: Trace) -> None:
         found: list[tuple[Any, Any, int] | None] = [
@@ -125,34 +126,34 @@ class Replay:
             found = [None if was is None else is_now for was, is_now in zip(self.pins, found, strict=True)]
         self.pins = found
 
-    def frees(self, trace: Trace) -> bool:
+    def relax_pins(self, trace: Trace) -> bool:
         """Whether another run did the same with other arguments, which are then free to be any."""
-        if trace.failed is not None or not any(self.pins) or self.trace.difference(trace) is not None:
+        if trace.failure is not None or not any(self.pins) or self.trace.difference(trace) is not None:
             return False
         self._pin(self.trace, trace)
-        self.short = None
-        self.remember()
+        self.call_stub = None
+        self.store_record()
         return True
 
-    def remember(self) -> None:
+    def store_record(self) -> None:
         """Let other processes know that runs like this one agree."""
-        trace_cache.write(self.entry, self.known._replace(free=tuple(pin is None for pin in self.pins)))
+        trace_cache.store(self.trace_key, self.record._replace(free=tuple(pin is None for pin in self.pins)))
 
-    def is_configured(self) -> bool:
+    def modules_match(self) -> bool:
         """Whether all modules are as they were."""
         now = configured[0]
-        if self.configured == now:
+        if self.module_version == now:
             return True
-        if not all(each.is_as_it_was() for each in self._modules):
+        if not all(each.holds() for each in self._modules):
             return False
-        self.configured = now
+        self.module_version = now
         return True
 
-    def _is_in_place(self) -> bool:
-        return self.is_configured() and self.flags_are_same(True) and all(
-            each.is_as_it_was() for each in (*self.environment, *self.remembered))
+    def _guards_hold(self) -> bool:
+        return self.modules_match() and self.tensor_flags_match(True) and all(
+            each.holds() for each in (*self.guards, *self.optimizer_guards))
 
-    def arrays(self, leaves: Sequence[int], arguments: Sequence[Any]) -> list[np.ndarray] | None:
+    def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any]) -> list[np.ndarray] | None:
         """The leaves' arrays; None where one is not what it was."""
         found = []
         sources = self.trace.sources
@@ -162,7 +163,7 @@ class Replay:
             if kind == "argument":
                 found.append(arguments[source[1]]._array)
             elif kind == "memory of":
-                found.append(stretch(arguments[source[1]]._array, source[2]))
+                found.append(flat_view(arguments[source[1]]._array, source[2]))
             elif kind == "tensor":
                 if source[1] is not None and source[1]._array is not source[3]:
                     return None
@@ -170,12 +171,12 @@ class Replay:
             elif kind == "number":
                 _, group, key, index = source
                 value = group[key]
-                array = self.numbers[number]
+                array = self.scalar_arrays[number]
                 array[()] = value if index is None else value[index]
                 found.append(array)
             else:
                 gradient = source[1].of(arguments)._grad
-                strides = self.trace.gradient_strides.get(number)
+                strides = self.trace.grad_strides.get(number)
                 leaf = self.trace.leaf(number)
                 if gradient is None or gradient._array.size != leaf.size or gradient._array.dtype != leaf.dtype or (
                         gradient._array.strides != strides):
@@ -183,36 +184,36 @@ class Replay:
                 found.append(gradient._array)
         return found
 
-    def holds(self, arguments: Sequence[Any]) -> bool:
+    def check_guards(self, arguments: Sequence[Any]) -> bool:
         """Whether everything that the run depended on, the arguments' looks and truths apart, is as it was."""
         trace = self.trace
-        for held in trace.without:
+        for held in trace.grad_absent:
             if held.of(arguments)._grad is not None:
                 return False
-        for held, has_one in trace.looked_at:
+        for held, has_one in trace.grad_presence:
             if (held.of(arguments)._grad is not None) is not has_one:
                 return False
-        if trace.hung and not all(trace.hung.isdisjoint(x.__dict__) for x in arguments):
+        if trace.user_attributes and not all(trace.user_attributes.isdisjoint(x.__dict__) for x in arguments):
             return False
-        for at, start in trace.starts:
+        for at, start in trace.storage_offsets:
             array = arguments[at]._array
             if address(array) - address(owner(array)) != start:
                 return False
         for x, pin in zip(arguments, self.pins, strict=True):
-            if pin is not None and not is_pinned(x, pin):
+            if pin is not None and not pin_holds(x, pin):
                 return False
         if trace.ran_backward and LeafHooks.found and are_hooked(*arguments):
             return False
-        gradients = [held.of(arguments)._grad for held in self._accumulated]
-        if not self.are_apart([x._array for x in arguments], [g._array for g in gradients if g is not None]):
+        gradients = [held.of(arguments)._grad for held in self._grad_refs]
+        if not self.do_not_alias([x._array for x in arguments], [g._array for g in gradients if g is not None]):
             return False
-        for group, key, index, compare, other, outcome in trace.decisions:
+        for group, key, index, compare, other, outcome in trace.scalar_guards:
             value = group[key]
             if bool(compare(value if index is None else value[index], other)) != outcome:
                 return False
-        return self.optimizers_are_same() and self._is_in_place()
+        return self.optimizers_match() and self._guards_hold()
 
-    def are_apart(self, arrays: Sequence[np.ndarray], gradients: Sequence[np.ndarray] = ()) -> bool:
+    def do_not_alias(self, arrays: Sequence[np.ndarray], gradients: Sequence[np.ndarray] = ()) -> bool:
         """Whether arguments and gradients share no memory with each other, nor with what the function found.
 
         How arguments share memory with each other is part of how a call looks.
@@ -223,34 +224,34 @@ class Replay:
             owners |= {id(owner(a)) for a in gradients}
             if len(owners) != count:
                 return False
-        return self.owners.isdisjoint(owners)
+        return self.memory_owners.isdisjoint(owners)
 
-    def fits(self, *arrays: np.ndarray) -> bool:
+    def are_distinct(self, *arrays: np.ndarray) -> bool:
         """Whether arguments each have memory of their own."""
         owners = {id(owner(a)) for a in arrays}
-        return len(owners) == len(arrays) and self.owners.isdisjoint(owners)
+        return len(owners) == len(arrays) and self.memory_owners.isdisjoint(owners)
 
     def run(self, arguments: Sequence[Any], watch: KernelCallback | None = None) -> Any:
         """Replay the run, `watch` being told of each kernel; MISSED where it does not fit."""
         trace = self.trace
-        if not self.holds(arguments):
-            return MISSED
-        arrays = self.arrays(self.program.inputs, arguments)
-        new = None if arrays is None else self.program.run(arrays, self._fresh(arguments), watch)
+        if not self.check_guards(arguments):
+            return GUARDS_FAILED
+        arrays = self.input_arrays(self.program.inputs, arguments)
+        new = None if arrays is None else self.program.run(arrays, self._allocate_outputs(arguments), watch)
         if new is None:
-            return MISSED
-        for at, times in trace.bumps:
-            advance(arguments[at], times)
-        for source in self.written:
+            return GUARDS_FAILED
+        for at, times in trace.version_bumps:
+            bump_version(arguments[at], times)
+        for source in self.written_sources:
             tensor = source[1].of(arguments)._grad if source[0] == "gradient of" else source[1]
             if tensor is not None:
                 tensor._bump_version()
-        for held, shown in trace.gradients:
+        for held, shown in trace.grad_updates:
             if held.kind != "result":
-                held.of(arguments)._grad = None if shown is None else wrap(self.array(shown, new, arguments))
-        return self.results(new, arguments)
+                held.of(arguments)._grad = None if shown is None else wrap(self.output_array(shown, new, arguments))
+        return self.make_result(new, arguments)
 
-    def profiled(self, arguments: Sequence[Any]) -> Any:
+    def run_profiled(self, arguments: Sequence[Any]) -> Any:
         """Replay a run kernel by kernel, if this thread is profiled; `MISSED` where it does not fit."""
         timeline = recording()
         if timeline is None:
@@ -265,28 +266,29 @@ class Replay:
         finally:
             timeline.leave(span)
 
-    def _fresh(self, arguments: Sequence[Any]) -> list[np.ndarray] | None:
+    def _allocate_outputs(self, arguments: Sequence[Any]) -> list[np.ndarray] | None:
         """The arrays for what is new; None where all of them may be any."""
-        if not self.renewed:
+        if not self.donated:
             return None
-        return [again(self.renewed[k].of(arguments), shape, dtype) if k in self.renewed else np.empty(shape, dtype)
+        return [allocate_or_reuse(self.donated[k].of(arguments), shape, dtype) if k in self.donated
+                else np.empty(shape, dtype)
                 for k, (shape, dtype) in enumerate(self.program.output_specs)]
 
-    def made(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> list[Any]:
+    def make_outputs(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> list[Any]:
         """The results, of the arrays that the program made, and bases that some of them need."""
         trace = self.trace
         results: list[Any] = []
         outputs: list[Any] = [] if trace.joint is None else [None] * trace.joint.count
-        for each, spent in zip(trace.results, self.spent, strict=True):
+        for each, freed_nodes in zip(trace.outputs, self.freed_nodes, strict=True):
             kind = each[0]
-            if isinstance(each, Made):
-                tensor = wrap(self.array(each[1], new, arguments), Parameter if each.parameter else Tensor)
+            if isinstance(each, OutputTensor):
+                tensor = wrap(self.output_array(each[1], new, arguments), Parameter if each.parameter else Tensor)
                 if each.number is not None:
                     outputs[each.number] = tensor
                 elif each.requires_grad:
                     tensor._requires_grad = True
                     if not each.leaf:
-                        tensor._node = spent
+                        tensor._node = freed_nodes
                 if each.inference:
                     tensor._inference, tensor._counter = True, INFERENCE
                 results.append(tensor)
@@ -298,12 +300,12 @@ class Replay:
                 results.append(each[1].of(arguments)._grad)
             else:
                 results.append(each[1])
-        for tensor, each in zip(results, trace.results, strict=True):
-            if isinstance(each, Made) and each.base is not None:
-                become_view(tensor, each, each.base.of(arguments, results))
+        for tensor, each in zip(results, trace.outputs, strict=True):
+            if isinstance(each, OutputTensor) and each.base is not None:
+                restore_view(tensor, each, each.base.of(arguments, results))
         if self.backward is not None:
             numbers = [v.attrs for v in self.backward.leaves]
-            leaves = self.arrays(numbers, arguments)
+            leaves = self.input_arrays(numbers, arguments)
             assert leaves is not None
             read = [arguments[source[1]] if source[0] == "argument" else source[1]
                     for source in (trace.sources[n] for n in numbers)
@@ -311,25 +313,25 @@ class Replay:
             differentiable(outputs, self.backward, list(new[self._results_count:]), leaves, arguments, read)
         return results
 
-    def results(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> Any:
+    def make_result(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> Any:
         """What the function returns, of the arrays that the program made."""
-        found = self.made(new, arguments)
-        for held, shown in self.trace.gradients:
+        found = self.make_outputs(new, arguments)
+        for held, shown in self.trace.grad_updates:
             if held.kind == "result" and shown is not None:
-                found[held.which]._grad = wrap(self.array(shown, new, arguments))
+                found[held.which]._grad = wrap(self.output_array(shown, new, arguments))
         return tree_unflatten(found[:self.trace.tree.num_leaves], self.trace.tree)
 
-    def array(self, shown: Shown, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> np.ndarray:
+    def output_array(self, shown: ArrayLayout, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> np.ndarray:
         """The array of a result."""
         if shown.array >= 0:
             array = new[shown.array]
             if array.dtype == shown.dtype and array.shape == shown.shape and array.strides == shown.strides:
                 return array
         else:
-            [array] = self.arrays([-1 - shown.array], arguments) or []
+            [array] = self.input_arrays([-1 - shown.array], arguments) or []
         if array.dtype == shown.dtype:
             return lying(array, shown.shape, shown.strides, shown.offset)
-        return np.ndarray(shown.shape, shown.dtype, stretch(array, extent(array)), shown.offset, shown.strides)
+        return np.ndarray(shown.shape, shown.dtype, flat_view(array, extent(array)), shown.offset, shown.strides)
 
 
-__all__ = ["MISSED", "Replay", "Spent"]
+__all__ = ["GUARDS_FAILED", "CacheEntry", "FreedNode"]

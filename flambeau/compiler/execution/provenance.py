@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ...ir.graph.value import Value
-from ..tracing.provenance import Origins, Place
-from .backward_graph import Backward
-from .cache_entry import Replay
+from ..tracing.provenance import Place, Provenance
+from .backward_graph import BackwardGraph
+from .cache_entry import CacheEntry
 
 
-def backward_origins(origins: Origins, backward: Backward) -> Origins:
+def backward_provenance(origins: Provenance, backward: BackwardGraph) -> Provenance:
     """The provenance of the values of the backward program."""
     names: dict[Value, str] = {}
     places: dict[int, Place] = {}
@@ -21,33 +21,33 @@ def backward_origins(origins: Origins, backward: Backward) -> Origins:
             names[new] = cotangents.get(old) or origins.names.get(old) or f"saved %{old.number}"
         elif old in origins.names:
             names[new] = origins.names[old]
-    return Origins(places, names, origins.labels)
+    return Provenance(places, names, origins.labels)
 
 
-def fates(replay: Replay, origins: Origins) -> dict[Value, list[str]]:
+def result_uses(entry: CacheEntry, origins: Provenance) -> dict[Value, list[str]]:
     """What becomes of a program's results, as formats of lines that take a result's name."""
-    trace = replay.trace
-    targets = replay.program.schedule.targets
+    trace = entry.trace
+    targets = entry.program.schedule.targets
     found: dict[Value, list[str]] = {}
     for target in targets:
         if target.overwrites is not None:
             found.setdefault(target.value, []).append(
                 f"{origins.names.get(target.overwrites) or repr(target.overwrites)} = {{}}")
     new = [target.value for target in targets if target.overwrites is None]
-    for held, shown in trace.gradients:
+    for held, shown in trace.grad_updates:
         if shown is not None and shown.array >= 0:
             label = origins.labels.get(trace.identity(held))
             found.setdefault(new[shown.array], []).append(
                 f"{'a gradient' if label is None else f'{label}.grad'} = {{}}")
-    for result in trace.results:
+    for result in trace.outputs:
         if result[0] == "new":
             found.setdefault(new[result[1].array], []).append("return {}")
-    for value in new[len(new) - (0 if replay.backward is None else len(replay.backward.saved)):]:
+    for value in new[len(new) - (0 if entry.backward is None else len(entry.backward.saved)):]:
         found.setdefault(value, []).append("keep {} for backward")
     return {value: list(dict.fromkeys(told)) for value, told in found.items()}
 
 
-def fates_of_backward(backward: Backward, origins: Origins) -> dict[Value, list[str]]:
+def backward_result_uses(backward: BackwardGraph, origins: Provenance) -> dict[Value, list[str]]:
     """The same of a backward program, whose results are gradients."""
     joint = backward.joint
     wanted = [label for label, v in zip(joint.labels, joint.gradients, strict=True) if v is not None]
@@ -58,4 +58,4 @@ def fates_of_backward(backward: Backward, origins: Origins) -> dict[Value, list[
     return found
 
 
-__all__ = ["backward_origins", "fates", "fates_of_backward"]
+__all__ = ["backward_provenance", "backward_result_uses", "result_uses"]

@@ -10,7 +10,7 @@ import numpy as np
 from ..._tensor.dispatch.graph_recording import as_view
 
 
-class Shown(NamedTuple):
+class ArrayLayout(NamedTuple):
     """A tensor over an array: which, and how it lies there, strides and offset in bytes."""
 
     array: int
@@ -20,13 +20,13 @@ class Shown(NamedTuple):
     dtype: np.dtype
 
 
-class Held(NamedTuple):
+class TensorRef(NamedTuple):
     """A tensor that is there before the run or after it: an argument or a result by its position, or another one."""
 
     kind: str  # "argument", "result", "tensor"
     which: Any
 
-    def same(self, other: Held) -> bool:
+    def same(self, other: TensorRef) -> bool:
         """Whether this is the other in another call."""
         return self.kind == other.kind and (
             self.which is other.which if self.kind == "tensor" else self.which == other.which)
@@ -38,7 +38,7 @@ class Held(NamedTuple):
         return results[self.which] if self.kind == "result" else self.which
 
 
-class Made(NamedTuple):
+class OutputTensor(NamedTuple):
     """A result that the function made.
 
     Attributes:
@@ -55,17 +55,17 @@ class Made(NamedTuple):
     """
 
     kind: str
-    shown: Shown
+    shown: ArrayLayout
     requires_grad: bool
     number: int | None
     leaf: bool = False
     parameter: bool = False
-    base: Held | None = None
+    base: TensorRef | None = None
     is_view: bool = False
     creation: str | None = None
     inference: bool = False
 
-    def same(self, other: Made) -> bool:
+    def same(self, other: OutputTensor) -> bool:
         """Whether this is the other in another call."""
         if (self.base is None) != (other.base is None) or (
                 self.base is not None and other.base is not None and not self.base.same(other.base)):
@@ -78,7 +78,7 @@ class Made(NamedTuple):
         return not (self.leaf or self.parameter or self.base is not None or self.inference)
 
 
-def advance(x: Any, times: int) -> None:
+def bump_version(x: Any, times: int) -> None:
     """Count so many writes to a tensor."""
     counter = x._counter
     if counter is None:
@@ -87,7 +87,7 @@ def advance(x: Any, times: int) -> None:
         counter[0] += times
 
 
-def become_view(tensor: Any, made: Made, beside: Any) -> None:
+def restore_view(tensor: Any, made: OutputTensor, beside: Any) -> None:
     """Let a result be a view of another tensor, or share its version, as the function's result did."""
     if not made.is_view:
         if beside._counter is None:
@@ -99,4 +99,4 @@ def become_view(tensor: Any, made: Made, beside: Any) -> None:
     tensor._creation, tensor._requires_grad = made.creation, requires_grad
 
 
-__all__ = ["Held", "Made", "Shown", "advance", "become_view"]
+__all__ = ["ArrayLayout", "OutputTensor", "TensorRef", "bump_version", "restore_view"]

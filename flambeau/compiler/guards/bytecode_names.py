@@ -18,7 +18,7 @@ _ANY = frozenset({"globals", "getattr", "setattr", "hasattr", "delattr", "vars",
 _CAUGHT = frozenset({"AttributeError", "Exception", "BaseException"})
 
 
-class Naming(NamedTuple):
+class CodeNames(NamedTuple):
     """What one piece of code names.
 
     Attributes:
@@ -38,10 +38,10 @@ class Naming(NamedTuple):
     lines: dict[str, int]
 
 
-_known: dict[int, tuple[types.CodeType, Naming]] = {}
+_known: dict[int, tuple[types.CodeType, CodeNames]] = {}
 
 
-def naming(code: types.CodeType) -> Naming:
+def code_names(code: types.CodeType) -> CodeNames:
     """What `code` names.
 
     >>> found = naming((lambda model, x: model.scale * x + shift).__code__)
@@ -74,9 +74,10 @@ def naming(code: types.CodeType) -> Naming:
     strings = [x for x in code.co_consts if isinstance(x, str) and x.isidentifier()] if anything else []
     if not _CAUGHT.isdisjoint(spaces):  # it may go on where there is none
         strings += attributes
-    found = Naming(tuple(spaces), frozenset(attributes), tuple(imports), anything, frozenset(strings), read | written)
+    found = CodeNames(tuple(spaces), frozenset(attributes), tuple(imports), anything, frozenset(strings),
+                      read | written)
     _known[id(code)] = code, found
     return found
 
 
-__all__ = ["Naming", "naming"]
+__all__ = ["CodeNames", "code_names"]

@@ -33,16 +33,16 @@ from ...autograd.composite_spans import original
 from ...nn import Module
 from ...nn.modules.hooks import GLOBAL
 from ...optim.optimizer import Optimizer
-from ..tracing.frame_hook import Watch, is_of_library, is_users
-from .bytecode_names import naming
+from ..tracing.frame_hook import FrameHook, is_stdlib_file, is_user_code
+from .bytecode_names import code_names
 
 is_ = operator.is_
 
 _PACKAGE = __name__.partition(".")[0]
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
+CONSTANT_TYPES = (bool, int, float, complex, str, bytes, type(None))
 
 
-def is_span(x: Any) -> bool:
+def is_range_or_slice(x: Any) -> bool:
     """Whether a thing is a range, or a slice between plain numbers: all that it is stands in its `repr`."""
     if x.__class__ is slice:
         return all(part is None or part.__class__ is int for part in (x.start, x.stop, x.step))
@@ -50,7 +50,7 @@ def is_span(x: Any) -> bool:
 
 
 #: what is not followed any further
-_CLOSED = (*PLAIN, types.BuiltinFunctionType, types.CodeType, np.generic, np.dtype, range, slice, frozenset)
+_CLOSED = (*CONSTANT_TYPES, types.BuiltinFunctionType, types.CodeType, np.generic, np.dtype, range, slice, frozenset)
 #: packages whose own attributes do not change
 _STEADY = frozenset({_PACKAGE, "numpy", "llvmlite", *sys.stdlib_module_names})
 #: more entries of containers and other things than this are not looked at in every call
@@ -63,7 +63,7 @@ _HEAP = 1 << 9
 #: classes of the standard library that hold what the user hangs on them
 _OPEN = frozenset({("types", "SimpleNamespace"), ("argparse", "Namespace")})
 _MEMORY = frozenset({"array", "ctypes", "_ctypes", "mmap"})
-CACHE = type(functools.lru_cache(int))
+LRU_CACHE = type(functools.lru_cache(int))
 #: what of a module is no attribute that decides what it computes
 _MODULES_OWN = frozenset({"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks",
                           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
@@ -80,10 +80,10 @@ _UNKNOWN = "an iterator, of which nobody knows what it gives next"
 CHANGING = "changes from call to call"
 
 # kinds of what was seen
-ITEM, ABSENT, CELL, ATTRIBUTE, LIST, DICT, SET, ARRAY, STREAM, ITERATOR, ASKED, MODULE, LOOKS = range(13)
+ITEM, ABSENT, CELL, ATTRIBUTE, LIST, DICT, SET, ARRAY, RNG_STATE, UNSUPPORTED, QUERY, MODULE, TENSOR_MATCH = range(13)
 
 
-class Seen(NamedTuple):
+class Guard(NamedTuple):
     """One thing that was seen.
 
     Attributes:
@@ -104,10 +104,10 @@ class Seen(NamedTuple):
         """What is there now."""
         return _now(self.kind, self.holder, self.key)
 
-    def is_as_it_was(self) -> bool:
+    def holds(self) -> bool:
         """Whether it is what it was: the same object, or an equal number."""
         try:
-            return alike(self.kind, self.value, self.now())
+            return values_match(self.kind, self.value, self.now())
         except (LookupError, AttributeError, ValueError, TypeError, RuntimeError):
             return False
 
@@ -128,20 +128,20 @@ def _now(kind: int, holder: Any, key: Any) -> Any:
         return (*holder, *holder.values())
     if kind == ARRAY:
         return holder.copy()
-    if kind == STREAM:
+    if kind == RNG_STATE:
         return _state_of(holder)
     if kind == MODULE:
-        return snapshot(holder, key)
-    if kind == ITERATOR:
+        return module_snapshot(holder, key)
+    if kind == UNSUPPORTED:
         return None
-    if kind == ASKED:
+    if kind == QUERY:
         return _answer(holder)
-    if kind == LOOKS:
-        return looks_of(holder)
+    if kind == TENSOR_MATCH:
+        return tensor_properties(holder)
     return (*holder,)
 
 
-def looks_of(tensor: Any) -> tuple[Any, ...]:
+def tensor_properties(tensor: Any) -> tuple[Any, ...]:
     """What of a tensor Python can ask for besides its numbers: how it lies there, whether it requires gradients."""
     a = tensor._array
     return (*((a.shape, a.strides) if type(a) is np.ndarray else ()), a.dtype, type(tensor),
@@ -156,7 +156,7 @@ def _answer(thing: Any) -> Any:
         return thing.get(MISSING)
     if isinstance(thing, types.FunctionType):
         return thing()
-    if not isinstance(thing, CACHE):
+    if not isinstance(thing, LRU_CACHE):
         return bytes(memoryview(thing))
     return (thing.cache_info().misses, thing.cache_info().currsize)
 
@@ -177,25 +177,25 @@ def _state_of(stream: Any) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and isinstance(a, PLAIN) and a == b) or original(a) is original(b)
+    return a is b or (type(a) is type(b) and isinstance(a, CONSTANT_TYPES) and a == b) or original(a) is original(b)
 
 
-def alike(kind: int, a: Any, b: Any) -> bool:
+def values_match(kind: int, a: Any, b: Any) -> bool:
     """Whether two looks at one thing show the same."""
     if kind in (LIST, DICT, SET, MODULE):
         return len(a) == len(b) and (all(map(is_, a, b)) or all(map(_equal, a, b)))
     if kind == ARRAY:
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    if kind in (STREAM, LOOKS):
+    if kind in (RNG_STATE, TENSOR_MATCH):
         return bool(a == b)
-    if kind == ASKED:
-        return a is b or (isinstance(a, (*PLAIN, tuple)) and type(a) is type(b) and bool(a == b))
-    if kind == ITERATOR:  # what it gives next, nobody knows
+    if kind == QUERY:
+        return a is b or (isinstance(a, (*CONSTANT_TYPES, tuple)) and type(a) is type(b) and bool(a == b))
+    if kind == UNSUPPORTED:  # what it gives next, nobody knows
         return False
     return _equal(a, b)
 
 
-def snapshot(module: Any, names: frozenset[str] | None) -> tuple[Any, ...]:
+def module_snapshot(module: Any, names: frozenset[str] | None) -> tuple[Any, ...]:
     """What of a module decides what it computes, apart from its parameters' numbers; of its attributes, `names`."""
     own = module.__dict__
     found: list[Any] = [len(GLOBAL.any), *GLOBAL.any]
@@ -209,7 +209,7 @@ def snapshot(module: Any, names: frozenset[str] | None) -> tuple[Any, ...]:
     return tuple(found)
 
 
-class Surroundings:
+class GuardSet:
     """What one run saw.
 
     Args:
@@ -225,21 +225,21 @@ class Surroundings:
         asked_outside: what it asked of the system, as `Watch.asked_outside` says.
     """
 
-    def __init__(self, watch: Watch, modules: Sequence[Any], tensors: Sequence[Any] = (),
+    def __init__(self, hook: FrameHook, modules: Sequence[Any], tensors: Sequence[Any] = (),
                  is_outside: Callable[[Any], bool] = lambda tensor: True) -> None:
-        self.seen: dict[tuple[int, int, Any], Seen] = {}
-        self.failed: str | None = None
+        self.seen: dict[tuple[int, int, Any], Guard] = {}
+        self.failure: str | None = None
         self._is_outside = is_outside
-        self.asked_outside = watch.asked_outside
-        self._codes = {key: code for key, (code, _) in watch.codes.items()}
+        self.external_call = hook.external_call
+        self._codes = {key: code for key, (code, _) in hook.codes.items()}
         self._known: dict[int, Any] = {}
         self._size = 0
         self._pending: list[tuple[Any, str]] = []
         names: set[str] = set()
         self._anything = False
         self._asked: set[str] = set()  # attributes that somebody may have looked for
-        for code, space in watch.codes.values():
-            said = naming(code)
+        for code, space in hook.codes.values():
+            said = code_names(code)
             names |= said.attributes
             names.add(code.co_name)
             if space is not None:
@@ -248,15 +248,16 @@ class Surroundings:
         names -= {"__init__", "__class__", "__dict__", "__name__", "<lambda>", "<module>", "<listcomp>", "<genexpr>"}
         self._reached: set[str] = set()  # attributes that C code names
         self.names = frozenset(names | self._asked)
-        self.hung = frozenset(name for name in self._asked if not (name.startswith("_") or hasattr(Tensor, name)))
+        self.user_attributes = frozenset(
+            name for name in self._asked if not (name.startswith("_") or hasattr(Tensor, name)))
         for name in names & _SWITCHES.keys():
-            self._see(ASKED, _SWITCHES[name], None, _SWITCHES[name](), name)
+            self._see(QUERY, _SWITCHES[name], None, _SWITCHES[name](), name)
         if "getenv" in names:
             self._pending.append((os.environ, "os.environ"))
-        for code, space in watch.codes.values():
+        for code, space in hook.codes.values():
             if space is not None:
                 self._named(code, space)
-        for name, thing in watch.objects.values():
+        for name, thing in hook.objects.values():
             self._pending.append((thing, name))
         self._pending += [(module, type(module).__name__) for module in modules]
         self._pending += [(tensor, "a tensor") for tensor in tensors]
@@ -270,7 +271,7 @@ class Surroundings:
             self._known.clear()
             self._pending = begin
             self._follow()
-        self._look_for_the_rest(watch)
+        self._look_for_the_rest(hook)
         self._known.clear()
         del self._is_outside
 
@@ -278,13 +279,13 @@ class Surroundings:
 
     def _see(self, kind: int, holder: Any, key: Any, value: Any, path: str, of: Any = None) -> None:
         name = None if kind == MODULE else key
-        self.seen.setdefault((kind, id(holder if of is None else of), name), Seen(kind, holder, key, value, path))
+        self.seen.setdefault((kind, id(holder if of is None else of), name), Guard(kind, holder, key, value, path))
         self._size += len(value) if isinstance(value, tuple) and kind != MODULE else 1
-        if self._size > MOST and self.failed is None:
-            self.failed = _TOO_MANY
+        if self._size > MOST and self.failure is None:
+            self.failure = _TOO_MANY
 
     def _named(self, code: types.CodeType, space: dict[str, Any]) -> None:
-        said = naming(code)
+        said = code_names(code)
         for name in (*said.spaces, *(x for x in said.strings if x in space)):
             if name in space:
                 value = space[name]
@@ -300,7 +301,7 @@ class Surroundings:
                 self._pending.append((top, name.partition(".")[0]))
 
     def _follow(self) -> None:
-        while self._pending and self.failed is None:
+        while self._pending and self.failure is None:
             thing, path = self._pending.pop()
             if isinstance(thing, _CLOSED) or id(thing) in self._known:
                 continue
@@ -329,42 +330,42 @@ class Surroundings:
             self._array(thing, path)
         elif isinstance(thing, Tensor):
             self._tensor(thing, path)
-        elif isinstance(thing, (weakref.ref, contextvars.ContextVar, CACHE)):
+        elif isinstance(thing, (weakref.ref, contextvars.ContextVar, LRU_CACHE)):
             found = _answer(thing)
-            self._see(ASKED, thing, None, found, path)
+            self._see(QUERY, thing, None, found, path)
             self._pending.append((found, path))
             wrapped = getattr(thing, "__wrapped__", None)
-            if isinstance(wrapped, types.FunctionType) and not is_of_library(wrapped.__code__.co_filename):
+            if isinstance(wrapped, types.FunctionType) and not is_stdlib_file(wrapped.__code__.co_filename):
                 self._codes[id(wrapped.__code__)] = wrapped.__code__  # it ran once, or will
-                self._reached |= naming(wrapped.__code__).attributes
+                self._reached |= code_names(wrapped.__code__).attributes
                 self._named(wrapped.__code__, wrapped.__globals__)
                 self._pending.append((wrapped, path))
         elif isinstance(thing, (operator.attrgetter, operator.methodcaller)):
             self._reached |= {part for name in thing.__reduce__()[1] if isinstance(name, str)
                               for part in name.split(".")}
         elif _is_stream(thing):
-            self._see(STREAM, thing, None, _state_of(thing), path)
+            self._see(RNG_STATE, thing, None, _state_of(thing), path)
         else:
             self._container(thing, path)
             self._object(thing, path)
 
     def _array(self, array: np.ndarray, path: str) -> None:
         if array.dtype.kind == "O" and array.size > LIMIT:
-            self._see(ITERATOR, array, _TOO_MANY, None, path)
+            self._see(UNSUPPORTED, array, _TOO_MANY, None, path)
         elif array.dtype.kind != "O":
             self._see(ARRAY, array, None, array.copy(), path)
         elif array.ndim == 1:
             self._see(LIST, array, None, (*array,), path)
             self._pending += [(x, f"{path}[{i}]") for i, x in enumerate(array)]
         else:
-            self._see(ITERATOR, array, _UNKNOWN, None, path)
+            self._see(UNSUPPORTED, array, _UNKNOWN, None, path)
 
     def _tensor(self, tensor: Any, path: str) -> None:
         """How a tensor looks, and what a user has hung on it."""
         own = tensor.__dict__
         if self._is_outside(tensor):  # of arguments and of what the run makes other things say how they look
-            self._see(LOOKS, tensor, None, looks_of(tensor), path)
-            for name in self.hung.difference(own):
+            self._see(TENSOR_MATCH, tensor, None, tensor_properties(tensor), path)
+            for name in self.user_attributes.difference(own):
                 self._see(ABSENT, own, name, False, f"{path}.{name}")
         for name in self.names.intersection(own):
             if not name.startswith("_"):
@@ -373,7 +374,7 @@ class Surroundings:
 
     def _container(self, thing: Any, path: str) -> None:
         if isinstance(thing, (list, dict, tuple, set, deque)) and len(thing) > LIMIT:
-            self._see(ITERATOR, thing, _TOO_MANY, None, path)
+            self._see(UNSUPPORTED, thing, _TOO_MANY, None, path)
         elif isinstance(thing, tuple):
             self._pending += [(x, f"{path}[{i}]") for i, x in enumerate(thing)]
         elif isinstance(thing, (list, deque)):
@@ -387,10 +388,10 @@ class Surroundings:
             self._see(SET, thing, None, (*thing,), path)
             self._pending += [(x, path) for x in thing]
         elif not hasattr(thing, "__dict__") and hasattr(type(thing), "__next__"):
-            self._see(ITERATOR, thing, _UNKNOWN, None, path)
+            self._see(UNSUPPORTED, thing, _UNKNOWN, None, path)
         elif not type(thing).__flags__ & _HEAP or type(thing).__module__ in _MEMORY:
             try:
-                self._see(ASKED, thing, None, _answer(thing), path)
+                self._see(QUERY, thing, None, _answer(thing), path)
             except (TypeError, ValueError, BufferError, AttributeError):
                 pass  # nothing to be seen
 
@@ -418,18 +419,19 @@ class Surroundings:
 
     def _class(self, cls: type, path: str) -> None:
         for each in cls.__mro__:
-            if not is_steady(each.__module__):
+            if not is_stable_module(each.__module__):
                 own = each.__dict__
                 for name in self.names.intersection(own) if not self._anything else [*own]:
-                    if not (name.startswith("__") and name.endswith("__") and isinstance(own[name], (*PLAIN, dict))):
+                    if not (name.startswith("__") and name.endswith("__") and isinstance(
+                            own[name], (*CONSTANT_TYPES, dict))):
                         self._see(ITEM, own, name, own[name], f"{each.__name__}.{name}", each)
                         self._pending.append((own[name], f"{each.__name__}.{name}"))
                         for nearer in cls.__mro__[:cls.__mro__.index(each)]:
-                            if name not in nearer.__dict__ and not is_steady(nearer.__module__):
+                            if name not in nearer.__dict__ and not is_stable_module(nearer.__module__):
                                 self._see(ABSENT, nearer.__dict__, name, False, f"{nearer.__name__}.{name}", nearer)
 
     def _python_module(self, module: types.ModuleType, path: str) -> None:
-        own, steady = module.__dict__, is_steady(module.__name__)
+        own, steady = module.__dict__, is_stable_module(module.__name__)
         for name in self.names.intersection(own):
             value = own[name]
             if module.__name__.partition(".")[0] == _PACKAGE:
@@ -446,7 +448,7 @@ class Surroundings:
     def _module(self, module: Any, path: str) -> None:
         cls, own = type(module), module.__dict__
         names = None if self._anything or _is_ours(cls) else self.names
-        self._see(MODULE, module, names, snapshot(module, names), path)
+        self._see(MODULE, module, names, module_snapshot(module, names), path)
         if _is_ours(cls):
             home = next(each for each in cls.__mro__ if "forward" in each.__dict__)
             self._see(ATTRIBUTE, home, "forward", home.__dict__["forward"], f"{home.__name__}.forward")
@@ -465,7 +467,7 @@ class Surroundings:
         cls = type(thing)
         own = getattr(thing, "__dict__", None)
         names: Any = self.names
-        is_open = _is_open(cls) or not is_steady(cls.__module__)
+        is_open = _is_open(cls) or not is_stable_module(cls.__module__)
         if cls.__module__.partition(".")[0] == _PACKAGE:
             if cls.__module__.startswith(f"{_PACKAGE}.compiler"):
                 self._pending.append((getattr(thing, "function", None), path))
@@ -478,7 +480,7 @@ class Surroundings:
                 return
         elif self._anything and is_open:
             names = frozenset(own or ()) | self.names
-        if not is_steady(cls.__module__):
+        if not is_stable_module(cls.__module__):
             self._see(ATTRIBUTE, thing, "__class__", cls, f"{path}.__class__")
         if type(own) is dict:
             for name in names.intersection(own):
@@ -488,7 +490,7 @@ class Surroundings:
                 for name in self._asked.difference(own):
                     self._see(ABSENT, own, name, False, f"{path}.{name}")
         for each in cls.__mro__:
-            if is_steady(each.__module__):
+            if is_stable_module(each.__module__):
                 continue
             for name in names.intersection(each.__dict__):
                 value = each.__dict__[name]
@@ -501,11 +503,11 @@ class Surroundings:
                     self._see(ABSENT, own, name, False, f"{path}.{name}")
         self._class(cls, cls.__name__)
 
-    def _look_for_the_rest(self, watch: Watch) -> None:
+    def _look_for_the_rest(self, hook: FrameHook) -> None:
         """Functions that ran and that no name led to are looked for among all there are, for what they close over."""
         met = {id(f.__code__) for f in self._known.values() if isinstance(f, types.FunctionType)}
-        inside = {id(c) for code, _ in watch.codes.values() for c in code.co_consts if isinstance(c, types.CodeType)}
-        wanted = [code for key, (code, space) in watch.codes.items() if space is not None and key not in met
+        inside = {id(c) for code, _ in hook.codes.values() for c in code.co_consts if isinstance(c, types.CodeType)}
+        wanted = [code for key, (code, space) in hook.codes.items() if space is not None and key not in met
                   and key not in inside and code.co_freevars]
         if wanted:
             ids = {id(code) for code in wanted}
@@ -520,7 +522,7 @@ class Surroundings:
 
     # ----- comparison -----
 
-    def difference(self, other: Surroundings) -> str | None:
+    def difference(self, other: GuardSet) -> str | None:
         """What two runs saw that was not the same; None where all was."""
         if sum(len(mine.value) if isinstance(mine.value, tuple) and mine.kind != MODULE else 1
                for mine, _ in self._pairs(other)) > LIMIT:
@@ -528,13 +530,13 @@ class Surroundings:
         for mine, theirs in self._pairs(other):
             if mine.kind == MODULE and mine.key != theirs.key:
                 return "other functions were called in one call than in the next"
-            if not alike(mine.kind, mine.value, theirs.value):
-                if mine.kind == ITERATOR:
+            if not values_match(mine.kind, mine.value, theirs.value):
+                if mine.kind == UNSUPPORTED:
                     return f"{mine.path}: {mine.key}{self._line(mine.path)}"
                 return f"{_part(mine, theirs.value)} {CHANGING}{self._line(mine.path)}"
         return None
 
-    def _pairs(self, other: Surroundings) -> Iterator[tuple[Seen, Seen]]:
+    def _pairs(self, other: GuardSet) -> Iterator[tuple[Guard, Guard]]:
         """What both runs saw."""
         for key, mine in self.seen.items():
             theirs = other.seen.get(key)
@@ -543,13 +545,13 @@ class Surroundings:
 
     def moved(self) -> set[int]:
         """What is not as this run left it: the identities of what was seen."""
-        return {id(each) for each in self.seen.values() if not each.is_as_it_was()}
+        return {id(each) for each in self.seen.values() if not each.holds()}
 
-    def changed(self, after: Surroundings, moved: set[int]) -> str | None:
+    def changed(self, after: GuardSet, moved: set[int]) -> str | None:
         """What a later run changed itself, if it is one of those that had not `moved` before it; None: nothing."""
         for mine, theirs in self._pairs(after):
-            if (mine.kind not in (MODULE, ITERATOR) or mine.key == theirs.key) and id(mine) not in moved and not alike(
-                    mine.kind, mine.value, theirs.value):
+            if (mine.kind not in (MODULE, UNSUPPORTED) or mine.key == theirs.key) and id(mine) not in moved and (
+                    not values_match(mine.kind, mine.value, theirs.value)):
                 return (f"{_part(mine, theirs.value)} is changed by the function, which a program does not repeat"
                         f"{self._line(mine.path)}")
         return None
@@ -557,25 +559,25 @@ class Surroundings:
     def _line(self, path: str) -> str:
         name = path.rpartition("]")[2].rpartition(".")[2] or path.partition("[")[0].rpartition(".")[2]
         for code in self._codes.values():
-            if is_users(code) and name in naming(code).lines:
-                return f" ({code.co_filename}:{naming(code).lines[name]})"
+            if is_user_code(code) and name in code_names(code).lines:
+                return f" ({code.co_filename}:{code_names(code).lines[name]})"
         first = next(iter(self._codes.values()), None)
         return "" if first is None else f" ({first.co_filename}:{first.co_firstlineno})"
 
-    def agreed(self, other: Surroundings) -> list[Seen]:
+    def common_guards(self, other: GuardSet) -> list[Guard]:
         """What both runs saw, and a later call must see too: modules last."""
-        found = [mine for key, mine in self.seen.items() if key in other.seen and mine.kind != STREAM]
+        found = [mine for key, mine in self.seen.items() if key in other.seen and mine.kind != RNG_STATE]
         return sorted(found, key=lambda each: each.kind == MODULE)
 
 
 @functools.lru_cache(4096)
-def is_steady(module: str | None) -> bool:
+def is_stable_module(module: str | None) -> bool:
     """Whether a module is this package's, NumPy's or the standard library's, and not one of the user's of that name."""
     top = (module or "").partition(".")[0]
     if top not in _STEADY:
         return False
     file = getattr(sys.modules.get(top), "__file__", None)
-    return top not in sys.stdlib_module_names or file is None or is_of_library(file)
+    return top not in sys.stdlib_module_names or file is None or is_stdlib_file(file)
 
 
 def _is_ours(cls: type) -> bool:
@@ -588,7 +590,7 @@ def _is_open(cls: type) -> bool:
     return any((each.__module__, each.__qualname__) in _OPEN for each in cls.__mro__)
 
 
-def is_followed(thing: Any) -> bool:
+def is_traversable(thing: Any) -> bool:
     """Whether it is an object whose attributes can be looked at: of the user's classes, and a few others."""
     cls = type(thing)
     if _is_open(cls) or isinstance(thing, (types.MethodType, functools.partial, np.ndarray)):
@@ -596,11 +598,11 @@ def is_followed(thing: Any) -> bool:
     if cls.__module__.partition(".")[0] == _PACKAGE:
         return isinstance(thing, Optimizer) or cls.__module__.startswith(
             (f"{_PACKAGE}.optim", f"{_PACKAGE}.devices", f"{_PACKAGE}.tensor.random"))
-    return bool(cls.__flags__ & _HEAP) and not is_steady(cls.__module__) and (
+    return bool(cls.__flags__ & _HEAP) and not is_stable_module(cls.__module__) and (
         cls.__module__ in sys.modules or isinstance(getattr(thing, "__dict__", None), dict))
 
 
-def _part(mine: Seen, theirs: Any) -> str:
+def _part(mine: Guard, theirs: Any) -> str:
     """What of a thing differs, as the user reaches it."""
     if mine.kind == MODULE:
         for i, (a, b) in enumerate(zip(mine.value, theirs, strict=False)):
@@ -613,7 +615,7 @@ def _part(mine: Seen, theirs: Any) -> str:
 # ----- at every call --------------------------------------------------------------------------
 
 
-def expression(each: Seen, name: Callable[[Any, str], str]) -> str:
+def expression(each: Guard, name: Callable[[Any, str], str]) -> str:
     """A Python expression that is true while a thing is the same object as it was; `name` names objects."""
     holder = name(each.holder, "names")
     if each.kind == ITEM:
@@ -625,9 +627,9 @@ def expression(each: Seen, name: Callable[[Any, str], str]) -> str:
         return f"{holder}.cell_contents is {name(each.value, 'value')}"
     if each.kind == ATTRIBUTE:
         return f"{holder}.{each.key} is {name(each.value, 'value')}"
-    if each.kind == LOOKS:
+    if each.kind == TENSOR_MATCH:
         known, (*_, cls, requires_grad, is_leaf) = name(weakref.ref(each.holder._array), "array"), each.value
-        return (f"({known}() is {holder}._array or {name(each.is_as_it_was, 'same')}()) and {holder}.__class__ is "
+        return (f"({known}() is {holder}._array or {name(each.holds, 'same')}()) and {holder}.__class__ is "
                 f"{name(cls, 'type_')} and {holder}._requires_grad is {requires_grad} and "
                 f"({holder}._node is None) is {is_leaf}")
     if each.kind in (LIST, DICT) and type(each.holder) in (list, dict):
@@ -635,7 +637,7 @@ def expression(each: Seen, name: Callable[[Any, str], str]) -> str:
         said = [f"len({holder}) == {count}"]
         values = each.value[-count:] if count else ()
         if each.kind == DICT and not all(type(key) is str for key in each.value[:count]):
-            return f"{name(each.is_as_it_was, 'same')}()"
+            return f"{name(each.holds, 'same')}()"
         if count > _FEW:
             if each.kind == DICT:
                 said.append(f"all(map(is_, {holder}, {name(each.value[:count], 'keys')}))")
@@ -647,21 +649,21 @@ def expression(each: Seen, name: Callable[[Any, str], str]) -> str:
         else:
             said += [f"{holder}[{i}] is {name(value, 'value')}" for i, value in enumerate(values)]
         return " and ".join(said)
-    return f"{name(each.is_as_it_was, 'same')}()"
+    return f"{name(each.holds, 'same')}()"
 
 
 #: containers of so many entries are compared entry by entry
 _FEW = 6
 
 
-def paths(seen: Sequence[Seen]) -> Iterator[str]:
+def paths(seen: Sequence[Guard]) -> Iterator[str]:
     """How the user reaches what must stay as it is; what nobody would take for changeable is left out."""
     for each in seen:
-        if each.kind in (MODULE, LOOKS) or each.path.endswith("__"):
+        if each.kind in (MODULE, TENSOR_MATCH) or each.path.endswith("__"):
             continue
         value = each.value
         if each.kind in (ITEM, CELL, ATTRIBUTE) and not isinstance(
-                value, (*PLAIN, Tensor, types.FunctionType, types.MethodType, Module)):
+                value, (*CONSTANT_TYPES, Tensor, types.FunctionType, types.MethodType, Module)):
             continue
         if each.kind == ABSENT and ("." in each.path or hasattr(builtins, each.key)):
             continue
@@ -670,6 +672,30 @@ def paths(seen: Sequence[Seen]) -> Iterator[str]:
         yield each.path
 
 
-__all__ = ["ARRAY", "ASKED", "ATTRIBUTE", "CACHE", "CHANGING", "DICT", "ITEM", "ITERATOR", "LIST", "LOOKS", "MISSING",
-           "MODULE", "PLAIN", "SET", "STREAM", "Seen", "Surroundings", "expression", "is_", "is_followed", "is_span",
-           "is_steady", "looks_of", "paths", "snapshot"]
+__all__ = [
+    "ARRAY",
+    "ATTRIBUTE",
+    "CHANGING",
+    "CONSTANT_TYPES",
+    "DICT",
+    "ITEM",
+    "LIST",
+    "LRU_CACHE",
+    "MISSING",
+    "MODULE",
+    "QUERY",
+    "RNG_STATE",
+    "SET",
+    "TENSOR_MATCH",
+    "UNSUPPORTED",
+    "Guard",
+    "GuardSet",
+    "expression",
+    "is_",
+    "is_range_or_slice",
+    "is_stable_module",
+    "is_traversable",
+    "module_snapshot",
+    "paths",
+    "tensor_properties",
+]

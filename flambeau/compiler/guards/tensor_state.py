@@ -8,7 +8,7 @@ from typing import Any
 from ...engine.node import LeafHooks
 
 
-class Flags:
+class TensorFlags:
     """Says whether tensors have the hooks that they have now, and require gradients as they do now.
 
     Attributes:
@@ -46,18 +46,18 @@ def are_hooked(*tensors: Any) -> bool:
     return any(map(is_hooked, tensors))
 
 
-def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]], without: Sequence[Any]) -> Callable[[], bool]:
+def optimizer_guard(groups: list[tuple[Any, dict[str, Any]]], without: Sequence[Any]) -> Callable[[], bool]:
     """A function that says whether optimizers have the groups, flags, parameters and states that they have now.
 
     Args:
         without: parameters that had no gradient in the step, and must have none.
     """
-    found, bare = [], {id(p) for p in without}
+    found, params_without_grad = [], {id(p) for p in without}
     for optimizer, group in groups:
         flags = {key: value for key, value in group.items() if value is None or isinstance(value, (bool, str)) or (
             isinstance(value, tuple) and not all(type(x) in (float, int) for x in value))}
         params = group["params"]
-        states = [(p, optimizer.state.get(p), p._requires_grad, id(p) in bare) for p in params]
+        states = [(p, optimizer.state.get(p), p._requires_grad, id(p) in params_without_grad) for p in params]
         there = optimizer.param_groups
         at = next((i for i, each in enumerate(there) if each is group), len(there))
         found.append((optimizer, len(there), at, group, [*flags.items()], states))
@@ -80,7 +80,7 @@ def optimizer_comparison(groups: list[tuple[Any, dict[str, Any]]], without: Sequ
     return is_same
 
 
-def entries_of(groups: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[dict[str, Any], str, Any]]:
+def state_entries(groups: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[dict[str, Any], str, Any]]:
     """What optimizers remember, entry by entry: where it is, under which name, and what it is."""
     for optimizer, group in groups:
         for p in group["params"]:
@@ -89,7 +89,7 @@ def entries_of(groups: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[dict[
                 yield state, key, value
 
 
-def states_of(optimizer: Any, group: dict[str, Any]) -> dict[Any, list[Any]]:
+def state_objects(optimizer: Any, group: dict[str, Any]) -> dict[Any, list[Any]]:
     """What an optimizer remembers of each of a group's parameters: the objects, in their order."""
     found: dict[Any, list[Any]] = {}
     for p in group["params"]:
@@ -99,4 +99,4 @@ def states_of(optimizer: Any, group: dict[str, Any]) -> dict[Any, list[Any]]:
     return found
 
 
-__all__ = ["Flags", "are_hooked", "entries_of", "is_hooked", "optimizer_comparison", "states_of"]
+__all__ = ["TensorFlags", "are_hooked", "is_hooked", "optimizer_guard", "state_entries", "state_objects"]

@@ -18,7 +18,7 @@ from ...ir.graph import view_algebra as algebra
 from ...ir.graph.extern_kernels import FallbackKernel
 from ...ir.graph.inputs import input_for_array, memory_order
 from ...ir.graph.value import Graph, Unsupported, Value
-from .extern_calls import SeenAs
+from .extern_calls import Reinterpretation
 
 
 def place(a: np.ndarray) -> tuple:
@@ -26,7 +26,7 @@ def place(a: np.ndarray) -> tuple:
     return address(a), a.shape, a.strides, a.dtype
 
 
-def by_memory(tensors: Sequence[Any]) -> list[list[int]]:
+def group_by_storage(tensors: Sequence[Any]) -> list[list[int]]:
     """The positions of tensors, those together that lie in the memory of one array."""
     found: dict[int, list[int]] = {}
     for i, x in enumerate(tensors):
@@ -47,16 +47,16 @@ def span(arrays: Sequence[np.ndarray]) -> np.ndarray:
             raise Unsupported("arguments that share memory, and see it as different kinds of numbers")
         if a.size:
             count = max(count, (address(a) - start) // size + extent(a))
-    return stretch(next(a for a in arrays if address(a) == start), count)
+    return flat_view(next(a for a in arrays if address(a) == start), count)
 
 
-def shown_by(a: np.ndarray) -> np.ndarray:
+def leaf_array(a: np.ndarray) -> np.ndarray:
     """The array that is a leaf where `a` is found: what owns its memory, if that is in one piece, of its dtype."""
     root = owner(a)
     return root if memory_order(root) is not None and root.dtype == a.dtype else a
 
 
-def stretch(a: np.ndarray, count: int) -> np.ndarray:
+def flat_view(a: np.ndarray, count: int) -> np.ndarray:
     """So many elements of memory, from an array's first on."""
     return as_strided(a, (count,), (a.itemsize,))
 
@@ -127,7 +127,7 @@ class Storage:
         if small.kind + large.kind != "fc" or large.itemsize != 2 * small.itemsize or (
                 count * dtype.itemsize != value.size * value.dtype.itemsize):
             raise Unsupported(f"memory of {value.dtype} seen as {dtype}")
-        whole = FallbackKernel(f"seen as {dtype}", SeenAs(dtype), f"{value.dtype} seen as {dtype}")
+        whole = FallbackKernel(f"seen as {dtype}", Reinterpretation(dtype), f"{value.dtype} seen as {dtype}")
         [made] = self.graph.extern(whole, [self.graph.copy(value)], [((count,), dtype)])
         return made
 
@@ -181,5 +181,16 @@ def given(graph: Graph, a: np.ndarray, number: int) -> tuple[Storage, Value]:
     return Storage(graph, a, leaf, leaf), leaf
 
 
-__all__: list[Any] = ["Storage", "address", "by_memory", "extent", "given", "made", "memory_order", "owner", "place",
-                      "span", "stretch"]
+__all__: list[Any] = [
+    "Storage",
+    "address",
+    "extent",
+    "flat_view",
+    "given",
+    "group_by_storage",
+    "made",
+    "memory_order",
+    "owner",
+    "place",
+    "span",
+]

@@ -18,7 +18,7 @@ from ...ops.declare import Op
 DONE = np.zeros((), np.bool_)
 
 
-class Draw:
+class RandomDraw:
     """A draw done anew, from the same stream: gives the numbers, and a value that says that it was done.
 
     Args:
@@ -42,7 +42,7 @@ class Draw:
         return [np.asarray(self.function(self.engine, *args)), DONE]
 
 
-class Application:
+class OperatorCall:
     """An operator applied to arrays.
 
     Args:
@@ -54,13 +54,13 @@ class Application:
         keeping: lists among the parameters in which it leaves arrays, which are given back behind its results.
     """
 
-    __slots__ = ("fixed", "keeping", "named", "op", "params", "places")
+    __slots__ = ("array_params", "fixed", "keeping", "op", "params", "places")
 
     def __init__(self, op: Op, fixed: Sequence[Any], places: Sequence[int], params: dict[str, Any],
-                 named: Sequence[tuple[str, int | None]], keeping: Sequence[str]) -> None:
+                 array_params: Sequence[tuple[str, int | None]], keeping: Sequence[str]) -> None:
         self.op, self.fixed, self.places = op, list(fixed), tuple(places)
-        self.params, self.named, self.keeping = dict(params), tuple(named), tuple(keeping)
-        for name, at in named:
+        self.params, self.array_params, self.keeping = dict(params), tuple(array_params), tuple(keeping)
+        for name, at in array_params:
             if at is None:
                 self.params[name] = None
             else:
@@ -72,7 +72,7 @@ class Application:
             for i, a in zip(self.places, given[:count], strict=True):
                 args[i] = wrap(a)
             again = {name: list(value) if isinstance(value, list) else value for name, value in self.params.items()}
-            for (name, at), a in zip(self.named, given[count:], strict=True):
+            for (name, at), a in zip(self.array_params, given[count:], strict=True):
                 if at is None:
                     again[name] = a
                 else:
@@ -82,7 +82,7 @@ class Application:
                     *(a for name in self.keeping for a in again[name])]
 
 
-class SeenAs:
+class Reinterpretation:
     """All elements of memory, as those of another dtype."""
 
     __slots__ = ("dtype",)
@@ -94,4 +94,4 @@ class SeenAs:
         return [np.ascontiguousarray(a).reshape(-1).view(self.dtype)]
 
 
-__all__ = ["DONE", "Application", "Draw", "SeenAs"]
+__all__ = ["DONE", "OperatorCall", "RandomDraw", "Reinterpretation"]

@@ -64,15 +64,15 @@ _SETTLED = (bool, int, float, complex, str, bytes, type(None), Tensor, types.Bui
 _STREAM = "the stream of random numbers is set"
 #: functions of this package that do what a program does not repeat, by their code
 _TOLD = {id(f.__code__): _STREAM for f in (Generator.manual_seed, Generator.seed, Generator.set_state)}
-_kinds: dict[int, tuple[types.CodeType, int]] = {}
+_signatures: dict[int, tuple[types.CodeType, int]] = {}
 
 
 def _kind_of(frame: Any) -> int:
     """Whose the code of a frame is: the user's, the standard library's, or this package's and NumPy's."""
     code = frame.f_code
-    known = _kinds.get(id(code))
+    known = _signatures.get(id(code))
     if known is None:
-        known = _kinds[id(code)] = code, _kind_of_code(code.co_filename, frame.f_globals.get("__name__") or "")
+        known = _signatures[id(code)] = code, _kind_of_code(code.co_filename, frame.f_globals.get("__name__") or "")
     return known[1]
 
 
@@ -84,22 +84,22 @@ def _kind_of_code(file: str, module: str) -> int:
             return _FOREIGN
         if module.startswith("namedtuple_"):
             return _LIBRARY
-    return _LIBRARY if is_of_library(file) else _USER
+    return _LIBRARY if is_stdlib_file(file) else _USER
 
 
-def is_of_library(file: str) -> bool:
+def is_stdlib_file(file: str) -> bool:
     """Whether a file is of the standard library."""
     return file.startswith("<frozen") or (file.startswith(_STANDARD) and not file.startswith(_SITES))
 
 
-def is_own(rule: Any) -> bool:
+def is_own_function(rule: Any) -> bool:
     """Whether a function is of this package: what it does while it computes arrays is known."""
     return getattr(rule, "__module__", "").partition(".")[0] == _NAME
 
 
-def is_users(code: types.CodeType) -> bool:
+def is_user_code(code: types.CodeType) -> bool:
     """Whether a piece of code that was watched is the user's."""
-    return id(code) in _kinds and _kinds[id(code)][1] == _USER
+    return id(code) in _signatures and _signatures[id(code)][1] == _USER
 
 
 class _Collector:
@@ -127,7 +127,7 @@ class _Collector:
 _collector = _Collector()
 
 
-class Watch:
+class FrameHook:
     """Watches this thread while it is on.
 
     Attributes:
@@ -142,7 +142,7 @@ class Watch:
         self.codes: dict[int, tuple[types.CodeType, dict[str, Any] | None]] = {}
         self.objects: dict[int, tuple[str, Any]] = {}
         self.effect: str | None = None
-        self.asked_outside: str | None = None
+        self.external_call: str | None = None
         self._before: Any = None
         self._on, self._paused = False, 0
         self._finder: Any = None  # the frame of what Python asks for a module, while it runs
@@ -201,7 +201,7 @@ class Watch:
                 self._finder = None
         elif event == "call":
             code = frame.f_code
-            known = _kinds.get(id(code))
+            known = _signatures.get(id(code))
             kind = _kind_of(frame) if known is None else known[1]
             if kind == _USER:
                 if frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_IMPORTING) and (
@@ -218,7 +218,7 @@ class Watch:
                 self._does(frame, _TOLD[id(code)])
         elif event == "c_call":
             name = arg.__name__
-            if self.asked_outside is None and (name == "warn" or _kind_of(frame) != _FOREIGN) and not _says_all(arg):
+            if self.external_call is None and (name == "warn" or _kind_of(frame) != _FOREIGN) and not _says_all(arg):
                 self._asked(frame, arg)
             if name in _CALLS and self.effect is None:
                 self._called(frame, arg)
@@ -246,7 +246,7 @@ class Watch:
         """A C function was called that does not depend on its arguments alone."""
         if function.__name__ == "warn" or _kind_of(frame) == _USER or (
                 _kind_of(frame) == _LIBRARY and self._is_called(frame)):
-            self.asked_outside = f"a call of {function.__name__}()"
+            self.external_call = f"a call of {function.__name__}()"
 
     def _called(self, frame: Any, function: Any) -> None:
         """A C function was called whose name is one of those that do something."""
@@ -303,4 +303,4 @@ def _numpys_stream() -> tuple[Any, ...] | None:
     return name, np.asarray(keys).tobytes(), *rest
 
 
-__all__ = ["Watch", "is_of_library", "is_own", "is_users"]
+__all__ = ["FrameHook", "is_own_function", "is_stdlib_file", "is_user_code"]

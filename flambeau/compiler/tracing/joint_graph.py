@@ -20,7 +20,7 @@ from ...ir.graph.value import Unsupported, Value
 from .aliasing import memory_order
 
 
-class Joint:
+class JointGraph:
     """The backward part of a capture.
 
     Attributes:
@@ -34,7 +34,7 @@ class Joint:
             to be put.
     """
 
-    def __init__(self, capture: Any, outputs: Sequence[Any], inputs: Sequence[Any], arguments: Sequence[Any]) -> None:
+    def __init__(self, tracer: Any, outputs: Sequence[Any], inputs: Sequence[Any], arguments: Sequence[Any]) -> None:
         self._outputs, self.count = list(outputs), len(outputs)
         self.positions = [next((i for i, x in enumerate(arguments) if x is t), None) for t in inputs]
         self.inputs = [t if at is None else None for t, at in zip(inputs, self.positions, strict=True)]
@@ -43,29 +43,29 @@ class Joint:
         seeds = []
         for output in outputs:
             seed = wrap(np.ones(output._array.shape, output._array.dtype))
-            self.cotangents.append(capture.given(seed).base)
+            self.cotangents.append(tracer.given(seed).base)
             seeds.append(seed)
         _refuse_hooks(outputs, inputs)
         with _without_hooks(inputs):
             found = grad(outputs, inputs, seeds, retain_graph=True, allow_unused=True)
-        if capture.failed is not None:
-            raise Unsupported(capture.failed)
+        if tracer.failure is not None:
+            raise Unsupported(tracer.failure)
         self.gradients: list[Value | None] = []
         self.layouts: dict[int, list[int]] = {}
         for number, g in enumerate(found):
             if g is None:
                 self.gradients.append(None)
                 continue
-            a, value = g._array, capture.value_of(g)
+            a, value = g._array, tracer.value_of(g)
             order = memory_order(a)
             if order is not None and order != sorted(order):
-                value = capture.graph.permute(value, order)
+                value = tracer.graph.permute(value, order)
                 self.layouts[number] = [order.index(d) for d in range(a.ndim)]
             self.gradients.append(value)
         self.uses = _reached(outputs, inputs) if len(outputs) > 1 else []
 
     @classmethod
-    def again(cls, kept: dict[str, Any], values: Sequence[Value], arguments: Sequence[Any]) -> Joint:
+    def again(cls, kept: dict[str, Any], values: Sequence[Value], arguments: Sequence[Any]) -> JointGraph:
         """One that was written down, its values by number.
 
         Args:
@@ -139,13 +139,13 @@ def _reached(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[frozenset[in
     return [frozenset(reached) for reached in found]
 
 
-def inputs_of(capture: Any, arguments: Sequence[Any]) -> list[Any]:
+def inputs_of(tracer: Any, arguments: Sequence[Any]) -> list[Any]:
     """The tensors that a capture met and that require grad; arguments come first."""
     seen = {id(t): t for t in arguments if t._requires_grad}
-    for found in capture.outside:
+    for found in tracer.lifted:
         if isinstance(found.tensor, Tensor) and found.tensor._requires_grad:
             seen.setdefault(id(found.tensor), found.tensor)
     return list(seen.values())
 
 
-__all__ = ["Joint", "inputs_of"]
+__all__ = ["JointGraph", "inputs_of"]

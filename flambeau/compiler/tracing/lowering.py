@@ -16,7 +16,7 @@ class OperatorTracer(Protocol):
 
     def known(self, a: np.ndarray) -> Value | None: ...
 
-    def fail(self, why: str) -> None: ...
+    def graph_break(self, why: str) -> None: ...
 
     def whole(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
               why: str) -> list[Value]: ...
@@ -25,20 +25,20 @@ class OperatorTracer(Protocol):
 Rule = Callable[[OperatorTracer, Any, Sequence[Any], dict[str, Any], Sequence[Any]], list[Value]]
 
 
-def _filled(capture: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]
+def _filled(tracer: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]
             ) -> list[Value]:
     """What was drawn before it was written."""
-    value = capture.known(params["values"])
+    value = tracer.known(params["values"])
     if value is None:
         raise Unsupported("random numbers that were laid out anew")
     return [value]
 
 
-def _of_unknown_size(capture: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any],
+def _of_unknown_size(tracer: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any],
                      outs: Sequence[Any]) -> list[Value]:
     """Results whose sizes depend on numbers."""
-    capture.fail(f"the size of what {op.name} gives depends on a tensor's numbers")
-    return capture.whole(op, inputs, params, outs, "")
+    tracer.graph_break(f"the size of what {op.name} gives depends on a tensor's numbers")
+    return tracer.whole(op, inputs, params, outs, "")
 
 
 _UNKNOWN_SIZES = ("nonzero", "_nonzero", "argwhere", "masked_select", "_unique_all", "_unique_dim",

@@ -52,7 +52,7 @@ def place_of(where: str) -> Place | None:
     return None if found is None else Place(found[1], int(found[2]))
 
 
-class Origins:
+class Provenance:
     """What is known of a trace's values.
 
     Attributes:
@@ -86,4 +86,4 @@ class Origins:
         return told if len(told) <= LINES else [*told[:LINES - 1], f"{len(told) - LINES + 1} more lines"]
 
 
-__all__ = ["LINES", "Origins", "Place", "place_of", "shortened"]
+__all__ = ["LINES", "Place", "Provenance", "place_of", "shortened"]

@@ -21,16 +21,16 @@ from ...nn import Module
 from ...optim.optimizer import Optimizer
 from ...trees import is_container, tree_flatten
 from .aliasing import address
-from .provenance import Origins, Place
+from .provenance import Place, Provenance
 from .trace import Trace
-from .tracer import _PACKAGE, Capture
+from .tracer import _PACKAGE, Tracer
 
 _RUNS_A_NODE = _Run.run_one.__code__
 #: functions that call functions are looked into so deep for what they name
 _DEPTH = 3
 
 
-class Lined(Capture):
+class ProvenanceTracer(Tracer):
     """A capture that knows the line of each value, and names.
 
     Args:
@@ -78,27 +78,27 @@ class Lined(Capture):
             if isinstance(out, Tensor) and out._node is not None:
                 self._made.setdefault(out._node, place)
 
-    def creates(self, a: Any, unset: bool) -> None:
-        super().creates(a, unset)
+    def on_create(self, a: Any, unset: bool) -> None:
+        super().on_create(a, unset)
         self._mark()
 
-    def moves(self, average: Any, value: Any, momentum: float, factor: float) -> None:
-        super().moves(average, value, momentum, factor)
+    def on_running_average(self, average: Any, value: Any, momentum: float, factor: float) -> None:
+        super().on_running_average(average, value, momentum, factor)
         self._mark()
 
-    def advances(self, step: Any) -> Any:
-        found = super().advances(step)
+    def advance_step(self, step: Any) -> Any:
+        found = super().advance_step(step)
         self._mark()
         return found
 
-    def updates(self, rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
+    def trace_update(self, rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
                 differentiable: bool) -> tuple:
-        found = super().updates(rule, param, grad, state, scalars, differentiable)
+        found = super().trace_update(rule, param, grad, state, scalars, differentiable)
         self._mark()
         return found
 
-    def draws(self, function: Callable[..., Any], engine: Any, arguments: tuple, result: Any) -> None:
-        super().draws(function, engine, arguments, result)
+    def on_random_draw(self, function: Callable[..., Any], engine: Any, arguments: tuple, result: Any) -> None:
+        super().on_random_draw(function, engine, arguments, result)
         self._mark()
 
     # ----- names -----
@@ -126,13 +126,13 @@ class Lined(Capture):
             return
         self._named.append(thing)
 
-    def origins(self, trace: Trace) -> Origins:
+    def provenance(self, trace: Trace) -> Provenance:
         """What is known of a trace of this capture."""
         called: dict[int, tuple[str, np.ndarray, np.ndarray]] = {}  # by leaf: the name, the memory, how it is seen
         for number, tensor in self._given.items():
             if id(tensor) in self._labels:
                 called[number] = self._labels[id(tensor)], tensor._array, tensor._array
-        for found in self.outside:
+        for found in self.lifted:
             source = trace.sources.get(found.number, ("",))
             of = self._labels.get(trace.identity(source[1]) if source[0] == "gradient of" else id(found.tensor))
             if of is not None:
@@ -150,7 +150,7 @@ class Lined(Capture):
             elif leaf is value and leaf.op == "input" and trace.sources.get(leaf.attrs, ("",))[0] == "number":
                 _, group, key, index = trace.sources[leaf.attrs]
                 names[leaf] = self._groups.get(id(group), "") + key + ("" if index is None else f"[{index}]")
-        return Origins(self.places, names, self._labels)
+        return Provenance(self.places, names, self._labels)
 
     def given(self, tensor: Any) -> Value:
         leaf = super().given(tensor)
@@ -224,4 +224,4 @@ def _of_object(thing: Any) -> Iterator[tuple[str, Any]]:
             yield f"self.{name}", value
 
 
-__all__ = ["Lined", "arguments_of"]
+__all__ = ["ProvenanceTracer", "arguments_of"]

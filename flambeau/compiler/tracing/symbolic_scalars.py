@@ -18,7 +18,7 @@ from ...ir.graph.value import Value
 FLOAT64 = np.dtype(np.float64)
 
 
-class Symbol:
+class SymbolicScalar:
     """A number of a run, and the value that stands for it in the graph.
 
     Attributes:
@@ -26,11 +26,11 @@ class Symbol:
         source: where it is looked up (container, key), if it is a hyperparameter itself.
     """
 
-    __slots__ = ("_make", "_value", "capture", "concrete", "source")
+    __slots__ = ("_make", "_value", "concrete", "source", "tracer")
 
-    def __init__(self, capture: Any, concrete: float, make: Callable[[], Value],
+    def __init__(self, tracer: Any, concrete: float, make: Callable[[], Value],
                  source: tuple[Any, Any] | None = None) -> None:
-        self.capture, self.concrete, self.source = capture, concrete, source
+        self.tracer, self.concrete, self.source = tracer, concrete, source
         self._make: Callable[[], Value] | None = make
         self._value: Value | None = None
 
@@ -42,114 +42,115 @@ class Symbol:
             self._value = self._make()
         return self._value
 
-    def _combined(self, name: str, calculate: Callable[..., Any], *operands: Any) -> Symbol:
-        given = [x.value if isinstance(x, Symbol) else x for x in operands]
-        numbers = [x.concrete if isinstance(x, Symbol) else x for x in operands]
-        return Symbol(self.capture, calculate(*numbers), lambda: self.capture.graph.apply(name, *given))
+    def _apply(self, name: str, calculate: Callable[..., Any], *operands: Any) -> SymbolicScalar:
+        given = [x.value if isinstance(x, SymbolicScalar) else x for x in operands]
+        numbers = [x.concrete if isinstance(x, SymbolicScalar) else x for x in operands]
+        return SymbolicScalar(self.tracer, calculate(*numbers), lambda: self.tracer.graph.apply(name, *given))
 
-    def _decided(self, compare: Callable[[Any, Any], bool], other: Any) -> bool:
-        against = other.concrete if isinstance(other, Symbol) else other
+    def _guard_comparison(self, compare: Callable[[Any, Any], bool], other: Any) -> bool:
+        against = other.concrete if isinstance(other, SymbolicScalar) else other
         outcome = bool(compare(self.concrete, against))
-        if self.source is None or isinstance(other, Symbol):
-            given = other.value if isinstance(other, Symbol) else other
-            self.capture.depends(self.capture.graph.apply(compare.__name__, self.value, given), outcome)
+        if self.source is None or isinstance(other, SymbolicScalar):
+            given = other.value if isinstance(other, SymbolicScalar) else other
+            self.tracer.guard_on_value(self.tracer.graph.apply(compare.__name__, self.value, given), outcome)
         else:
-            self.capture.decides(self.source, compare, other, outcome)
+            self.tracer.guard_on_scalar(self.source, compare, other, outcome)
         return outcome
 
-    def __add__(self, other: Any) -> Symbol:
-        return self._combined("add", operator.add, self, other)
+    def __add__(self, other: Any) -> SymbolicScalar:
+        return self._apply("add", operator.add, self, other)
 
-    def __radd__(self, other: Any) -> Symbol:
-        return self._combined("add", operator.add, other, self)
+    def __radd__(self, other: Any) -> SymbolicScalar:
+        return self._apply("add", operator.add, other, self)
 
-    def __sub__(self, other: Any) -> Symbol:
-        return self._combined("sub", operator.sub, self, other)
+    def __sub__(self, other: Any) -> SymbolicScalar:
+        return self._apply("sub", operator.sub, self, other)
 
-    def __rsub__(self, other: Any) -> Symbol:
-        return self._combined("sub", operator.sub, other, self)
+    def __rsub__(self, other: Any) -> SymbolicScalar:
+        return self._apply("sub", operator.sub, other, self)
 
-    def __mul__(self, other: Any) -> Symbol:
-        return self._combined("mul", operator.mul, self, other)
+    def __mul__(self, other: Any) -> SymbolicScalar:
+        return self._apply("mul", operator.mul, self, other)
 
-    def __rmul__(self, other: Any) -> Symbol:
-        return self._combined("mul", operator.mul, other, self)
+    def __rmul__(self, other: Any) -> SymbolicScalar:
+        return self._apply("mul", operator.mul, other, self)
 
-    def __truediv__(self, other: Any) -> Symbol:
-        return self._combined("div", operator.truediv, self, other)
+    def __truediv__(self, other: Any) -> SymbolicScalar:
+        return self._apply("div", operator.truediv, self, other)
 
-    def __rtruediv__(self, other: Any) -> Symbol:
-        return self._combined("div", operator.truediv, other, self)
+    def __rtruediv__(self, other: Any) -> SymbolicScalar:
+        return self._apply("div", operator.truediv, other, self)
 
-    def __pow__(self, other: Any) -> Symbol:
-        if not isinstance(other, Symbol) and other == 0.5:
-            return Symbol(self.capture, self.concrete ** 0.5, lambda: self.capture.graph.apply("sqrt", self.value))
-        return self._combined("pow", operator.pow, self, other)
+    def __pow__(self, other: Any) -> SymbolicScalar:
+        if not isinstance(other, SymbolicScalar) and other == 0.5:
+            return SymbolicScalar(self.tracer, self.concrete ** 0.5,
+                                  lambda: self.tracer.graph.apply("sqrt", self.value))
+        return self._apply("pow", operator.pow, self, other)
 
-    def __rpow__(self, other: Any) -> Symbol:
-        return self._combined("pow", operator.pow, other, self)
+    def __rpow__(self, other: Any) -> SymbolicScalar:
+        return self._apply("pow", operator.pow, other, self)
 
-    def __neg__(self) -> Symbol:
-        return self._combined("neg", operator.neg, self)
+    def __neg__(self) -> SymbolicScalar:
+        return self._apply("neg", operator.neg, self)
 
-    def __pos__(self) -> Symbol:
+    def __pos__(self) -> SymbolicScalar:
         return self
 
     def __eq__(self, other: object) -> bool:
-        return self._decided(operator.eq, other)
+        return self._guard_comparison(operator.eq, other)
 
     def __ne__(self, other: object) -> bool:
-        return self._decided(operator.ne, other)
+        return self._guard_comparison(operator.ne, other)
 
     def __lt__(self, other: Any) -> bool:
-        return self._decided(operator.lt, other)
+        return self._guard_comparison(operator.lt, other)
 
     def __le__(self, other: Any) -> bool:
-        return self._decided(operator.le, other)
+        return self._guard_comparison(operator.le, other)
 
     def __gt__(self, other: Any) -> bool:
-        return self._decided(operator.gt, other)
+        return self._guard_comparison(operator.gt, other)
 
     def __ge__(self, other: Any) -> bool:
-        return self._decided(operator.ge, other)
+        return self._guard_comparison(operator.ge, other)
 
     def __hash__(self) -> int:
         return hash(self.concrete)
 
     def __bool__(self) -> bool:
-        return self._decided(operator.ne, 0)
+        return self._guard_comparison(operator.ne, 0)
 
     def __float__(self) -> float:
-        self.capture.fail("a hyperparameter that is handed to the interpreter")
+        self.tracer.graph_break("a hyperparameter that is handed to the interpreter")
         return float(self.concrete)
 
     __index__ = None
 
 
-class Group(dict[str, Any]):
+class SymbolicParamGroup(dict[str, Any]):
     """An optimizer's group whose numbers are symbols."""
 
-    def __init__(self, capture: Any, group: dict[str, Any]) -> None:
+    def __init__(self, tracer: Any, group: dict[str, Any]) -> None:
         super().__init__(group)
-        self._capture, self._group = capture, group
+        self._tracer, self._group = tracer, group
 
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
         if type(value) in (float, int):
-            return self._capture.number(self._group, key, None, value)
+            return self._tracer.number(self._group, key, None, value)
         if type(value) is tuple and value and all(type(x) in (float, int) for x in value):
-            return tuple(self._capture.number(self._group, key, i, x) for i, x in enumerate(value))
+            return tuple(self._tracer.number(self._group, key, i, x) for i, x in enumerate(value))
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._capture.fail(f"an optimizer that changes its option {key}")
+        self._tracer.graph_break(f"an optimizer that changes its option {key}")
         super().__setitem__(key, value)
         self._group[key] = concrete(value)
 
 
 def concrete(value: Any) -> Any:
     """The number that a symbol was; anything else itself."""
-    return value.concrete if isinstance(value, Symbol) else value
+    return value.concrete if isinstance(value, SymbolicScalar) else value
 
 
-__all__ = ["Group", "Symbol", "concrete"]
+__all__ = ["SymbolicParamGroup", "SymbolicScalar", "concrete"]

@@ -21,18 +21,18 @@ from ...engine.node import FREED_MESSAGE, AccumulateGrad
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...trees import tree_flatten
-from ..guards.arguments import Held, Made, Shown
-from ..guards.environment import Surroundings
-from ..guards.tensor_state import are_hooked, states_of
+from ..guards.arguments import ArrayLayout, OutputTensor, TensorRef
+from ..guards.environment import GuardSet
+from ..guards.tensor_state import are_hooked, state_objects
 from . import aliasing
-from .joint_graph import Joint, inputs_of
-from .provenance import Origins
-from .tracer import Capture, hooks_of
+from .joint_graph import JointGraph, inputs_of
+from .provenance import Provenance
+from .tracer import Tracer, hook_state
 
 #: calls of one kind that are captured before they are given up
-TRIES = 8
+MAX_TRACES = 8
 #: what a run costs that did something to the world
-EFFECT = 4
+SIDE_EFFECT_COST = 4
 
 
 class Trace:
@@ -65,42 +65,42 @@ class Trace:
         cost: how much a failure counts, of `TRIES`; one of the first call may be the only one.
     """
 
-    origins: Origins | None = None
-    plan: str | None = None
+    provenance: Provenance | None = None
+    plan_key: str | None = None
 
-    def __init__(self, capture: Capture, arguments: Sequence[Any], result: Any) -> None:
-        self.graph: Graph = capture.graph
-        self.failed = capture.failed
-        self.guards = capture.guards
-        self.decisions = list(capture.decisions.values())
-        self.groups = capture.groups
-        self.bare = [p for _, group in self.groups for p in group["params"] if p._grad is None]
-        self.foreign = capture.foreign
-        self.effects = [] if capture.drawn is None else [capture.drawn]
-        self.starts = list(capture.starts.items())
-        self.modules = list(capture.modules.values())
-        self.surroundings: Surroundings | None = None
-        self.cost = TRIES
+    def __init__(self, tracer: Tracer, arguments: Sequence[Any], result: Any) -> None:
+        self.graph: Graph = tracer.graph
+        self.failure = tracer.failure
+        self.data_guards = tracer.data_guards
+        self.scalar_guards = list(tracer.scalar_guards.values())
+        self.param_groups = tracer.param_groups
+        self.params_without_grad = [p for _, group in self.param_groups for p in group["params"] if p._grad is None]
+        self.extern_calls = tracer.extern_calls
+        self.effects = [] if tracer.last_draw is None else [tracer.last_draw]
+        self.storage_offsets = list(tracer.storage_offsets.items())
+        self.modules = list(tracer.modules.values())
+        self.guard_set: GuardSet | None = None
+        self.retry_cost = MAX_TRACES
         self.sources: dict[int, tuple] = {}
         self.targets: list[Target] = []
-        self.results: list[tuple] = []
-        self.gradients: list[tuple[Held, Shown | None]] = []
-        self.without: list[Held] = []
-        self.looked_at: list[tuple[Held, bool]] = []
-        self.hung: frozenset[str] = frozenset()
+        self.outputs: list[tuple] = []
+        self.grad_updates: list[tuple[TensorRef, ArrayLayout | None]] = []
+        self.grad_absent: list[TensorRef] = []
+        self.grad_presence: list[tuple[TensorRef, bool]] = []
+        self.user_attributes: frozenset[str] = frozenset()
         self._identities = [id(x) for x in arguments]
-        self.shared = [(weakref.ref(x), weakref.ref(aliasing.owner(x._array)), aliasing.address(x._array))
+        self.argument_memory = [(weakref.ref(x), weakref.ref(aliasing.owner(x._array)), aliasing.address(x._array))
                        for x in arguments]
-        self.written: list[int] = []
-        self.bumps: list[tuple[int, int]] = []
-        self.ran_backward = capture.ran_backward
-        self.gradient_strides: dict[int, tuple[int, ...]] = {}
-        self.joint: Joint | None = None
-        self.initial = capture.initial
-        self._capture = capture
+        self.written_leaves: list[int] = []
+        self.version_bumps: list[tuple[int, int]] = []
+        self.ran_backward = tracer.ran_backward
+        self.grad_strides: dict[int, tuple[int, ...]] = {}
+        self.joint: JointGraph | None = None
+        self.initial_state = tracer.initial_state
+        self._tracer = tracer
         self._fresh: dict[int, int] = {}
         self._new_values: list[Value] = []
-        if self.failed is None:
+        if self.failure is None:
             try:
                 leaves, self.tree = tree_flatten(result)
                 leaves = [*leaves, *self._hidden_bases(arguments, leaves)]
@@ -109,27 +109,27 @@ class Trace:
                 self._entered()
                 self._count_writes()
                 self._differentiate(arguments, leaves)
-                capture.watch.stop()
+                tracer.frame_hook.stop()
                 self._sources(arguments)
                 self._writes()
-                self._gradients(arguments, leaves)
-                self._results(arguments, leaves)
+                self._grad_updates(arguments, leaves)
+                self._make_outputs(arguments, leaves)
             except Unsupported as error:
-                self.failed = str(error)
+                self.failure = str(error)
         self.targets += [Target(value) for value in self._new_values]
-        self.length = len(self.graph.values)
+        self.num_values = len(self.graph.values)
         if self.joint is not None:
             self.joint.forget()
         self._look_around()
-        del self._capture
+        del self._tracer
 
     @classmethod
     def again(cls, kept: dict[str, Any], **more: Any) -> Trace:
         """A run that was written down: its attributes."""
         self = object.__new__(cls)
         vars(self).update(kept, **more)
-        self.failed, self.surroundings, self.cost = None, None, TRIES
-        self.initial = []
+        self.failure, self.guard_set, self.retry_cost = None, None, MAX_TRACES
+        self.initial_state = []
         return self
 
     def _entered(self) -> None:
@@ -138,62 +138,62 @@ class Trace:
         Raises:
             Unsupported: the function did that.
         """
-        capture = self._capture
-        if self.ran_backward and are_hooked(*(tensor for tensor, _ in capture.entered)):
+        tracer = self._tracer
+        if self.ran_backward and are_hooked(*(tensor for tensor, _ in tracer.arguments_at_entry)):
             raise Unsupported("a hook of an argument, whose gradient is computed in the function")
-        for tensor, before in capture.entered:
+        for tensor, before in tracer.arguments_at_entry:
             array, node, requires_grad, *hooks, _ = before
             if tensor._array is not array:
                 raise Unsupported("an argument is given another shape or other memory")
             if tensor._node is not node or tensor._requires_grad is not requires_grad:
                 raise Unsupported("an argument gets a history, or is told to require grad")
-            capture.value_of(tensor)  # which says if it was written to without being told
-            if hooks_of(tensor) != tuple(hooks):
+            tracer.value_of(tensor)  # which says if it was written to without being told
+            if hook_state(tensor) != tuple(hooks):
                 raise Unsupported("a hook is put on an argument")
-        for found in capture.outside:
+        for found in tracer.lifted:
             tensor = found.tensor
             if tensor is None:
                 continue
             if tensor._array is not found.own:
                 raise Unsupported("a tensor from outside is given another shape or other memory")
-            if tensor._node is not None and capture.storages[id(aliasing.owner(found.own))].changed:
+            if tensor._node is not None and tracer.storages[id(aliasing.owner(found.own))].changed:
                 raise Unsupported("a tensor from outside that has a history is written to")
 
     def _look_around(self) -> None:
         """Take note of what the run saw besides tensors, and of what it did to the world."""
-        watch = self._capture.watch
+        watch = self._tracer.frame_hook
         watch.stop()
-        if self.failed is None and watch.effect is not None:
-            self.failed, self.cost = watch.effect, EFFECT
-        initial = set(map(id, self._capture.initial))
-        for optimizer, group, before in self._capture.states:
-            now = states_of(optimizer, group)
+        if self.failure is None and watch.effect is not None:
+            self.failure, self.retry_cost = watch.effect, SIDE_EFFECT_COST
+        initial = set(map(id, self._tracer.initial_state))
+        for optimizer, group, before in self._tracer.states:
+            now = state_objects(optimizer, group)
             if any(len(now.get(p, ())) != len(state) or not all(map(is_, now[p], state))
                    for p, state in before.items()) or not all(
                        id(x) in initial for p in now if p not in before for x in now[p] if isinstance(x, Tensor)):
-                self.failed, self.cost = f"{type(optimizer).__name__} sets up what it remembers", 1
-        if self.failed is None:
-            given = {id(tensor) for tensor, _ in self._capture.entered}
-            self.surroundings = Surroundings(watch, self.modules, self.outside(), lambda tensor: (
-                id(tensor) not in given and not self._capture.is_made(tensor)))
-            self.failed, self.hung = self.surroundings.failed, self.surroundings.hung
-            for tensor, _ in self._capture.entered:
-                if not self.surroundings.names.isdisjoint(name for name in tensor.__dict__ if name[:1] != "_"):
-                    self.failed = "an argument has attributes that a user hung on it"
+                self.failure, self.retry_cost = f"{type(optimizer).__name__} sets up what it remembers", 1
+        if self.failure is None:
+            given = {id(tensor) for tensor, _ in self._tracer.arguments_at_entry}
+            self.guard_set = GuardSet(watch, self.modules, self.outside(), lambda tensor: (
+                id(tensor) not in given and not self._tracer.is_created(tensor)))
+            self.failure, self.user_attributes = self.guard_set.failure, self.guard_set.user_attributes
+            for tensor, _ in self._tracer.arguments_at_entry:
+                if not self.guard_set.names.isdisjoint(name for name in tensor.__dict__ if name[:1] != "_"):
+                    self.failure = "an argument has attributes that a user hung on it"
 
     def outside(self) -> list[Any]:
         """The tensors that the run found, and those whose gradients it saw."""
         held = [s[1] for s in self.sources.values() if s[0] == "gradient of"]
-        held += [*(each for each, _ in (*self.gradients, *self.looked_at)), *self.without]
+        held += [*(each for each, _ in (*self.grad_updates, *self.grad_presence)), *self.grad_absent]
         found = [s[1] for s in self.sources.values() if s[0] == "tensor"]
         found += [each.which for each in held if each.kind == "tensor"]
         return list({id(t): t for t in found if isinstance(t, Tensor)}.values())
 
     def _differentiate(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
         """Write down the gradients too where results may be differentiated later."""
-        capture = self._capture
+        tracer = self._tracer
         outputs = list({id(x): x for x in leaves if isinstance(x, Tensor) and x._node is not None}.values())
-        inputs = inputs_of(capture, arguments)
+        inputs = inputs_of(tracer, arguments)
         outputs = [x for x in outputs if all(x is not y for y in inputs)]
         known = {gradient_edge(x) for x in inputs}
         ends = {id(x): self._ends(x, known) for x in outputs}
@@ -207,7 +207,7 @@ class Trace:
             if any(x._hooks or x._retains for x in outputs):
                 raise Unsupported("a result with hooks")
             try:
-                self.joint = Joint(capture, outputs, inputs, arguments)
+                self.joint = JointGraph(tracer, outputs, inputs, arguments)
             except Exception as error:  # a hook's, too
                 raise Unsupported(f"the results cannot be differentiated: {error}") from None
 
@@ -239,28 +239,28 @@ class Trace:
         return ends
 
     def _sources(self, arguments: Sequence[Any]) -> None:
-        capture = self._capture
-        self.sources |= capture.given_from
-        there = [(t, g) for t, g in capture.entry_grads.values() if g is not None]
+        tracer = self._tracer
+        self.sources |= tracer.argument_sources
+        there = [(t, g) for t, g in tracer.entry_grads.values() if g is not None]
         gradients = {id(g): t for t, g in there}
         if len({id(aliasing.owner(g._array)) for _, g in there}) != len(there):
             raise Unsupported("gradients that share memory")
-        for found in capture.outside:
+        for found in tracer.lifted:
             owner = gradients.get(id(found.tensor))
             if owner is not None:
                 self.sources[found.number] = ("gradient of", _held(owner, arguments))
                 if found.array is found.own:
-                    self.gradient_strides[found.number] = found.own.strides
+                    self.grad_strides[found.number] = found.own.strides
             else:
                 self.sources[found.number] = ("tensor", found.tensor, found.array, found.own)
-        for number, group, key, index in capture.numbers:
+        for number, group, key, index in tracer.scalar_inputs:
             self.sources[number] = ("number", group, key, index)
 
     def _writes(self) -> None:
-        shown = {found.number: found.array for found in self._capture.outside}
-        shown |= {number: self._capture.entered[source[1]][0]._array
-                  for number, source in self._capture.given_from.items() if source[0] == "argument"}
-        for storage in self._capture.storages.values():
+        shown = {found.number: found.array for found in self._tracer.lifted}
+        shown |= {number: self._tracer.arguments_at_entry[source[1]][0]._array
+                  for number, source in self._tracer.argument_sources.items() if source[0] == "argument"}
+        for storage in self._tracer.storages.values():
             if storage.changed and storage.leaf is not None and storage.value is not None and storage.leaf.size:
                 if storage.value.shape != storage.leaf.shape:
                     raise Unsupported("memory that was written in another shape")
@@ -268,12 +268,12 @@ class Trace:
                 if array is not None and aliasing.memory_order(array) is None:
                     part = array.shape, tuple(s // array.itemsize for s in array.strides)
                 self.targets.append(Target(storage.value, storage.leaf, part))
-                self.written.append(storage.leaf.attrs)
+                self.written_leaves.append(storage.leaf.attrs)
 
-    def _shown(self, tensor: Any) -> Shown:
+    def _shown(self, tensor: Any) -> ArrayLayout:
         a = tensor._array
         root = aliasing.owner(a)
-        storage = self._capture.storages.get(id(root))
+        storage = self._tracer.storages.get(id(root))
         if storage is None:
             raise Unsupported("a result of unknown origin")
         place = (a.shape, a.strides, aliasing.address(a) - storage.start, a.dtype)
@@ -283,9 +283,9 @@ class Trace:
                 number = self._fresh[id(a)] = len(self._new_values)
                 self._new_values.append(self.graph.copy(storage.read(a)))
             dense = np.empty(a.shape, a.dtype)
-            return Shown(number, a.shape, dense.strides, 0, a.dtype)
+            return ArrayLayout(number, a.shape, dense.strides, 0, a.dtype)
         if storage.leaf is not None:
-            return Shown(-1 - storage.leaf.attrs, *place)
+            return ArrayLayout(-1 - storage.leaf.attrs, *place)
         number = self._fresh.get(id(root))
         if number is None:
             value = storage.value
@@ -293,42 +293,42 @@ class Trace:
                 value = self.graph.copy(value)
             number = self._fresh[id(root)] = len(self._new_values)
             self._new_values.append(value)
-        return Shown(number, *place)
+        return ArrayLayout(number, *place)
 
-    def _gradients(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
-        capture = self._capture
-        for tensor, entry in capture.entry_grads.values():
+    def _grad_updates(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
+        tracer = self._tracer
+        for tensor, entry in tracer.entry_grads.values():
             now = tensor._grad
             if now is entry:
                 continue
             held = _held(tensor, arguments)
-            if held.kind == "tensor" and capture.is_made(tensor):
+            if held.kind == "tensor" and tracer.is_created(tensor):
                 at = _position(leaves, tensor)
                 if at is None:
                     continue
-                held = Held("result", at)
+                held = TensorRef("result", at)
             if now is None:
-                self.gradients.append((held, None))
+                self.grad_updates.append((held, None))
                 continue
             if now._requires_grad:
                 raise Unsupported("a gradient that can be differentiated")
             if now._inference:
                 raise Unsupported("a gradient that inference mode made")
-            self.gradients.append((held, self._shown(now)))
-            if id(tensor) not in capture.cleared and held.kind != "result":
+            self.grad_updates.append((held, self._shown(now)))
+            if id(tensor) not in tracer.cleared_grads and held.kind != "result":
                 if entry is not None:
                     raise Unsupported("a gradient that was replaced")
-                self.without.append(held)
-        self.looked_at = [(_held(tensor, arguments), capture.entry_grads[id(tensor)][1] is not None)
-                          for tensor in capture.asked.values()]
+                self.grad_absent.append(held)
+        self.grad_presence = [(_held(tensor, arguments), tracer.entry_grads[id(tensor)][1] is not None)
+                          for tensor in tracer.grad_reads.values()]
 
     def _count_writes(self) -> None:
         """Note how many versions of arguments went by; a counter that several share counts once."""
         seen: set[int] = set()
-        for at, (tensor, (*_, before)) in enumerate(self._capture.entered):
+        for at, (tensor, (*_, before)) in enumerate(self._tracer.arguments_at_entry):
             counter = tensor._counter
             if counter is not None and not tensor._inference and id(counter) not in seen and counter[0] != before:
-                self.bumps.append((at, counter[0] - before))
+                self.version_bumps.append((at, counter[0] - before))
             seen.add(id(counter))
 
     def _hidden_bases(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
@@ -344,7 +344,7 @@ class Trace:
         for number, same in views.items():
             base = same[0]._base
             borrows = any(x._requires_grad and x._node is None for x in same)
-            if number in known or (len(same) < 2 and not borrows) or not self._capture.is_made(base):
+            if number in known or (len(same) < 2 and not borrows) or not self._tracer.is_created(base):
                 continue
             if all(x._node is None for x in same):
                 found.append(base)
@@ -352,7 +352,7 @@ class Trace:
                 raise Unsupported("differentiable results that share memory, and are views of what is not returned")
         return found
 
-    def _beside(self, tensor: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> Held | None:
+    def _beside(self, tensor: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> TensorRef | None:
         """Of a view, what has the same base, or is it; of another tensor, what has the same version."""
         base, counter = tensor._base, tensor._counter
         if counter is None or tensor._inference:
@@ -365,40 +365,40 @@ class Trace:
 
         for i, x in enumerate(arguments):
             if is_related(x):
-                return Held("argument", i)
+                return TensorRef("argument", i)
         at_base = None if base is None else _position(leaves, base)
         if at_base is not None:
-            return Held("result", at_base)
+            return TensorRef("result", at_base)
         for i, x in enumerate(leaves[:at] if base is None else []):
             if is_related(x):
-                return Held("result", i)
-        for found in self._capture.outside:
-            if is_related(found.tensor) and not self._capture.is_made(found.tensor):
-                return Held("tensor", found.tensor)
+                return TensorRef("result", i)
+        for found in self._tracer.lifted:
+            if is_related(found.tensor) and not self._tracer.is_created(found.tensor):
+                return TensorRef("tensor", found.tensor)
         return None
 
-    def _results(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
-        found = {id(o.tensor): o.tensor for o in self._capture.outside}
-        found |= {id(t): t for t, _ in self._capture.entry_grads.values() if not self._capture.is_made(t)}
-        gradients = {id(t._grad): t for t, _ in self._capture.entry_grads.values()
-                     if t._grad is not None and not self._capture.is_made(t)}
+    def _make_outputs(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
+        found = {id(o.tensor): o.tensor for o in self._tracer.lifted}
+        found |= {id(t): t for t, _ in self._tracer.entry_grads.values() if not self._tracer.is_created(t)}
+        gradients = {id(t._grad): t for t, _ in self._tracer.entry_grads.values()
+                     if t._grad is not None and not self._tracer.is_created(t)}
         for at, each in enumerate(leaves):
             first = _position(leaves, each)
             argument = _position(arguments, each)
             if not isinstance(each, Tensor):
-                self.results.append(("constant", each))
+                self.outputs.append(("constant", each))
             elif argument is not None:
-                self.results.append(("argument", argument))
+                self.outputs.append(("argument", argument))
             elif first != at:
-                self.results.append(("again", first))
+                self.outputs.append(("again", first))
             elif id(each) in gradients:
-                self.results.append(("gradient of", _held(gradients[id(each)], arguments)))
+                self.outputs.append(("gradient of", _held(gradients[id(each)], arguments)))
             elif id(each) in found:
-                self.results.append(("same", each))
+                self.outputs.append(("same", each))
             else:
-                self.results.append(self._made(each, arguments, leaves, at))
+                self.outputs.append(self._made(each, arguments, leaves, at))
 
-    def _made(self, each: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> Made:
+    def _made(self, each: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> OutputTensor:
         if type(each) not in (Tensor, Parameter):
             raise Unsupported(f"a result of class {type(each).__name__}")
         if each._hooks or each._retains or each._post_accumulate_hooks:
@@ -411,11 +411,11 @@ class Trace:
         if each._steps is not None and is_view:
             raise Unsupported("a result that is a view as other numbers")
         number = None if self.joint is None else self.joint.number(each)
-        return Made("new" if shown.array >= 0 else "leaf", shown, each._requires_grad, number,
+        return OutputTensor("new" if shown.array >= 0 else "leaf", shown, each._requires_grad, number,
                     each._requires_grad and each._node is None, type(each) is Parameter, base, is_view,
                     each._creation if is_view else None, each._inference)
 
-    def identity(self, held: Held) -> int:
+    def identity(self, held: TensorRef) -> int:
         """The identity that a tensor had in this run; 0 for results."""
         return {"argument": lambda i: self._identities[i], "result": lambda i: 0, "tensor": id}[held.kind](held.which)
 
@@ -425,7 +425,7 @@ class Trace:
 
     def _line(self, value: Value) -> str:
         """The line of a value, for a message, where lines were noted."""
-        place = None if self.origins is None else self.origins.places.get(value.number)
+        place = None if self.provenance is None else self.provenance.places.get(value.number)
         return "" if place is None else f" ({place})"
 
     # ----- comparison -----
@@ -433,14 +433,14 @@ class Trace:
     def difference(self, other: Trace) -> str | None:
         """What two traces do not agree on; None where they do."""
         for mine, theirs in ((self, other), (other, self)):
-            if mine.failed is not None:
-                return mine.failed
+            if mine.failure is not None:
+                return mine.failure
             del theirs
         a, b = self.graph.values, other.graph.values
-        for x, y in islice(zip(a, b, strict=False), min(self.length, other.length)):
+        for x, y in islice(zip(a, b, strict=False), min(self.num_values, other.num_values)):
             if not _same_value(x, y):
                 return f"{x.text} in one call, {y.text} in the next{self._line(x)}"
-        if self.length != other.length:
+        if self.num_values != other.num_values:
             return "more was computed in one call than in the next"
         if len(self.sources) != len(other.sources):
             return "other arrays were used"
@@ -450,27 +450,28 @@ class Trace:
         if [(_n(t.value), _n(t.overwrites)) for t in self.targets] != [(_n(t.value), _n(t.overwrites))
                                                                        for t in other.targets]:
             return "other results were computed"
-        if [(g.value.number, g.outcome) for g in self.guards] != [(g.value.number, g.outcome) for g in other.guards]:
+        if [(g.value.number, g.outcome) for g in self.data_guards] != [
+                (g.value.number, g.outcome) for g in other.data_guards]:
             return "another way was taken"
-        if not _same_results(self.results, other.results) or self.tree != other.tree:
+        if not _same_results(self.outputs, other.outputs) or self.tree != other.tree:
             return "another kind of result was returned"
         if (self.joint is None) != (other.joint is None) or (
                 self.joint is not None and other.joint is not None
                 and [_n(v) for v in self.joint.gradients] != [_n(v) for v in other.joint.gradients]):
             return "other gradients can be asked for"
-        if self.starts != other.starts:
+        if self.storage_offsets != other.storage_offsets:
             return "an argument began elsewhere in its memory"
-        if self.bumps != other.bumps or self.written != other.written:
+        if self.version_bumps != other.version_bumps or self.written_leaves != other.written_leaves:
             return "arguments were written to at other times"
-        if len(self.gradients) != len(other.gradients) or not all(
-                a.same(b) and x == y for (a, x), (b, y) in zip(self.gradients, other.gradients, strict=True)):
+        if len(self.grad_updates) != len(other.grad_updates) or not all(
+                a.same(b) and x == y for (a, x), (b, y) in zip(self.grad_updates, other.grad_updates, strict=True)):
             return "other gradients were left behind"
-        if len(self.looked_at) != len(other.looked_at) or not all(
-                a.same(b) and x is y for (a, x), (b, y) in zip(self.looked_at, other.looked_at, strict=True)):
+        if len(self.grad_presence) != len(other.grad_presence) or not all(
+                a.same(b) and x is y for (a, x), (b, y) in zip(self.grad_presence, other.grad_presence, strict=True)):
             return "other gradients were looked at"
-        if self.surroundings is None or other.surroundings is None:
+        if self.guard_set is None or other.guard_set is None:
             return None
-        return self.surroundings.difference(other.surroundings)
+        return self.guard_set.difference(other.guard_set)
 
     def pins(self, other: Trace) -> list[tuple[Any, Any, int]]:
         """Of each argument, what two traces that agree cannot say is free: the tensor, its memory and the place in it.
@@ -479,7 +480,8 @@ class Trace:
         is no doubt that it does not. None stands for what is free.
         """
         found: list[tuple[Any, Any, int]] = []
-        for (tensor, memory, place), (last, later, there) in zip(self.shared, other.shared, strict=True):
+        for (tensor, memory, place), (last, later, there) in zip(
+                self.argument_memory, other.argument_memory, strict=True):
             found.append((last if tensor() is last() is not None else None,
                           later if memory() is later() is not None and place == there else None, there))
         return found
@@ -498,9 +500,9 @@ def _renew(tensor: Any) -> None:
         tensor.grad_fn  # noqa: B018
 
 
-def _held(tensor: Any, arguments: Sequence[Any]) -> Held:
+def _held(tensor: Any, arguments: Sequence[Any]) -> TensorRef:
     at = _position(arguments, tensor)
-    return Held("tensor", tensor) if at is None else Held("argument", at)
+    return TensorRef("tensor", tensor) if at is None else TensorRef("argument", at)
 
 
 def _position(things: Sequence[Any], thing: Any) -> int | None:
@@ -538,7 +540,7 @@ def _same_results(x: Sequence[tuple], y: Sequence[tuple]) -> bool:
     for a, b in zip(x, y, strict=True):
         if a[0] != b[0]:
             return False
-        if isinstance(a, Made):
+        if isinstance(a, OutputTensor):
             if not a.same(b):  # type: ignore[arg-type]
                 return False
         elif a[0] == "same":

@@ -41,7 +41,7 @@ from functools import partial, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ...modes import capturing, special
+from ...modes import active_tracer, special
 
 if TYPE_CHECKING:
     from .continuous import cauchy, dirichlet, exponential, standard_gamma
@@ -88,9 +88,9 @@ def _told(draw: Callable[..., Any]) -> Callable[..., Any]:
     def drawing(engine: Any, *args: Any, **options: Any) -> Any:
         found = draw(engine, *args, **options)
         if special[0]:
-            capture = capturing.get()
-            if capture is not None:
-                capture.draws(partial(draw, **options) if options else draw, engine, args, found)
+            tracer = active_tracer.get()
+            if tracer is not None:
+                tracer.on_random_draw(partial(draw, **options) if options else draw, engine, args, found)
         return found
 
     return drawing

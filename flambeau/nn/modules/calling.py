@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ...engine.node import RemovableHandle
-from ...modes import capturing, special
+from ...modes import active_tracer, special
 from .hooks import GLOBAL, BackwardHook, add_hook, warn_of_missing_grads
 
 
@@ -140,9 +140,9 @@ class Calling:
 
 def _tell_called(module: Calling) -> None:
     """Tell a function's capture, if one is on, which modules it calls."""
-    capture = capturing.get()
-    if capture is not None:
-        capture.calls(module)
+    tracer = active_tracer.get()
+    if tracer is not None:
+        tracer.on_module_call(module)
 
 
 def _call_with_hooks(module: Calling, args: tuple, kwargs: dict[str, Any]) -> Any:
