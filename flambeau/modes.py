@@ -78,6 +78,6 @@ def is_inference_mode_enabled() -> bool:
 
 #: [how often a module was changed: an attribute set, a parameter or a hook registered], over all modules
 configured = [0]
-#: what writes down this thread's run of a function (`compiler.tracing.tracer.Capture`); asked for only if `special`
+#: what writes down this thread's run of a function (`compiler.tracing.tracer.Tracer`); asked for only if `special`
 #: is not 0
-active_tracer: ContextVar[Any] = ContextVar("capturing", default=None)
+active_tracer: ContextVar[Any] = ContextVar("active_tracer", default=None)
