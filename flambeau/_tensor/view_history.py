@@ -114,7 +114,7 @@ class CopySlices(Node):
             return self._through_parts(cotangents, tensors)
         if tensors:
             functions = layer.functions
-            part = functions._strided_part(cotangents, geometry=geometry)
+            part = functions._take_strided(cotangents, geometry=geometry)
             found = list(fn.vjp(part, True))
             first = found[0]
             if self.edges[0] is not None:
@@ -145,7 +145,7 @@ class CopySlices(Node):
         if of_complex:
             g = functions.view_as_real(functions.contiguous(g))
         geometry = geometry.of_parts()
-        part = functions._strided_part(g, geometry=geometry)
+        part = functions._take_strided(g, geometry=geometry)
         shown = part if of_complex else functions.view_as_complex(part)
         found = list(fn.vjp(shown if tensors else shown._array, tensors))
         if self.edges[0] is not None:

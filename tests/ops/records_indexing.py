@@ -66,9 +66,9 @@ record("masked_fill", samples_of(lambda make: [
     (make(2, 3), mask_of(make, MASK), 2.0), (make(2, 3), mask_of(make, MASK), make()),
     (make(3), mask_of(make, MASK), 1.0)]), covers=("_masked_fill_scalar",), **MOVES)
 record("masked_select", samples_of(lambda make: [(make(2, 3), mask_of(make, MASK)), (make(3), mask_of(make, MASK))]),
-       reference=lambda x, m: np.broadcast_to(x, m.shape)[m.astype(bool)], covers=("_spread_masked",), **MOVES)
+       reference=lambda x, m: np.broadcast_to(x, m.shape)[m.astype(bool)], covers=("_masked_select_backward",), **MOVES)
 record("masked_scatter", samples_of(lambda make: [(make(2, 3), mask_of(make, MASK), make(4))]),
-       covers=("_masked_scatter_gradient",), **MOVES)
+       covers=("_masked_scatter_backward",), **MOVES)
 record("take", samples_of(lambda make: [(make(3, 4), make.integers(2, 2, high=12))]), reference=np.take, **MOVES)
 record("put", samples_of(lambda make: [
     (make(3, 4), index_of(make, 0, 5), make(2)), (make(3, 4), index_of(make, 5, 5), make(2), True)]), **MOVES)

@@ -144,6 +144,6 @@ def rows(make: Make) -> Iterable[Sample]:
     yield sample(make(3, 2), make(4, 2), compute_mode="use_mm_for_euclid_dist")
 
 
-record("cdist", rows, covers=("_cdist_forward", "_cdist_slope", "_euclidean_dist"))
+record("cdist", rows, covers=("_cdist_forward", "_cdist_backward", "_euclidean_dist"))
 record("nn.functional.pdist", lambda make: [sample(make(4, 2)), sample(make(4, 2), 3.0)],
-       covers=("_pdist_forward", "_put_places"))
+       covers=("_pdist_forward", "_scatter_flat"))

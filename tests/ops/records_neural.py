@@ -88,7 +88,7 @@ def batches(make: Make) -> Iterable[Sample]:
     yield sample(make(2, 3, 2), None, None, training=True)
 
 
-record(_NN + "batch_norm", batches, covers=("_batch_norm", "_batch_norm_backward", "_centred"))
+record(_NN + "batch_norm", batches, covers=("_batch_norm", "_batch_norm_backward", "_shift_and_scale"))
 record(_NN + "layer_norm", lambda make: [
     sample(make(2, 4), (4,), make(4), make(4)), sample(make(2, 3, 4), (3, 4), make(3, 4), make(3, 4)),
     sample(make(2, 4), (4,)), sample(make(4), (4,), make(4)), sample(make(0, 4), (4,), make(4))],
@@ -187,7 +187,7 @@ def attentions(make: Make) -> Iterable[Sample]:
 
 
 record(_NN + "scaled_dot_product_attention", attentions,
-       covers=("_flash_attention", "_attention_backward", "_safe_softmax", "_mask_later", "_zero_later"))
+       covers=("_flash_attention", "_attention_backward", "_safe_softmax", "_causal_mask", "_causal_zero"))
 
 
 def bags(make: Make) -> Iterable[Sample]:
@@ -198,8 +198,8 @@ def bags(make: Make) -> Iterable[Sample]:
     yield sample(flat, make(4, 2), starts, mode="sum", per_sample_weights=make(6))
 
 
-record(_NN + "embedding_bag", bags, covers=("_embedding_bag", "_embedding_bag_max", "_rows_at", "_add_rows_at",
-                                            "_scaled_rows"))
+record(_NN + "embedding_bag", bags, covers=("_embedding_bag", "_embedding_bag_max", "_take_rows", "_add_rows",
+                                            "_scale_rows"))
 
 
 def alignments(make: Make) -> Iterable[Sample]:

@@ -85,8 +85,8 @@ def over_several(make: Make) -> Iterable[Sample]:
     yield sample(make.apart(2, 3, 4), (0, 2))
 
 
-record("max", chosen, covers=("_max_all", "_max_along"))
-record("min", chosen, covers=("_min_all", "_min_along"))
+record("max", chosen, covers=("_max_all", "_max_dim"))
+record("min", chosen, covers=("_min_all", "_min_dim"))
 record("amax", over_several, reference=of(np.max))
 record("amin", over_several, reference=of(np.min))
 record("aminmax", chosen_by_name)
@@ -174,7 +174,7 @@ record("logsumexp", reduced(all_too=False), complex=True, reference=of(
 record("softmax", along(), reference=lambda x, dim: np.exp(x) / np.sum(
     np.exp(x), axis=dim if np.ndim(x) else None, keepdims=True))
 record("log_softmax", along(), reference=lambda x, dim: x - np.log(np.sum(
-    np.exp(x), axis=dim if np.ndim(x) else None, keepdims=True)), covers=("_softmax_slope", "_log_softmax_slope"))
+    np.exp(x), axis=dim if np.ndim(x) else None, keepdims=True)), covers=("_softmax_backward", "_log_softmax_backward"))
 
 
 # ----- scans -----
@@ -217,8 +217,8 @@ record("argsort", along(apart=True), reference=lambda x, dim: np.argsort(x, dim)
 record("msort", lambda make: [sample(make.apart(4, 3))], reference=lambda x: np.sort(x, 0))
 record("topk", lambda make: [sample(make.apart(3, 4), 2), sample(make.apart(3, 4), 2, 0, False)])
 record("kthvalue", lambda make: [sample(make.apart(3, 4), 2), sample(make.apart(3, 4), 3, 0, True)])
-record("median", chosen, covers=("_median_all", "_median_along"))
-record("nanmedian", chosen, covers=("_nanmedian_all", "_nanmedian_along"))
+record("median", chosen, covers=("_median_all", "_median_dim"))
+record("nanmedian", chosen, covers=("_nanmedian_all", "_nanmedian_dim"))
 record("mode", chosen_along)
 record("quantile", lambda make: [sample(make.apart(3, 4), 0.3), sample(make.apart(3, 4), 0.6, 0),
                                  sample(make.apart(3, 5), 0.4, 1, True, interpolation="midpoint")])

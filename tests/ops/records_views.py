@@ -45,7 +45,7 @@ record("narrow", of(((4, 3), 0, 1, 2), ((4, 3), -1, -2, 1)), covers=("slice",), 
 record("diagonal", of(((3, 4),), ((3, 4), 1), ((2, 3, 4), -1, 0, 2)), reference=np.diagonal, **MOVES)
 record("Tensor.unfold", of(((5, 2), 0, 3, 1), ((5,), 0, 2, 2), ((), 0, 1, 1)), covers=("_embed_windows",), **MOVES)
 record("as_strided", of(((3, 4), (2, 2), (1, 2)), ((3, 4), (2, 3), (4, 1), 1), ((6,), (3, 2), (1, 1))),
-       covers=("_as_strided", "_embed_strided", "_strided_part"), any_layout=False, **MOVES)
+       covers=("_as_strided", "_embed_strided", "_take_strided"), any_layout=False, **MOVES)
 
 # ----- lists of views
 record("unbind", of(((2, 3),), ((2, 3), 1)), **MOVES)
@@ -78,7 +78,7 @@ def with_part(shape: tuple[int, ...], part: tuple[int, ...], *rest: Any, **kwarg
     return samples
 
 
-record("select_scatter", with_part((2, 3), (3,), 0, 1), covers=("_part", "_embed"), **MOVES)
+record("select_scatter", with_part((2, 3), (3,), 0, 1), covers=("_basic_index", "_embed"), **MOVES)
 record("slice_scatter", with_part((4, 2), (2, 2), 0, 1, 4, 2), **MOVES)
 record("diagonal_scatter", with_part((3, 4), (3,), 1), covers=("_embed_diagonal",), **MOVES)
 record("as_strided_scatter", with_part((3, 4), (2, 2), (2, 2), (1, 2)),

@@ -53,7 +53,7 @@ def tangent_of(x: Tensor, level: int) -> Tensor | None:
         return tangents[level]
     base = x._base
     if base is not None and base._tangents and level in base._tangents:
-        return layer.functions._strided_part(base._tangents[level], geometry=Geometry(base._array, x._array))
+        return layer.functions._take_strided(base._tangents[level], geometry=Geometry(base._array, x._array))
     return None
 
 

@@ -288,7 +288,7 @@ def _matmul(x: Tensor, y: Tensor) -> Tensor:
         if e == 1:
             return fn.dot(x, y)
         row = mm(fn.unsqueeze(x, 0), y)
-        return apply(REGISTRY["_squeeze_fresh"], [row], {"dim": 0})
+        return apply(REGISTRY["_unsafe_squeeze"], [row], {"dim": 0})
     if _folds(x, y):
         return _folded(x, y)
     if d == 3 and e == 3 and x._array.shape[0] != y._array.shape[0]:

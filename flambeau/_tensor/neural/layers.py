@@ -259,7 +259,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
             times = query._array.shape[1] // key._array.shape[1]
             k, v = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
         return apply(REGISTRY["_flash_attention"], [query, k, v, mask], {
-            "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale, "kept": []})
+            "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale, "saved": []})
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "

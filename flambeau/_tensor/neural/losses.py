@@ -294,7 +294,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
                            "ctc_loss_allocate_outputs)")
     loss = apply(REGISTRY["_ctc_loss"], [x], {
         "targets": t, "input_lengths": inputs, "target_lengths": sizes, "blank": blank,
-        "zero_infinity": bool(zero_infinity), "kept": []})
+        "zero_infinity": bool(zero_infinity), "saved": []})
     if zero_infinity:
         loss = fn.where(fn.eq(loss, float("inf")), 0.0, loss)
     if reduction == "mean":

@@ -70,7 +70,7 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else dtypes.widen(running_mean._array),
         "running_var": None if running_var is None or training else dtypes.widen(running_var._array),
-        "training": training, "eps": eps, "kept": kept})
+        "training": training, "eps": eps, "saved": kept})
     if training and input._array.size:
         _moved(running_mean, kept[0], momentum)
         if running_var is not None:
@@ -195,7 +195,7 @@ def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bia
             raise RuntimeError("mixed dtype (CPU): " + wanted)
     kept: list[Any] = []
     return apply(REGISTRY["_layer_norm"], [input, weight, bias], {
-        "normalized_shape": normalized, "eps": eps, "kept": kept}), kept
+        "normalized_shape": normalized, "eps": eps, "saved": kept}), kept
 
 
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
@@ -282,7 +282,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
 def _group_norm(input: Tensor, group: int, weight: Tensor | None, bias: Tensor | None,
                 eps: float) -> tuple[Tensor, list[Any]]:
     kept: list[Any] = []
-    return apply(REGISTRY["_group_norm"], [input, weight, bias], {"group": group, "eps": eps, "kept": kept}), kept
+    return apply(REGISTRY["_group_norm"], [input, weight, bias], {"group": group, "eps": eps, "saved": kept}), kept
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,

@@ -122,7 +122,7 @@ def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any
         _check_windows(x._array.shape, *how.values())
     _check_planes(x, rank)
     kept: list[Any] = []
-    return apply(REGISTRY[f"_max_pool{rank}d"], [x], {**how, "kept": kept}), kept
+    return apply(REGISTRY[f"_max_pool{rank}d"], [x], {**how, "saved": kept}), kept
 
 
 def _places(values: Any, kept: list[Any]) -> Tensor:
@@ -247,7 +247,7 @@ def _adaptive_max(rank: int) -> Any:
         output = _output(output_size, rank, function, input)
         _check_adaptive(input, output, rank, function, ":")
         kept: list[Any] = []
-        values = apply(REGISTRY["_" + function], [input], {"output_size": output, "kept": kept})
+        values = apply(REGISTRY["_" + function], [input], {"output_size": output, "saved": kept})
         return values, _places(values, kept)
 
     pool.__name__ = pool.__qualname__ = function

@@ -43,7 +43,7 @@ def recurrent_layer(input: Tensor, state: Any, weights: Sequence[Any], bias: boo
     inputs = [input, weight_ih, weight_hh, bias_ih, bias_hh, *states]
     if not _plain(inputs) or not input._array.size:
         return None
-    params = {"backwards": backwards, "kept": []}
+    params = {"backwards": backwards, "saved": []}
     if not is_lstm:
         output, last = apply(_gru, inputs, params)
         return output, last

@@ -20,7 +20,7 @@ from .dims import one_dim, refuse_graph
 __all__ = ["bucketize", "histogram", "isin", "kthvalue", "median", "nanmedian", "searchsorted", "sort", "unique",
            "unique_consecutive"]
 
-for _key in ("_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_along", "_nanmedian_along",
+for _key in ("_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_dim", "_nanmedian_dim",
              "_unique_all", "_unique_dim", "_unique_consecutive", "_searchsorted", "_isin", "_histogram"):
     REGISTRY[_key].kernel = getattr(arrays, _key)  # type: ignore[attr-defined]
 
@@ -71,16 +71,16 @@ kthvalue.__doc__ = REGISTRY["kthvalue"].doc
 
 
 def _median(name: str) -> Any:
-    op_all, op_along = REGISTRY[f"_{name}_all"], REGISTRY[f"_{name}_along"]
+    op_all, op_dim = REGISTRY[f"_{name}_all"], REGISTRY[f"_{name}_dim"]
     whole = unary(op_all, functions_of(op_all))
-    pairs = pairs_along(op_along)
+    pairs = pairs_along(op_dim)
 
     def call(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None,
              keepdims: bool = False) -> Any:
         dim = axis if dim is None else dim
         if dim is None:
             return whole(input, out=out) if out is not None else whole(input)
-        return _delivered(op_along, pairs(input, one_dim(name, dim), keepdim or keepdims), out, input)
+        return _delivered(op_dim, pairs(input, one_dim(name, dim), keepdim or keepdims), out, input)
 
     call.__name__ = call.__qualname__ = name
     what = "" if name == "median" else " of what is not NaN"

@@ -105,11 +105,11 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 def _extremum(name: str, elementwise: str) -> Any:
-    op_all, op_along = REGISTRY[f"_{name}_all"], REGISTRY[f"_{name}_along"]
+    op_all, op_dim = REGISTRY[f"_{name}_all"], REGISTRY[f"_{name}_dim"]
     op_all.kernel = getattr(arrays, f"_{name}_all")  # type: ignore[attr-defined]
-    op_along.kernel = getattr(arrays, f"_{name}_along")  # type: ignore[attr-defined]
+    op_dim.kernel = getattr(arrays, f"_{name}_dim")  # type: ignore[attr-defined]
     whole = unary(op_all, functions_of(op_all))
-    pairs = pairs_along(op_along)
+    pairs = pairs_along(op_dim)
     missing = object()
     signatures = ("()", "(Tensor other)", "(int dim, bool keepdim = False)")
 
@@ -129,8 +129,8 @@ def _extremum(name: str, elementwise: str) -> Any:
         checked_keepdim(name, keepdim)
         if out is not None:
             refuse_graph(name, input, out)
-            found = write_out(op_along, pairs(input, found, keepdim), out)
-            return named_result(op_along)(found)
+            found = write_out(op_dim, pairs(input, found, keepdim), out)
+            return named_result(op_dim)(found)
         return pairs(input, found, keepdim)
 
     call.__name__ = call.__qualname__ = name

@@ -25,12 +25,12 @@ def _safe_softmax(x: Any, dim: int) -> Any:
     return np.divide(e, total, out=e)
 
 
-def _mask_later(x: Any, value: Any) -> Any:
+def _causal_mask(x: Any, value: Any) -> Any:
     n, m = x.shape[-2:]
     return np.where(np.tri(n, m, dtype=bool), x, x.dtype.type(value))
 
 
-def _attend(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float, kept: list[Any]) -> Any:
+def _attend(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float, saved: list[Any]) -> Any:
     scores = np.matmul(query, key.swapaxes(-2, -1))
     np.multiply(scores, scores.dtype.type(scale), out=scores)
     if attn_mask is not None:
@@ -39,15 +39,15 @@ def _attend(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, s
         n, m = scores.shape[-2:]
         np.copyto(scores, scores.dtype.type(-np.inf), where=~np.tri(n, m, dtype=bool))
     weights = _safe_softmax(scores, -1)
-    kept[:] = (weights,)
+    saved[:] = (weights,)
     if query.shape == (*weights.shape[:-1], value.shape[-1]):
         return np.matmul(weights, value, out=np.empty_like(query))  # lies as the query does
     return np.matmul(weights, value)
 
 
 def _attention_backward(g: Any, query: Any, key: Any, value: Any, attn_mask: Any = None, *, is_causal: bool,
-                        scale: float, kept: list[Any], needs: Any) -> Any:
-    weights, = kept
+                        scale: float, saved: list[Any], needs: Any) -> Any:
+    weights, = saved
     by_value = np.matmul(weights.swapaxes(-2, -1), g) if needs[2] else None
     by_query = by_key = None
     if needs[0] or needs[1]:
@@ -60,5 +60,5 @@ def _attention_backward(g: Any, query: Any, key: Any, value: Any, attn_mask: Any
     return by_query, by_key, by_value
 
 
-PRIMITIVES = {"safe_softmax": _safe_softmax, "mask_later": _mask_later, "attend": _attend,
+PRIMITIVES = {"safe_softmax": _safe_softmax, "mask_later": _causal_mask, "attend": _attend,
               "_attention_backward": _attention_backward}

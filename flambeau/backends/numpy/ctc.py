@@ -34,7 +34,7 @@ def _shifted(x: Any, by: int) -> Any:
     return out
 
 
-def _align(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, kept: list[Any]) -> Any:
+def _align(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, saved: list[Any]) -> Any:
     steps, n, _ = log_probs.shape
     labels = _labels(targets, target_lengths, blank)
     skips = _skips(labels, blank)
@@ -57,13 +57,13 @@ def _align(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any
     final = end[rows, 2 * target_lengths]
     previous = np.where(target_lengths > 0, end[rows, np.maximum(2 * target_lengths - 1, 0)], -np.inf)
     last = np.where(for_some, np.logaddexp(final, previous), np.where(target_lengths == 0, 0, -np.inf))
-    kept[:] = (alpha, last, labels, skips, within)
+    saved[:] = (alpha, last, labels, skips, within)
     return (-last).astype(log_probs.dtype)
 
 
 def _align_backward(g: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,
-                    zero_infinity: bool, kept: list[Any]) -> Any:
-    alpha, last, labels, skips, within = kept
+                    zero_infinity: bool, saved: list[Any]) -> Any:
+    alpha, last, labels, skips, within = saved
     steps, n, classes = log_probs.shape
     states = labels.shape[1]
     out = np.zeros_like(log_probs)

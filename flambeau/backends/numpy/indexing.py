@@ -416,7 +416,7 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     return out
 
 
-def _masked_scatter_gradient(g: Any, mask: Any, size: tuple[int, ...]) -> Any:
+def _masked_scatter_backward(g: Any, mask: Any, size: tuple[int, ...]) -> Any:
     """What reached the source of `masked_scatter`: the masked elements first, zeros after."""
     taken = g[np.broadcast_to(mask, g.shape)]
     whole = np.zeros(int(np.prod(size, dtype=np.int64)), g.dtype)
@@ -488,6 +488,6 @@ PRIMITIVES: dict[str, Any] = {
     "rows_taken": _index_select, "rows_added": _index_add, "rows_copied": _index_copy, "rows_filled": _index_fill,
     "rows_reduced": _index_reduce, "index_at": _index, "put_at_indices": _index_put, "add_at_indices": _add_at_indices,
     "fill_masked": _masked_fill, "select_masked": _masked_select, "scatter_masked": _masked_scatter,
-    "masked_scatter_gradient": _masked_scatter_gradient, "take_flat": _take, "put_flat": _put, "nonzero": _nonzero,
+    "masked_scatter_gradient": _masked_scatter_backward, "take_flat": _take, "put_flat": _put, "nonzero": _nonzero,
     "repeat_positions": _repeat_interleave,
 }

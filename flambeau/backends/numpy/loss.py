@@ -169,7 +169,7 @@ def _take_places(x: Any, places: Any) -> Any:
     return found
 
 
-def _put_places(g: Any, places: Any, size: tuple[int, ...]) -> Any:
+def _scatter_flat(g: Any, places: Any, size: tuple[int, ...]) -> Any:
     out = np.zeros(prod(size), g.dtype)
     there = places >= 0
     np.add.at(out, places[there], g[there])
@@ -192,7 +192,7 @@ def _count_classes(target: Any, scores: Any, ended: bool) -> Any:
 
 
 PRIMITIVES = {
-    "take_places": _take_places, "put_places": _put_places,
+    "take_places": _take_places, "put_places": _scatter_flat,
     "_mse_loss_backward": _mse_loss_backward, "clamp_below": _clamp_below,
     "check_probabilities": _check_probabilities, "pick_classes": _pick_classes, "place_classes": _place_classes,
     "count_classes": _count_classes, "take_rows": _take_rows, "add_rows": _add_rows,

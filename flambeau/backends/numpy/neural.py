@@ -89,27 +89,27 @@ def _columns_to_windows(x: Any, size: Any, kernel_size: Any, dilation: Any, padd
 
 
 def _max_pool(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-              kept: list[Any] | None) -> Any:
+              saved: list[Any] | None) -> Any:
     from ...kernels import pooling
 
     positions = pooling.pool_output_size(x.shape[x.ndim - len(kernel_size):], kernel_size, stride, padding, dilation,
                                          ceil_mode)
-    found = windows.max_pool(x, positions, kernel_size, stride, padding, dilation, kept is not None)
+    found = windows.max_pool(x, positions, kernel_size, stride, padding, dilation, saved is not None)
     if found is None:
         found = windows.like([*pooling.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)], x,
                              len(kernel_size))
-    if kept is not None:
-        kept[:] = found[1:]
+    if saved is not None:
+        saved[:] = found[1:]
     return found[0]
 
 
-def _adaptive_max_pool(x: Any, output_size: Any, kept: list[Any]) -> Any:
+def _adaptive_max_pool(x: Any, output_size: Any, saved: list[Any]) -> Any:
     from ...kernels import pooling
 
     found = windows.adaptive_max_pool(x, output_size)
     if found is None:
         found = windows.like([*pooling.adaptive_max_pool(x, output_size)], x, len(output_size))
-    kept[:] = found[1:]
+    saved[:] = found[1:]
     return found[0]
 
 

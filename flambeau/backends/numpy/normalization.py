@@ -22,10 +22,10 @@ def _by_channel(x: Any) -> Any:
 
 
 def _batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, eps: float,
-                kept: list[Any]) -> Any:
+                saved: list[Any]) -> Any:
     if not x.size:
         nothing = np.zeros(x.shape[1] if x.ndim > 1 else 0, x.dtype)
-        kept[:] = (nothing, nothing, nothing)
+        saved[:] = (nothing, nothing, nothing)
         return x.copy()
     rows = _by_channel(x)
     n, c, length = rows.shape
@@ -36,11 +36,11 @@ def _batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: 
         centred = rows - mean.reshape(across)
         variance = np.einsum("abc,abc->b", centred, centred) / count
         rstd = 1 / np.sqrt(variance + eps).astype(x.dtype, copy=False)
-        kept[:] = (mean, rstd, variance)
+        saved[:] = (mean, rstd, variance)
     else:
         mean = np.asarray(running_mean, x.dtype)
         rstd = (1 / np.sqrt(np.asarray(running_var) + eps)).astype(x.dtype, copy=False)
-        kept[:] = (mean, rstd)
+        saved[:] = (mean, rstd)
         centred = rows - mean.reshape(across)
     scale = rstd if weight is None else rstd * weight
     out = np.multiply(centred, scale.reshape(across), out=centred)
@@ -49,14 +49,14 @@ def _batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: 
     return out.reshape(x.shape)
 
 
-def _batch_norm_backward(g: Any, x: Any, weight: Any = None, *, training: bool, eps: float, kept: list[Any],
+def _batch_norm_backward(g: Any, x: Any, weight: Any = None, *, training: bool, eps: float, saved: list[Any],
                          needs: Any) -> Any:
     if not x.size:
-        return g.copy(), np.zeros_like(kept[0]), np.zeros_like(kept[0])
+        return g.copy(), np.zeros_like(saved[0]), np.zeros_like(saved[0])
     rows, flat = _by_channel(x), _by_channel(g)
     n, c, length = rows.shape
     across = (1, c, 1)
-    mean, rstd = kept[0], kept[1]
+    mean, rstd = saved[0], saved[1]
     y = rows - mean.reshape(across)
     total = _add(flat, (0, 2)) if needs[2] or training else None
     along = np.einsum("abc,abc->b", flat, y) * rstd if needs[1] or training else None  # Σ g · y
@@ -129,18 +129,18 @@ def _standardize_rows_backward(scaled: Any, y: Any, rstd: Any, out: Any) -> Any:
     return np.multiply(out, rstd, out=out)
 
 
-def _layer_norm(x: Any, weight: Any, bias: Any, normalized_shape: Any, eps: float, kept: list[Any]) -> Any:
+def _layer_norm(x: Any, weight: Any, bias: Any, normalized_shape: Any, eps: float, saved: list[Any]) -> Any:
     size = prod(normalized_shape)
     rows = x.reshape(prod(x.shape[:x.ndim - len(normalized_shape)]), size)
     out = np.empty(rows.shape, x.dtype)
-    kept[:] = _standardize_rows(rows, weight, bias, eps, out)
+    saved[:] = _standardize_rows(rows, weight, bias, eps, out)
     return out.reshape(x.shape)
 
 
-def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape: Any, eps: float, kept: list[Any],
+def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape: Any, eps: float, saved: list[Any],
                          needs: Any) -> Any:
     size = prod(normalized_shape)
-    mean, rstd = kept[0][:, None], kept[1][:, None]
+    mean, rstd = saved[0][:, None], saved[1][:, None]
     rows, flat = x.reshape(mean.shape[0], size), g.reshape(mean.shape[0], size)
     by_input = np.empty(rows.shape, x.dtype) if needs[0] else None
     by_weight = np.zeros(size, x.dtype) if needs[1] else None
@@ -168,12 +168,12 @@ def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape
 # ----- by group of channels -------------------------------------------------------------
 
 
-def _group_norm(x: Any, weight: Any, bias: Any, group: int, eps: float, kept: list[Any]) -> Any:
+def _group_norm(x: Any, weight: Any, bias: Any, group: int, eps: float, saved: list[Any]) -> Any:
     n, c = x.shape[:2]
     length = prod(x.shape[2:])
     rows = x.reshape(n * group, c // group * length)
     out = np.empty(rows.shape, x.dtype)
-    kept[:] = _standardize_rows(rows, None, None, eps, out)
+    saved[:] = _standardize_rows(rows, None, None, eps, out)
     by_channel = out.reshape(n, c, length)
     if weight is not None:
         np.multiply(by_channel, weight.reshape(1, c, 1), out=by_channel)
@@ -182,12 +182,12 @@ def _group_norm(x: Any, weight: Any, bias: Any, group: int, eps: float, kept: li
     return out.reshape(x.shape)
 
 
-def _group_norm_backward(g: Any, x: Any, weight: Any = None, *, group: int, eps: float, kept: list[Any],
+def _group_norm_backward(g: Any, x: Any, weight: Any = None, *, group: int, eps: float, saved: list[Any],
                          needs: Any) -> Any:
     n, c = x.shape[:2]
     length = prod(x.shape[2:])
     size = c // group * length
-    mean, rstd = kept[0][:, None], kept[1][:, None]
+    mean, rstd = saved[0][:, None], saved[1][:, None]
     y = x.reshape(n * group, size) - mean
     np.multiply(y, rstd, out=y)
     flat = g.reshape(n, c, length)

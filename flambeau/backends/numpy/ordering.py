@@ -273,13 +273,13 @@ def _histogram(x: Any, edges: Any = None, weight: Any = None, count: Any = None,
     return heights, edges
 
 
-_median_along, _median_all = _median_of(False)
-_nanmedian_along, _nanmedian_all = _median_of(True)
+_median_dim, _median_all = _median_of(False)
+_nanmedian_dim, _nanmedian_all = _median_of(True)
 
 PRIMITIVES = {
     "_sort": _sort, "_sort_stable": _sort_stable, "argsort": _argsort, "topk": _topk, "kthvalue": _kthvalue,
     "mode": _mode,
-    "_median_along": _median_along, "_median_all": _median_all, "_nanmedian_along": _nanmedian_along,
+    "_median_dim": _median_dim, "_median_all": _median_all, "_nanmedian_dim": _nanmedian_dim,
     "_nanmedian_all": _nanmedian_all, "_unique_all": _unique_all, "_unique_dim": _unique_dim,
     "_unique_consecutive": _unique_consecutive, "_searchsorted": _searchsorted, "_isin": _isin,
     "bincount": _bincount, "histc": _histc, "_histogram": _histogram,

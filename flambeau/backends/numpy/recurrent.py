@@ -73,7 +73,7 @@ def _lstm_step(gates: Any, product: Any, cell: Any, new: Any, state: Any) -> Non
 
 
 def _lstm_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, cell: Any,
-                backwards: bool, kept: list[Any]) -> tuple[Any, ...]:
+                backwards: bool, saved: list[Any]) -> tuple[Any, ...]:
     gates = _mapped(input, weight_ih, bias_ih, bias_hh)
     output = np.empty((*input.shape[:2], weight_hh.shape[1]), gates.dtype)
     cells = np.empty_like(output)
@@ -83,14 +83,14 @@ def _lstm_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_h
     for t in _order(len(output), backwards):
         step(gates[t], mm(hidden, turned), cell, cells[t], output[t])
         hidden, cell = output[t], cells[t]
-    kept[:] = gates, cells
+    saved[:] = gates, cells
     return output, hidden.copy(), cell.copy()
 
 
 def _lstm_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, cell: Any, output: Any, bias_ih: Any,
-                         bias_hh: Any, g0: Any, g1: Any, g2: Any, *, backwards: bool, kept: list[Any],
+                         bias_hh: Any, g0: Any, g1: Any, g2: Any, *, backwards: bool, saved: list[Any],
                          needs: Any) -> tuple[Any, ...]:
-    gates, cells = kept
+    gates, cells = saved
     length, n, size = output.shape
     parts = gates.reshape(length, n, 4, size)
     i, f, g, o = (parts[:, :, k] for k in range(4))
@@ -134,7 +134,7 @@ def _gru_step(gates: Any, product: Any, bias: Any, own: Any, hidden: Any, state:
 
 
 def _gru_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, backwards: bool,
-               kept: list[Any]) -> tuple[Any, ...]:
+               saved: list[Any]) -> tuple[Any, ...]:
     gates = _mapped(input, weight_ih, bias_ih)
     size = weight_hh.shape[1]
     output = np.empty((*input.shape[:2], size), gates.dtype)
@@ -148,14 +148,14 @@ def _gru_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh
     for t in _order(len(output), backwards):
         step(gates[t], mm(hidden, turned), bias, own[t], hidden, output[t])
         hidden = output[t]
-    kept[:] = gates, own
+    saved[:] = gates, own
     return output, hidden.copy()
 
 
 def _gru_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, output: Any, bias_ih: Any,
-                        bias_hh: Any, g0: Any, g1: Any, *, backwards: bool, kept: list[Any],
+                        bias_hh: Any, g0: Any, g1: Any, *, backwards: bool, saved: list[Any],
                         needs: Any) -> tuple[Any, ...]:
-    gates, own = kept
+    gates, own = saved
     length, n, size = output.shape
     parts = gates.reshape(length, n, 3, size)
     r, u, new = (parts[:, :, k] for k in range(3))

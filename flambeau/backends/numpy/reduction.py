@@ -175,7 +175,7 @@ def picked(x: Any, index: Any, dim: int) -> Any:
     return x.reshape(-1).take(at).reshape(index.shape)
 
 
-def _placed(g: Any, index: Any, dim: int, size: tuple[int, ...], repeats: bool = False) -> Any:
+def _scatter_dim(g: Any, index: Any, dim: int, size: tuple[int, ...], repeats: bool = False) -> Any:
     by = indexer() if size and prod(size) > INDEXED[0] and g.ndim == index.ndim == len(size) else None
     found = None if by is None else by.placed(index, g, wrap_dim(dim, len(size)), tuple(size),
                                               "add" if repeats else "set")
@@ -213,7 +213,7 @@ def _selected(name: str) -> Any:
     return selected
 
 
-def _share(x: Any, out: Any, dim: Any = None, keepdim: bool = False, nan: bool = False) -> Any:
+def _tie_shares(x: Any, out: Any, dim: Any = None, keepdim: bool = False, nan: bool = False) -> Any:
     """1 / (number of ties) where an element equals its extremum, 0 elsewhere."""
     if dim is not None and not keepdim and x.ndim:
         out = np.reshape(out, kept_shape(x.shape, dim))
@@ -363,8 +363,8 @@ PRIMITIVES = {
     "_prod_all": _prod, "prod": _prod, "_product_of_others": _product_of_others,
     "_max_all": _all_of(_maximum, "max"), "_min_all": _all_of(_minimum, "min"),
     "amax": _extremum(_maximum, "amax"), "amin": _extremum(_minimum, "amin"), "aminmax": _aminmax,
-    "_max_along": _selected("max"), "_min_along": _selected("min"), "argmax": _place("argmax"),
-    "argmin": _place("argmin"), "_picked": picked, "_placed": _placed, "_share": _share,
+    "_max_dim": _selected("max"), "_min_dim": _selected("min"), "argmax": _place("argmax"),
+    "argmin": _place("argmin"), "_gather_dim": picked, "_scatter_dim": _scatter_dim, "_tie_shares": _tie_shares,
     "all": _all, "any": _any, "count_nonzero": _count_nonzero,
     "var": _var, "std": _std, "var_mean": _var_mean, "std_mean": _std_mean,
     "linalg_vector_norm": _vector_norm, "dist": _dist, "logsumexp": _logsumexp,

@@ -76,13 +76,13 @@ def _cumprod(x: Any, dim: int, dtype: Any = None) -> Any:
     return _accumulate(np.multiply, x, dim, dtype)
 
 
-def _cumsum_back(g: Any, dim: int) -> Any:
+def _cumsum_backward(g: Any, dim: int) -> Any:
     if not g.ndim:
         return g
     return _accumulate(np.add, g, dim, None, True)
 
 
-def _shifted(x: Any, dim: int, by: int, edge: bool = False) -> Any:
+def _shift_along(x: Any, dim: int, by: int, edge: bool = False) -> Any:
     if not x.ndim:
         return x.copy() if edge else np.zeros_like(x)
     out = x.copy() if edge else np.zeros_like(x)
@@ -146,12 +146,12 @@ def _exclusive_cumprod(x: Any, dim: int, reverse: bool = False) -> Any:
     return out
 
 
-def _cumprod_slope(g: Any, x: Any, out: Any, dim: int) -> Any:
+def _cumprod_backward(g: Any, x: Any, out: Any, dim: int) -> Any:
     if not x.ndim:
         return g
     if np.logical_and.reduce(x, None):
-        return _cumsum_back(g * out, dim) / x
-    total = _recurrence(g, _shifted(x, dim, -1), dim, True)
+        return _cumsum_backward(g * out, dim) / x
+    total = _recurrence(g, _shift_along(x, dim, -1), dim, True)
     return _exclusive_cumprod(x, dim) * total
 
 
@@ -182,7 +182,7 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
 
 
 PRIMITIVES = {
-    "cumsum": _cumsum, "cumprod": _cumprod, "_cumsum_back": _cumsum_back, "_shifted": _shifted,
-    "_recurrence": _recurrence, "_exclusive_cumprod": _exclusive_cumprod, "_cumprod_slope": _cumprod_slope,
+    "cumsum": _cumsum, "cumprod": _cumprod, "_cumsum_backward": _cumsum_backward, "_shift_along": _shift_along,
+    "_recurrence": _recurrence, "_exclusive_cumprod": _exclusive_cumprod, "_cumprod_backward": _cumprod_backward,
     "cummax": _cummax, "cummin": _cummin, "logcumsumexp": _logcumsumexp,
 }

@@ -53,7 +53,7 @@ def _log_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
     return _subtract(e, np.log(_total(_exp(e), axis)), e)
 
 
-def _softmax_slope(g: Any, out: Any, dim: int) -> Any:
+def _softmax_backward(g: Any, out: Any, dim: int) -> Any:
     weighted = g * out
     if not out.ndim:
         return weighted - out * weighted
@@ -61,7 +61,7 @@ def _softmax_slope(g: Any, out: Any, dim: int) -> Any:
     return _subtract(weighted, out * total, weighted)
 
 
-def _log_softmax_slope(g: Any, out: Any, dim: int) -> Any:
+def _log_softmax_backward(g: Any, out: Any, dim: int) -> Any:
     if not out.ndim:
         return g - _exp(out) * g
     e = _exp(out)
@@ -69,5 +69,5 @@ def _log_softmax_slope(g: Any, out: Any, dim: int) -> Any:
     return _subtract(g, e, e)
 
 
-PRIMITIVES = {"softmax": _softmax, "log_softmax": _log_softmax, "_softmax_slope": _softmax_slope,
-              "_log_softmax_slope": _log_softmax_slope}
+PRIMITIVES = {"softmax": _softmax, "log_softmax": _log_softmax, "_softmax_backward": _softmax_backward,
+              "_log_softmax_backward": _log_softmax_backward}

@@ -170,7 +170,7 @@ def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
     return x.reshape(size)
 
 
-def _spread(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+def _expand_reduced(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     """A reduction's result repeated over the dimensions it lost, without copying."""
     if g.__class__ is not ndarray:
         g = np.asarray(g)
@@ -184,14 +184,14 @@ def _spread(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     return np.broadcast_to(g, size)
 
 
-def _spread_share(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool, count: Any) -> Any:
+def _expand_mean(g: Any, size: tuple[int, ...], dim: Any, keepdim: bool, count: Any) -> Any:
     """A mean's cotangent repeated over the dimensions it lost, and divided by `count`: before, where that is less."""
-    spread = _spread(g, size, dim, keepdim)
+    spread = _expand_reduced(g, size, dim, keepdim)
     if spread.size < WRITTEN or (g.__class__ is ndarray and not g.flags.c_contiguous):
         return spread / count
     share = np.asarray(g / count)
     out = np.empty(spread.shape, share.dtype)
-    copy(out, _spread(share, size, dim, keepdim))
+    copy(out, _expand_reduced(share, size, dim, keepdim))
     return out
 
 
@@ -205,4 +205,4 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 PRIMITIVES = {"sum": _sum, "_sum_all": _sum, "mean": _mean, "_mean_all": _mean, "nansum": _nansum,
-              "sum_to_size": _sum_to_size, "_spread": _spread, "_spread_share": _spread_share}
+              "sum_to_size": _sum_to_size, "_expand_reduced": _expand_reduced, "_expand_mean": _expand_mean}

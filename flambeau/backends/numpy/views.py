@@ -291,7 +291,7 @@ def _embed_windows(x: Any, size: tuple[int, ...], dimension: int, window: int, s
     return dtypes.to_bfloat16(whole) if narrow else whole
 
 
-def _strided_part(x: Any, geometry: Any) -> Any:
+def _take_strided(x: Any, geometry: Any) -> Any:
     return geometry.take(np.ascontiguousarray(x).reshape(x.shape))
 
 
@@ -333,6 +333,6 @@ PRIMITIVES = {
     "squeeze": _squeeze, "unsqueeze": _unsqueeze,
     "select": _select, "slice": _slice, "diagonal": _diagonal, "unfold": _unfold, "embed": _embed,
     "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_part": _replace_part,
-    "replace_diagonal": _replace_diagonal, "strided_part": _strided_part, "embed_strided": _embed_strided,
+    "replace_diagonal": _replace_diagonal, "strided_part": _take_strided, "embed_strided": _embed_strided,
     "replace_strided": _replace_strided,
 }

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 #: primitives by name: from how many elements on their programs are quicker than NumPy
 LEAST: dict[str, int] = dict.fromkeys((
-    "softmax", "log_softmax", "safe_softmax", "_softmax_slope", "_log_softmax_slope", "layer_norm",
+    "softmax", "log_softmax", "safe_softmax", "_softmax_backward", "_log_softmax_backward", "layer_norm",
     "_layer_norm_backward", "batch_norm", "_batch_norm_backward", "group_norm", "_group_norm_backward", "attend",
     "_attention_backward", "pick_classes", "logsumexp", "var", "std", "var_mean", "std_mean", "linalg_vector_norm",
     "_mse_loss_backward", "mask_later", "tril", "triu"), 4096)
 #: operators whose own lines, run over arrays, take many passes: the same, of them
 LINES: dict[str, int] = dict.fromkeys(("mse_loss", "binary_cross_entropy", "soft_margin_loss"), 4096) | dict.fromkeys(
-    ("glu", "_glu_backward", "_rms_norm", "binary_cross_entropy_with_logits", "_logits_by_input", "smooth_l1_loss",
-     "huber_loss"), 1024)
+    ("glu", "_glu_backward", "_rms_norm", "binary_cross_entropy_with_logits", "_bce_with_logits_backward",
+     "smooth_l1_loss", "huber_loss"), 1024)
 #: programs that one primitive remembers
 PROGRAMS = 256
 #: bytes that a program keeps for what it computes on the way, at most: there may be one for each length of a text

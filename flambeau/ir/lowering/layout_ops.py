@@ -191,7 +191,7 @@ class Moves:
         assert total is not None
         return places[0], total, (places[0], len(places))
 
-    def _picked(self, x: Value, index: Value, dim: int) -> Value:
+    def _gather_dim(self, x: Value, index: Value, dim: int) -> Value:
         if not x.ndim:
             return self.graph.expand(x, index.shape)
         axis = wrap_dim(dim, x.ndim)
@@ -200,7 +200,7 @@ class Moves:
             raise Unsupported("an index of nothing")
         return self.graph.reshape(taken(x, full, full.shape, axis), index.shape)
 
-    def _placed(self, g: Value, index: Value, dim: int, size: Any, repeats: bool = False) -> Value:
+    def _scatter_dim(self, g: Value, index: Value, dim: int, size: Any, repeats: bool = False) -> Value:
         size = tuple(size)
         if not size:
             return self.graph.reshape(g, ())
@@ -218,10 +218,10 @@ class Moves:
 
     # ----- extrema -----
 
-    def _max_along(self, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    def _max_dim(self, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
         return self._extremum("max", x, dim, keepdim)
 
-    def _min_along(self, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    def _min_dim(self, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
         return self._extremum("min", x, dim, keepdim)
 
     def _extremum(self, name: str, x: Value, dim: int, keepdim: bool) -> tuple[Value, Value]:

@@ -295,7 +295,7 @@ class Namespace(Moves, Scans):
         axes = (*range(lead), *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1))
         return self.graph.reshape(self._reduced("sum", x, axes, True) if axes else x, size)
 
-    def _spread(self, g: Value, size: tuple[int, ...], dim: Any, keepdim: bool) -> Value:
+    def _expand_reduced(self, g: Value, size: tuple[int, ...], dim: Any, keepdim: bool) -> Value:
         if not keepdim and size and dim is not None:
             axes = wrap_dims(dim, len(size))
             g = self.graph.reshape(g, tuple(1 if d in axes else n for d, n in enumerate(size)))
@@ -307,7 +307,7 @@ class Namespace(Moves, Scans):
     def amin(self, x: Value, dim: Any = None, keepdim: bool = False) -> Value:
         return self._reduced("min", x, dim, keepdim)
 
-    def _share(self, x: Value, out: Value, dim: Any = None, keepdim: bool = False, nan: bool = False) -> Value:
+    def _tie_shares(self, x: Value, out: Value, dim: Any = None, keepdim: bool = False, nan: bool = False) -> Value:
         """1 / (number of ties) where an element equals its extremum, 0 elsewhere."""
         g = self.graph
         if dim is not None and not keepdim and x.ndim:
@@ -440,17 +440,17 @@ class Namespace(Moves, Scans):
         off = x - self._reduced("max", x, dim, True)
         return off - self.graph.apply("log", self._reduced("sum", self.graph.apply("exp", off), dim, True))
 
-    def _softmax_slope(self, g: Value, out: Value, dim: int) -> Value:
+    def _softmax_backward(self, g: Value, out: Value, dim: int) -> Value:
         weighted = g * out
         return weighted - out * self._reduced("sum", weighted, dim, True)
 
-    def _log_softmax_slope(self, g: Value, out: Value, dim: int) -> Value:
+    def _log_softmax_backward(self, g: Value, out: Value, dim: int) -> Value:
         return g - self.graph.apply("exp", out) * self._reduced("sum", g, dim, True)
 
-    def layer_norm(self, x: Value, weight: Any, bias: Any, normalized_shape: Any, eps: float, kept: Any) -> Value:
+    def layer_norm(self, x: Value, weight: Any, bias: Any, normalized_shape: Any, eps: float, saved: Any) -> Value:
         dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
         y, mean, rstd = self._standardized(x, dims, eps)
-        kept[:] = (self.graph.reshape(mean, x.shape[:dims[0]]), self.graph.reshape(rstd, x.shape[:dims[0]]))
+        saved[:] = (self.graph.reshape(mean, x.shape[:dims[0]]), self.graph.reshape(rstd, x.shape[:dims[0]]))
         if weight is not None:
             y = y * weight
         return y if bias is None else y + bias
@@ -462,7 +462,7 @@ class Namespace(Moves, Scans):
         return d * rstd, mean, rstd
 
     def batch_norm(self, x: Value, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-                   eps: float, kept: Any) -> Value:
+                   eps: float, saved: Any) -> Value:
         g = self.graph
         dims = (0, *range(2, x.ndim))
         across = (1, -1, *(1 for _ in dims[1:]))
@@ -471,20 +471,20 @@ class Namespace(Moves, Scans):
             d = x - self.reshape(mean, across)
             var = self.mean(d * d, dims)
             rstd = g.apply("rsqrt", var + eps)
-            kept[:] = (mean, rstd, var)
+            saved[:] = (mean, rstd, var)
         else:
             mean, rstd = running_mean, g.apply("rsqrt", running_var + eps)
             d = x - self.reshape(mean, across)
-            kept[:] = (mean, rstd)
+            saved[:] = (mean, rstd)
         y = d * self.reshape(rstd, across)
         if weight is not None:
             y = y * self.reshape(weight, across)
         return y if bias is None else y + self.reshape(bias, across)
 
-    def group_norm(self, x: Value, weight: Any, bias: Any, group: int, eps: float, kept: Any) -> Value:
+    def group_norm(self, x: Value, weight: Any, bias: Any, group: int, eps: float, saved: Any) -> Value:
         n, c = x.shape[:2]
         y, mean, rstd = self._standardized(self.reshape(x, (n * group, -1)), (1,), eps)
-        kept[:] = (self.reshape(mean, (n * group,)), self.reshape(rstd, (n * group,)))
+        saved[:] = (self.reshape(mean, (n * group,)), self.reshape(rstd, (n * group,)))
         y = self.reshape(y, x.shape)
         across = (1, c, *(1 for _ in x.shape[2:]))
         if weight is not None:
@@ -492,23 +492,23 @@ class Namespace(Moves, Scans):
         return y if bias is None else y + self.reshape(bias, across)
 
     def attend(self, query: Value, key: Value, value: Value, attn_mask: Any, is_causal: bool, scale: float,
-               kept: Any) -> Value:
+               saved: Any) -> Value:
         scores = self.matmul(query, self.transpose(key, -2, -1)) * scale
         if attn_mask is not None:
             scores = scores + attn_mask
         if is_causal:
             scores = self.mask_later(scores, -math.inf)
         weights = self.safe_softmax(scores, -1)
-        kept[:] = (weights,)
+        saved[:] = (weights,)
         return self.matmul(weights, value)
 
     def _attention_backward(self, g: Value, query: Value, key: Value, value: Value, attn_mask: Any = None, *,
-                            is_causal: bool, scale: float, kept: Any, needs: Any) -> Any:
-        weights = kept[0]
+                            is_causal: bool, scale: float, saved: Any, needs: Any) -> Any:
+        weights = saved[0]
         by_value = self.matmul(self.transpose(weights, -2, -1), g) if needs[2] else None
         if not (needs[0] or needs[1]):
             return None, None, by_value
-        slope = self._softmax_slope(self.matmul(g, self.transpose(value, -2, -1)), weights, -1) * scale
+        slope = self._softmax_backward(self.matmul(g, self.transpose(value, -2, -1)), weights, -1) * scale
         return (self.matmul(slope, key) if needs[0] else None,
                 self.matmul(self.transpose(slope, -2, -1), query) if needs[1] else None, by_value)
 
@@ -698,17 +698,17 @@ class Namespace(Moves, Scans):
     # ----- pooling -----
 
     def max_pool(self, x: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-                 kept: Any) -> Value:
+                 saved: Any) -> Value:
         spatial = x.shape[x.ndim - len(kernel_size):]
         sizes = pool_output_size(spatial, kernel_size, stride, padding, dilation, ceil_mode)
         values, index = pools.maxima(x, pools.windows_of(spatial, sizes, kernel_size, stride, padding, dilation))
-        if kept is not None:
-            kept[:] = (index,)
+        if saved is not None:
+            saved[:] = (index,)
         return values
 
-    def adaptive_max_pool(self, x: Value, output_size: Any, kept: Any) -> Value:
+    def adaptive_max_pool(self, x: Value, output_size: Any, saved: Any) -> Value:
         values, index = pools.maxima(x, pools.even_windows(x.shape[x.ndim - len(output_size):], output_size))
-        kept[:] = (index,)
+        saved[:] = (index,)
         return values
 
     def scatter_planes(self, g: Value, index: Value, spatial: Any, overlapping: bool) -> Value:

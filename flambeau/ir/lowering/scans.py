@@ -44,7 +44,7 @@ class Scans:
     def cumprod(self, x: Value, dim: int, dtype: Any = None) -> Value:
         return self._scanned("mul", [self._cast_to(x, dtype)], dim)[0]
 
-    def _cumsum_back(self, g: Value, dim: int) -> Value:
+    def _cumsum_backward(self, g: Value, dim: int) -> Value:
         return g if not g.ndim else self._scanned("add", [g], dim, True)[0]
 
     def cummax(self, x: Value, dim: int) -> tuple[Value, ...]:
@@ -61,7 +61,7 @@ class Scans:
             raise Unsupported(f"a recurrence of {x.dtype} and {factor.dtype}")
         return self._scanned("recurrence", [x, self.graph.expand(factor, x.shape)], dim, reverse)[0]
 
-    def _shifted(self, x: Value, dim: int, by: int, edge: bool = False) -> Value:
+    def _shift_along(self, x: Value, dim: int, by: int, edge: bool = False) -> Value:
         """Each element's neighbour, before it (`by` 1) or behind; zeros, or the element itself, where there is none."""
         g = self.graph
         if not x.ndim:
@@ -87,10 +87,10 @@ class Scans:
         rows = algebra.dense_strides(x.shape)
         return g.assemble(x.shape, one, [part], [(rows, 0 if reverse else rows[axis])])
 
-    def _cumprod_slope(self, grad: Value, x: Value, out: Value, dim: int) -> Value:
+    def _cumprod_backward(self, grad: Value, x: Value, out: Value, dim: int) -> Value:
         if not x.ndim:
             return grad
-        total = self._recurrence(grad, self._shifted(x, dim, -1), dim, True)
+        total = self._recurrence(grad, self._shift_along(x, dim, -1), dim, True)
         return self._exclusive_cumprod(x, dim) * total
 
 

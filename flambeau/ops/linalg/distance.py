@@ -12,7 +12,7 @@ def _cdist_forward(xp, x1, x2, *, p):
 
 
 @composite(expose=())
-def _cdist_slope(xp, g, x1, x2, out, *, p):
+def _cdist_backward(xp, g, x1, x2, out, *, p):
     """The cotangent of each difference x1[i] - x2[j], (..., P, R, M)."""
     d = xp.unsqueeze(x1, -2) - xp.unsqueeze(x2, -3)
     g, norm = xp.unsqueeze(g, -1), xp.unsqueeze(out, -1)
@@ -35,17 +35,17 @@ def _cdist_slope(xp, g, x1, x2, out, *, p):
 
 _cdist_forward.vjp(
     x1=lambda xp, g, x1, x1_shape, x2, out, p: xp.sum_to_size(
-        xp.sum(xp._cdist_slope(g, x1, x2, out, p=p), -2), x1_shape),
+        xp.sum(xp._cdist_backward(g, x1, x2, out, p=p), -2), x1_shape),
     x2=lambda xp, g, x1, x2, x2_shape, out, p: xp.sum_to_size(
-        -xp.sum(xp._cdist_slope(g, x1, x2, out, p=p), -3), x2_shape))
+        -xp.sum(xp._cdist_backward(g, x1, x2, out, p=p), -3), x2_shape))
 
 
-def _pairs_of_batches(batch, x1, x2):
+def _cdist_vmap(batch, x1, x2):
     ndim = max(len(x.shape) - batch.k * on for x, on in zip((x1, x2), batch.on, strict=True))
     return batch.padded(0, x1, ndim), batch.padded(1, x2, ndim)
 
 
-_cdist_forward.vmap(lambda xp, batch, x1, x2, *, p: xp._cdist_forward(*_pairs_of_batches(batch, x1, x2), p=p))
+_cdist_forward.vmap(lambda xp, batch, x1, x2, *, p: xp._cdist_forward(*_cdist_vmap(batch, x1, x2), p=p))
 
 
 @op(node="EuclideanDistBackward0", expose=())
@@ -54,17 +54,17 @@ def _euclidean_dist(xp, x1, x2):
     return xp.pair_distances(x1, x2)
 
 
-def _euclidean_back(xp, g, x, other, out, x_shape):
+def _euclidean_vjp(xp, g, x, other, out, x_shape):
     ratio = xp.where(out == 0, xp.zeros_like(out), g / xp.where(out == 0, xp.ones_like(out), out))
     return xp.sum_to_size(x * xp.sum(ratio, -1, True) - xp.matmul(ratio, other), x_shape)
 
 
 _euclidean_dist.vjp(
-    x1=lambda xp, g, x1, x1_shape, x2, out: _euclidean_back(xp, g, x1, x2, out, x1_shape),
-    x2=lambda xp, g, x1, x2, x2_shape, out: _euclidean_back(
+    x1=lambda xp, g, x1, x1_shape, x2, out: _euclidean_vjp(xp, g, x1, x2, out, x1_shape),
+    x2=lambda xp, g, x1, x2, x2_shape, out: _euclidean_vjp(
         xp, xp.transpose(g, -2, -1), x2, x1, xp.transpose(out, -2, -1), x2_shape))
 
-_euclidean_dist.vmap(lambda xp, batch, x1, x2: xp._euclidean_dist(*_pairs_of_batches(batch, x1, x2)))
+_euclidean_dist.vmap(lambda xp, batch, x1, x2: xp._euclidean_dist(*_cdist_vmap(batch, x1, x2)))
 
 
 @op(node="PdistBackward0", name="_pdist_forward", expose=(), unsupported_dtypes=not_implemented("pdist", "narrow"))
@@ -73,7 +73,7 @@ def _pdist_forward(xp, input, *, p):
     return xp.row_distances(input, p)
 
 
-def _upper_places(n):
+def _upper_triangle_indices(n):
     """Where i < j in a flattened n x n matrix."""
     import numpy as np
 
@@ -81,22 +81,22 @@ def _upper_places(n):
     return rows * n + columns
 
 
-def _pdist_back(xp, g, input, out, p):
+def _pdist_vjp(xp, g, input, out, p):
     n = input.shape[0]
-    places = _upper_places(n)
-    whole, norms = (xp._put_places(x, places=places, size=(n, n)) for x in (g, out))
-    slope = xp._cdist_slope(whole, input, input, norms, p=p)
+    places = _upper_triangle_indices(n)
+    whole, norms = (xp._scatter_flat(x, places=places, size=(n, n)) for x in (g, out))
+    slope = xp._cdist_backward(whole, input, input, norms, p=p)
     return xp.sum(slope, 1) - xp.sum(slope, 0)
 
 
-_pdist_forward.vjp(input=lambda xp, g, input, out, p: _pdist_back(xp, g, input, out, p))
+_pdist_forward.vjp(input=lambda xp, g, input, out, p: _pdist_vjp(xp, g, input, out, p))
 
 
-def _pdist_of_batches(xp, batch, input, p):
+def _pdist_vmap(xp, batch, input, p):
     """The upper triangle of the distances of all rows to all rows."""
     n = input.shape[-2]
     whole = xp._cdist_forward(input, input, p=p)
-    return xp.index_select(xp.reshape(whole, (*batch.sizes, n * n)), -1, xp.tensor(_upper_places(n)))
+    return xp.index_select(xp.reshape(whole, (*batch.sizes, n * n)), -1, xp.tensor(_upper_triangle_indices(n)))
 
 
-_pdist_forward.vmap(lambda xp, batch, input, *, p: _pdist_of_batches(xp, batch, input, p))
+_pdist_forward.vmap(lambda xp, batch, input, *, p: _pdist_vmap(xp, batch, input, p))

@@ -147,7 +147,7 @@ def _check_cross(input: Any, other: Any) -> None:
 # ----- products -------------------------------------------------------------------------
 
 
-def _by_columns(strides: tuple[int, ...]) -> bool:
+def _is_column_major(strides: tuple[int, ...]) -> bool:
     """Whether a matrix lies column after column: its gradient then should, too."""
     return strides[0] < strides[1]
 
@@ -159,27 +159,29 @@ _NO_PRODUCT = ("bool", "unsigned")
 _SMALL_PRODUCT = 400
 
 
-def _missing(kernel, n, m, p):
+def _missing_kernel(kernel, n, m, p):
     """PyTorch's words for a product (n, m) by (m, p), or a batch of them, that it has no kernel for."""
     large = kernel.endswith("bmm") and n * m * p >= _SMALL_PRODUCT
     return not_implemented_error("addmm_impl_cpu_" if large else kernel)
 
 
-def _without_product(kernel):
+def _unsupported_in_product(kernel):
     """For `refuses=`: the same for the last two inputs, unless there is nothing to compute."""
     def refusal(*inputs, **_):
         left, right = (x.shape for x in inputs[-2:])
-        return None if 0 in left or 0 in right else _missing(kernel, left[-2], left[-1], right[-1])
+        return None if 0 in left or 0 in right else _missing_kernel(kernel, left[-2], left[-1], right[-1])
 
     return dict.fromkeys(_NO_PRODUCT, refusal)
 
 
-def _without_form(input1, weight, input2):
+def _unsupported_in_trilinear(input1, weight, input2):
     """The same for the trilinear form, which PyTorch makes of products of batches."""
-    return None if 0 in input1.shape or 0 in weight.shape else _missing("bmm", input1.shape[0], *weight.shape[1:])
+    if 0 in input1.shape or 0 in weight.shape:
+        return None
+    return _missing_kernel("bmm", input1.shape[0], *weight.shape[1:])
 
 
-@linear("input", "mat2", check=_check_mm, unsupported_dtypes=_without_product("addmm_impl_cpu_"), exact_out=True)
+@linear("input", "mat2", check=_check_mm, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
 def mm(xp, input, mat2):
     """The product of two matrices, (n, m) by (m, p).
 
@@ -191,24 +193,24 @@ def mm(xp, input, mat2):
     return xp.mm(input, mat2)
 
 
-def _by_left(xp, g, mat2, strides):
-    if _by_columns(strides):
+def _mm_vjp_input(xp, g, mat2, strides):
+    if _is_column_major(strides):
         return xp.t(xp.mm(mat2, xp.t(g)))
     return xp.mm(g, xp.t(mat2))
 
 
-def _by_right(xp, g, mat1, strides):
-    if _by_columns(strides):
+def _mm_vjp_mat2(xp, g, mat1, strides):
+    if _is_column_major(strides):
         return xp.t(xp.mm(xp.t(g), mat1))
     return xp.mm(xp.t(mat1), g)
 
 
-mm.vjp(input=lambda xp, g, mat2, input_strides: _by_left(xp, g, mat2, input_strides),
-       mat2=lambda xp, g, input, mat2_strides: _by_right(xp, g, input, mat2_strides))
+mm.vjp(input=lambda xp, g, mat2, input_strides: _mm_vjp_input(xp, g, mat2, input_strides),
+       mat2=lambda xp, g, input, mat2_strides: _mm_vjp_mat2(xp, g, input, mat2_strides))
 mm.vmap(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
 
 
-@linear("input", "mat2", check=_check_bmm, unsupported_dtypes=_without_product("bmm"), exact_out=True)
+@linear("input", "mat2", check=_check_bmm, unsupported_dtypes=_unsupported_in_product("bmm"), exact_out=True)
 def bmm(xp, input, mat2):
     """The products of two batches of matrices, (b, n, m) by (b, m, p).
 
@@ -223,16 +225,17 @@ bmm.vjp(input=lambda xp, g, mat2: xp.bmm(g, xp.transpose(mat2, 1, 2)),
         mat2=lambda xp, g, input: xp.bmm(xp.transpose(input, 1, 2), g))
 
 
-def _turned(xp, x):
+def _transpose_last(xp, x):
     return xp.transpose(x, -2, -1)
 
 
-def _bmm_of_batches(xp, batch, left, left_on, right, right_on):
+def _bmm_vmap(xp, batch, left, left_on, right, right_on):
     """Matrices (…, b, n, m) by (…, b, m, p); those without hidden dimensions meet all elements' rows as one matrix."""
     if left_on == right_on:
         return xp.matmul(left, right)
     if right_on:
-        return _turned(xp, _bmm_of_batches(xp, batch, _turned(xp, right), True, _turned(xp, left), False))
+        transposed = _bmm_vmap(xp, batch, _transpose_last(xp, right), True, _transpose_last(xp, left), False)
+        return _transpose_last(xp, transposed)
     k = batch.k
     *hidden, b, n, m = left.shape
     rows = xp.reshape(xp.movedim(left, k, 0), (b, batch.count * n, m))
@@ -240,10 +243,10 @@ def _bmm_of_batches(xp, batch, left, left_on, right, right_on):
     return xp.movedim(product, 0, k)
 
 
-bmm.vmap(lambda xp, batch, input, mat2: _bmm_of_batches(xp, batch, input, batch.on[0], mat2, batch.on[1]))
+bmm.vmap(lambda xp, batch, input, mat2: _bmm_vmap(xp, batch, input, batch.on[0], mat2, batch.on[1]))
 
 
-@linear("input", "vec", check=_check_mv, unsupported_dtypes=_without_product("addmv_impl_cpu"))
+@linear("input", "vec", check=_check_mv, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
 def mv(xp, input, vec):
     """The product of a matrix and a vector, (n, m) by (m).
 
@@ -258,7 +261,7 @@ mv.vjp(input=lambda xp, g, vec: xp.unsqueeze(g, 1) * vec,
        vec=lambda xp, g, input: xp.mv(xp.t(input), g))
 
 
-def _mv_of_batches(xp, mat, mat_on, vec, vec_on):
+def _mv_vmap(xp, mat, mat_on, vec, vec_on):
     if not vec_on:
         return xp.matmul(mat, vec)
     if not mat_on:
@@ -266,7 +269,7 @@ def _mv_of_batches(xp, mat, mat_on, vec, vec_on):
     return xp.squeeze(xp.matmul(mat, xp.unsqueeze(vec, -1)), -1)
 
 
-mv.vmap(lambda xp, batch, input, vec: _mv_of_batches(xp, input, batch.on[0], vec, batch.on[1]))
+mv.vmap(lambda xp, batch, input, vec: _mv_vmap(xp, input, batch.on[0], vec, batch.on[1]))
 
 
 @linear("input", "tensor", check=_check_dot, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
@@ -284,13 +287,13 @@ dot.vjp(input=lambda g, tensor: g * tensor,
         tensor=lambda g, input: g * input)
 
 
-def _dot_of_batches(xp, x, x_on, y, y_on):
+def _dot_vmap(xp, x, x_on, y, y_on):
     if x_on and y_on:
         return xp.squeeze(xp.squeeze(xp.matmul(xp.unsqueeze(x, -2), xp.unsqueeze(y, -1)), -1), -1)
     return xp.matmul(x, y) if x_on else xp.matmul(y, x)
 
 
-dot.vmap(lambda xp, batch, input, tensor: _dot_of_batches(xp, input, batch.on[0], tensor, batch.on[1]))
+dot.vmap(lambda xp, batch, input, tensor: _dot_vmap(xp, input, batch.on[0], tensor, batch.on[1]))
 
 
 @linear("input", "other", check=_check_dot, holomorphic=False, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
@@ -306,22 +309,22 @@ def vdot(xp, input, other):
 
 vdot.vjp(input=lambda xp, g, other: xp.conj(g) * other,
          other=lambda g, input: g * input)
-vdot.vmap(lambda xp, batch, input, other: _dot_of_batches(
+vdot.vmap(lambda xp, batch, input, other: _dot_vmap(
     xp, xp.conj(input), batch.on[0], other, batch.on[1]))
 
 
 # ----- products added to something ------------------------------------------------------
 
 
-def _times(x: Any, number: Any) -> Any:
+def _scale(x: Any, number: Any) -> Any:
     return x if number == 1 else x * number
 
 
-def _plus(x: Any, y: Any) -> Any:
+def _add_optional(x: Any, y: Any) -> Any:
     return y if x is None else x if y is None else x + y
 
 
-@op(check=_check_addmm, expose=_PRODUCT, unsupported_dtypes=_without_product("addmm_impl_cpu_"), exact_out=True)
+@op(check=_check_addmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
 def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     """beta · input + alpha · (mat1 @ mat2).
 
@@ -332,37 +335,37 @@ def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     return xp.add_product(input, mat1, mat2, beta, alpha)
 
 
-def _added(batch, input, product, beta, alpha, ndim):
+def _add_batched_product(batch, input, product, beta, alpha, ndim):
     """beta · input + alpha · product, for batches; the product has `ndim` dimensions of its own."""
-    total = _times(product if any(batch.on[1:]) else batch.full(product), alpha)
-    return total if beta == 0 else _times(batch.padded(0, input, ndim), beta) + total
+    total = _scale(product if any(batch.on[1:]) else batch.full(product), alpha)
+    return total if beta == 0 else _scale(batch.padded(0, input, ndim), beta) + total
 
 
-addmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
-          mat1=lambda xp, g, mat2, mat1_strides, alpha: _times(_by_left(xp, g, mat2, mat1_strides), alpha),
-          mat2=lambda xp, g, mat1, mat2_strides, alpha: _times(_by_right(xp, g, mat1, mat2_strides), alpha))
+addmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_scale(g, beta), input_shape),
+          mat1=lambda xp, g, mat2, mat1_strides, alpha: _scale(_mm_vjp_input(xp, g, mat2, mat1_strides), alpha),
+          mat2=lambda xp, g, mat1, mat2_strides, alpha: _scale(_mm_vjp_mat2(xp, g, mat1, mat2_strides), alpha))
 
 
-def _tangent(xp, product, t_input, x, t_x, y, t_y, beta, alpha):
+def _addmm_jvp(xp, product, t_input, x, t_x, y, t_y, beta, alpha):
     total = None
     if t_x is not None:
         total = product(t_x, y)
     if t_y is not None:
-        total = _plus(total, product(x, t_y))
+        total = _add_optional(total, product(x, t_y))
     if total is not None:
-        total = _times(total, alpha)
-    return _plus(total, None if t_input is None else _times(t_input, beta))
+        total = _scale(total, alpha)
+    return _add_optional(total, None if t_input is None else _scale(t_input, beta))
 
 
-addmm.jvp(lambda xp, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha: _tangent(
+addmm.jvp(lambda xp, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha: _addmm_jvp(
     xp, xp.mm, t_input, mat1, t_mat1, mat2, t_mat2, beta, alpha))
 
 
-addmm.vmap(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _added(
+addmm.vmap(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _add_batched_product(
     batch, input, xp.matmul(mat1, mat2), beta, alpha, 2))
 
 
-@op(check=_check_addmv, expose=_PRODUCT, unsupported_dtypes=_without_product("addmv_impl_cpu"))
+@op(check=_check_addmv, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
 def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     """beta · input + alpha · (mat @ vec).
 
@@ -373,16 +376,16 @@ def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     return xp.add_product(input, mat, vec, beta, alpha)
 
 
-addmv.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
-          mat=lambda xp, g, vec, alpha: _times(xp.unsqueeze(g, 1) * vec, alpha),
-          vec=lambda xp, g, mat, alpha: _times(xp.mv(xp.t(mat), g), alpha))
-addmv.jvp(lambda xp, t_input, mat, t_mat, vec, t_vec, beta, alpha: _tangent(
+addmv.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_scale(g, beta), input_shape),
+          mat=lambda xp, g, vec, alpha: _scale(xp.unsqueeze(g, 1) * vec, alpha),
+          vec=lambda xp, g, mat, alpha: _scale(xp.mv(xp.t(mat), g), alpha))
+addmv.jvp(lambda xp, t_input, mat, t_mat, vec, t_vec, beta, alpha: _addmm_jvp(
     xp, xp.mv, t_input, mat, t_mat, vec, t_vec, beta, alpha))
-addmv.vmap(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _added(
-    batch, input, _mv_of_batches(xp, mat, batch.on[1], vec, batch.on[2]), beta, alpha, 1))
+addmv.vmap(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _add_batched_product(
+    batch, input, _mv_vmap(xp, mat, batch.on[1], vec, batch.on[2]), beta, alpha, 1))
 
 
-@op(check=_check_baddbmm, expose=_PRODUCT, unsupported_dtypes=_without_product("baddbmm"), exact_out=True)
+@op(check=_check_baddbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("baddbmm"), exact_out=True)
 def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · (batch1 @ batch2), matrix by matrix.
 
@@ -393,16 +396,16 @@ def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     return xp.add_product(input, batch1, batch2, beta, alpha)
 
 
-baddbmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
-            batch1=lambda xp, g, batch2, alpha: _times(xp.bmm(g, xp.transpose(batch2, 1, 2)), alpha),
-            batch2=lambda xp, g, batch1, alpha: _times(xp.bmm(xp.transpose(batch1, 1, 2), g), alpha))
-baddbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
+baddbmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_scale(g, beta), input_shape),
+            batch1=lambda xp, g, batch2, alpha: _scale(xp.bmm(g, xp.transpose(batch2, 1, 2)), alpha),
+            batch2=lambda xp, g, batch1, alpha: _scale(xp.bmm(xp.transpose(batch1, 1, 2), g), alpha))
+baddbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _addmm_jvp(
     xp, xp.bmm, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
-baddbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
-    batch, input, _bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), beta, alpha, 3))
+baddbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _add_batched_product(
+    batch, input, _bmm_vmap(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), beta, alpha, 3))
 
 
-@op(check=_check_addbmm, expose=_PRODUCT, unsupported_dtypes=_without_product("addmm_impl_cpu_"), exact_out=True)
+@op(check=_check_addbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
 def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · Σ (batch1 @ batch2) over the batch.
 
@@ -413,20 +416,20 @@ def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     return xp.add_batch_product(input, batch1, batch2, beta, alpha)
 
 
-def _over_batch(xp, g, batch):
+def _expand_over_batch(xp, g, batch):
     return xp.broadcast_to(xp.unsqueeze(g, 0), (batch, g.shape[0], g.shape[1]))
 
 
 addbmm.vjp(
-    input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
-    batch1=lambda xp, g, batch2, alpha: _times(
-        xp.bmm(_over_batch(xp, g, batch2.shape[0]), xp.transpose(batch2, 1, 2)), alpha),
-    batch2=lambda xp, g, batch1, alpha: _times(
-        xp.bmm(xp.transpose(batch1, 1, 2), _over_batch(xp, g, batch1.shape[0])), alpha))
-addbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _tangent(
+    input=lambda xp, g, input_shape, beta: xp.sum_to_size(_scale(g, beta), input_shape),
+    batch1=lambda xp, g, batch2, alpha: _scale(
+        xp.bmm(_expand_over_batch(xp, g, batch2.shape[0]), xp.transpose(batch2, 1, 2)), alpha),
+    batch2=lambda xp, g, batch1, alpha: _scale(
+        xp.bmm(xp.transpose(batch1, 1, 2), _expand_over_batch(xp, g, batch1.shape[0])), alpha))
+addbmm.jvp(lambda xp, t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha: _addmm_jvp(
     xp, lambda x, y: xp.sum(xp.bmm(x, y), 0), t_input, batch1, t_batch1, batch2, t_batch2, beta, alpha))
-addbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _added(
-    batch, input, xp.sum(_bmm_of_batches(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), -3), beta, alpha, 2))
+addbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _add_batched_product(
+    batch, input, xp.sum(_bmm_vmap(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), -3), beta, alpha, 2))
 
 
 @op(check=_check_addr, promote="common", expose=("torch", "method", "inplace"))
@@ -441,23 +444,23 @@ def addr(xp, input, vec1, vec2, *, beta=1, alpha=1):
     return xp.add_outer(input, vec1, vec2, beta, alpha)
 
 
-addr.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_times(g, beta), input_shape),
-         vec1=lambda xp, g, vec2, alpha: _times(xp.mv(g, vec2), alpha),
-         vec2=lambda xp, g, vec1, alpha: _times(xp.mv(xp.t(g), vec1), alpha))
-addr.jvp(lambda xp, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha: _tangent(
+addr.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_scale(g, beta), input_shape),
+         vec1=lambda xp, g, vec2, alpha: _scale(xp.mv(g, vec2), alpha),
+         vec2=lambda xp, g, vec1, alpha: _scale(xp.mv(xp.t(g), vec1), alpha))
+addr.jvp(lambda xp, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha: _addmm_jvp(
     xp, lambda x, y: xp.unsqueeze(x, 1) * y, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha))
 
 
-def _addr_of_batches(xp, batch, input, vec1, vec2, beta, alpha):
+def _addr_vmap(xp, batch, input, vec1, vec2, beta, alpha):
     product = xp.unsqueeze(vec1, -1) * xp.unsqueeze(vec2, -2)
     if input.dtype is dtypes.bool_ and product.dtype is dtypes.bool_:
         product = batch.full(product) if not any(batch.on[1:]) else product
         total = product if alpha else xp.zeros_like(product)
         return xp.logical_or(batch.padded(0, input, 2), total) if beta else total
-    return _added(batch, input, product, beta, alpha, 2)
+    return _add_batched_product(batch, input, product, beta, alpha, 2)
 
 
-addr.vmap(lambda xp, batch, input, vec1, vec2, *, beta=1, alpha=1: _addr_of_batches(
+addr.vmap(lambda xp, batch, input, vec1, vec2, *, beta=1, alpha=1: _addr_vmap(
     xp, batch, input, vec1, vec2, beta, alpha))
 
 
@@ -499,19 +502,19 @@ linalg_cross.vjp(
     other=lambda xp, g, input, other_shape, dim: xp.sum_to_size(xp.linalg_cross(g, input, dim=dim), other_shape))
 
 
-@linear(name="squeeze", key="_squeeze_fresh", node="SqueezeBackward4", expose=(), opmath=False, holomorphic=False)
-def _squeeze_fresh(xp, input, *, dim):
+@linear(name="squeeze", key="_unsafe_squeeze", node="SqueezeBackward4", expose=(), opmath=False, holomorphic=False)
+def _unsafe_squeeze(xp, input, *, dim):
     """A fresh result without a dimension of size 1: `squeeze_`, which nobody else can see."""
     return xp.squeeze(input, dim)
 
 
-_squeeze_fresh.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+_unsafe_squeeze.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
 # ----- a form in three vectors ----------------------------------------------------------
 
 
-def _rows_by_maps(xp, rows, weight, dims):
+def _apply_bilinear_maps(xp, rows, weight, dims):
     """rows (b, k) times maps (o, l, k), which `dims` make (k, o, l) of the weight: (b, o, l)."""
     turned = xp.permute(weight, dims)
     k, o, m = turned.shape
@@ -519,13 +522,13 @@ def _rows_by_maps(xp, rows, weight, dims):
 
 
 @linear("input1", "weight", "input2", name="_trilinear", node="TrilinearBackward0", expose=(),
-        unsupported_dtypes=dict.fromkeys(_NO_PRODUCT, _without_form))
+        unsupported_dtypes=dict.fromkeys(_NO_PRODUCT, _unsupported_in_trilinear))
 def _trilinear(xp, input1, weight, input2):
     """out[b, o] = Σ input1[b, i] · weight[o, i, j] · input2[b, j]."""
     return xp.trilinear(input1, weight, input2)
 
 
-def _by_weight(xp, g, input1, input2):
+def _trilinear_vjp_weight(xp, g, input1, input2):
     (b, o), i, j = g.shape, input1.shape[1], input2.shape[1]
     pairs = xp.reshape(xp.unsqueeze(g, 2) * xp.unsqueeze(input1, 1), (b, o * i))
     return xp.reshape(xp.mm(xp.t(pairs), input2), (o, i, j))
@@ -533,17 +536,17 @@ def _by_weight(xp, g, input1, input2):
 
 _trilinear.vjp(
     input1=lambda xp, g, weight, input2: xp.sum(
-        xp.unsqueeze(g, 2) * _rows_by_maps(xp, input2, weight, (2, 0, 1)), 1),
-    weight=lambda xp, g, input1, input2: _by_weight(xp, g, input1, input2),
+        xp.unsqueeze(g, 2) * _apply_bilinear_maps(xp, input2, weight, (2, 0, 1)), 1),
+    weight=lambda xp, g, input1, input2: _trilinear_vjp_weight(xp, g, input1, input2),
     input2=lambda xp, g, input1, weight: xp.sum(
-        xp.unsqueeze(g, 2) * _rows_by_maps(xp, input1, weight, (1, 0, 2)), 1))
+        xp.unsqueeze(g, 2) * _apply_bilinear_maps(xp, input1, weight, (1, 0, 2)), 1))
 
 
-def _trilinear_of_batches(xp, input1, weight, input2):
+def _trilinear_vmap(xp, input1, weight, input2):
     maps = xp.movedim(weight, -1, -3)  # (…, j, o, i)
     *front, j, o, i = maps.shape
     rows = xp.matmul(input2, xp.reshape(maps, (*front, j, o * i)))
     return xp.sum(xp.reshape(rows, (*rows.shape[:-1], o, i)) * xp.unsqueeze(input1, -2), -1)
 
 
-_trilinear.vmap(lambda xp, batch, input1, weight, input2: _trilinear_of_batches(xp, input1, weight, input2))
+_trilinear.vmap(lambda xp, batch, input1, weight, input2: _trilinear_vmap(xp, input1, weight, input2))

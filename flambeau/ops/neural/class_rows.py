@@ -19,21 +19,21 @@ def _as_rows(xp, batch, i, x, shape):
     return xp.reshape(x, (batch.count * shape[0], *shape[1:]))
 
 
-def _counted(xp, batch, target, weight, weight_on, ignore_index):
+def _target_weights(xp, batch, target, weight, weight_on, ignore_index):
     """What each target (h · n, *d) counts: the weight of its class, or one; 0 if it is ignored."""
-    kept = xp.ne(target, ignore_index)
+    saved = xp.ne(target, ignore_index)
     if weight is None:
-        return kept
-    index = xp.where(kept, target, 0)
+        return saved
+    index = xp.where(saved, target, 0)
     if weight_on:
-        by_element = xp.reshape(index, (batch.count, prod(index.shape) // max(batch.count, 1)))
-        named = xp.gather(xp.reshape(weight.detach(), (batch.count, weight.shape[-1])), 1, by_element)
+        elementwise_loss_vmap = xp.reshape(index, (batch.count, prod(index.shape) // max(batch.count, 1)))
+        named = xp.gather(xp.reshape(weight.detach(), (batch.count, weight.shape[-1])), 1, elementwise_loss_vmap)
     else:
         named = xp.index_select(weight.detach(), 0, xp.reshape(index, (-1,)))
-    return xp.where(kept, xp.reshape(named, index.shape), 0)
+    return xp.where(saved, xp.reshape(named, index.shape), 0)
 
 
-def loss_of_rows(name):
+def class_loss_vmap(name):
     """The batching rule of the loss `name` of (input, target, weight)."""
     def rule(xp, batch, input, target, weight=None, *, reduction="mean", ignore_index=-100):
         shape, wanted = _shape(batch, 0, input), _shape(batch, 1, target)
@@ -44,7 +44,7 @@ def loss_of_rows(name):
                                  ignore_index=ignore_index)
         counted = None
         if weight_on or reduction == "mean":
-            counted = _counted(xp, batch, named, weight, weight_on, ignore_index)
+            counted = _target_weights(xp, batch, named, weight, weight_on, ignore_index)
         if weight_on:
             loss = loss * counted
         size = (*batch.sizes, *wanted)
@@ -61,7 +61,7 @@ def loss_of_rows(name):
     return rule
 
 
-def gradient_of_rows(xp, batch, grad_output, input, target, weight=None, *, reduction, ignore_index):
+def class_loss_gradient_vmap(xp, batch, grad_output, input, target, weight=None, *, reduction, ignore_index):
     """The batching rule of the transpose of these losses."""
     shape, wanted = _shape(batch, 1, input), _shape(batch, 2, target)
     weight_on = weight is not None and batch.on[3]
@@ -69,7 +69,7 @@ def gradient_of_rows(xp, batch, grad_output, input, target, weight=None, *, redu
     named = _as_rows(xp, batch, 2, target, wanted or (1,)).long()
     counted = None
     if weight_on or reduction == "mean":
-        counted = _counted(xp, batch, named, weight, weight_on, ignore_index)
+        counted = _target_weights(xp, batch, named, weight, weight_on, ignore_index)
     size = (*batch.sizes, *wanted)
     g = grad_output if batch.on[0] else batch.full(grad_output)
     if reduction != "none":

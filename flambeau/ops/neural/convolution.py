@@ -57,7 +57,7 @@ _conv_weight.vjp(output=lambda xp, g, image, geometry: xp._conv_output(image, g,
 # ----- under vmap -----------------------------------------------------------------------
 
 
-def _merged(xp, x, k, dim, groups):
+def _merge_batch(xp, x, k, dim, groups):
     """The first `k` dimensions of `x` merged into its dimension `dim` of those that follow, within each of its groups.
 
     (h, …, g · m, …) becomes (…, g · h · m, …).
@@ -67,8 +67,8 @@ def _merged(xp, x, k, dim, groups):
     return xp.reshape(xp.movedim(x, 0, dim + 1), (*own[:dim], h * own[dim], *own[dim + 1:]))
 
 
-def _parted(xp, x, sizes, dim, groups, size):
-    """What `_merged` does, undone: `size` is that of the dimension alone."""
+def _split_batch(xp, x, sizes, dim, groups, size):
+    """What `_merge_batch` does, undone: `size` is that of the dimension alone."""
     h, shape = prod(sizes), x.shape
     x = xp.reshape(x, (*shape[:dim], groups, h, size // groups, *shape[dim + 1:]))
     return xp.reshape(xp.movedim(x, dim + 1, 0), (*sizes, *shape[:dim], size, *shape[dim + 1:]))
@@ -83,42 +83,42 @@ _PLACES: dict[str, Any] = {
 }
 
 
-def _form_of_batches(xp, batch, name, x, x_on, y, y_on, geometry):
+def _trilinear_form_vmap(xp, batch, name, x, x_on, y, y_on, geometry):
     """One of the three operators for batches: hidden dimensions are more samples or channels, or more groups."""
     run, k, groups = getattr(xp, name), batch.k, geometry.groups
     first, second, (in_x, in_y, in_z) = _PLACES[name]
     if x_on and y_on:
-        x, y = _merged(xp, x, k, in_x, 1), _merged(xp, y, k, in_y, 1)
+        x, y = _merge_batch(xp, x, k, in_x, 1), _merge_batch(xp, y, k, in_y, 1)
         out = run(x, y, geometry=geometry._replace(groups=groups * batch.count))
-        return _parted(xp, out, batch.sizes, in_z, 1, out.shape[in_z] // batch.count)
+        return _split_batch(xp, out, batch.sizes, in_z, 1, out.shape[in_z] // batch.count)
     (dim, grouped), (to, to_grouped) = first if x_on else second
     size = (x if x_on else y).shape[k + dim]
     if grouped != to_grouped:
         size = size * groups if to_grouped else size // groups
     if x_on:
-        x = _merged(xp, x, k, dim, groups if grouped else 1)
+        x = _merge_batch(xp, x, k, dim, groups if grouped else 1)
     else:
-        y = _merged(xp, y, k, dim, groups if grouped else 1)
-    return _parted(xp, run(x, y, geometry=geometry), batch.sizes, to, groups if to_grouped else 1, size)
+        y = _merge_batch(xp, y, k, dim, groups if grouped else 1)
+    return _split_batch(xp, run(x, y, geometry=geometry), batch.sizes, to, groups if to_grouped else 1, size)
 
 
-_conv_output.vmap(lambda xp, batch, image, weight, *, geometry: _form_of_batches(
+_conv_output.vmap(lambda xp, batch, image, weight, *, geometry: _trilinear_form_vmap(
     xp, batch, "_conv_output", image, batch.on[0], weight, batch.on[1], geometry))
-_conv_image.vmap(lambda xp, batch, output, weight, *, geometry: _form_of_batches(
+_conv_image.vmap(lambda xp, batch, output, weight, *, geometry: _trilinear_form_vmap(
     xp, batch, "_conv_image", output, batch.on[0], weight, batch.on[1], geometry))
-_conv_weight.vmap(lambda xp, batch, output, image, *, geometry: _form_of_batches(
+_conv_weight.vmap(lambda xp, batch, output, image, *, geometry: _trilinear_form_vmap(
     xp, batch, "_conv_weight", output, batch.on[0], image, batch.on[1], geometry))
 
 
-def _convolution_of_batches(xp, batch, input, weight, bias=None, **how):
+def _convolution_vmap(xp, batch, input, weight, bias=None, **how):
     k = batch.k
     input_on, weight_on, bias_on = batch.on
     if input_on and not weight_on and not bias_on:
-        out = xp.convolution(_merged(xp, input, k, 0, 1), weight, bias, **how)
-        return _parted(xp, out, batch.sizes, 0, 1, input.shape[k])
+        out = xp.convolution(_merge_batch(xp, input, k, 0, 1), weight, bias, **how)
+        return _split_batch(xp, out, batch.sizes, 0, 1, input.shape[k])
     if input_on or weight_on:
         geometry = geometry_of(input.shape[k * input_on:], weight.shape[k * weight_on:], **how)
-        out = _form_of_batches(xp, batch, "_conv_image" if how["transposed"] else "_conv_output", input, input_on,
+        out = _trilinear_form_vmap(xp, batch, "_conv_image" if how["transposed"] else "_conv_output", input, input_on,
                                weight, weight_on, geometry)
     else:
         out = xp.convolution(input, weight, None, **how)
@@ -145,7 +145,7 @@ def geometry_of(input: Any, weight: Any, stride: Any, padding: Any, dilation: An
     return Geometry(spatial, kernel, positions, tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
-def _without_kernel(input, weight, bias=None, *, dilation, transposed, **_):
+def _unsupported_without_kernel(input, weight, bias=None, *, dilation, transposed, **_):
     """PyTorch's words for a convolution of numbers that it has no kernel for: bool and wide unsigned ones."""
     if 0 in input.shape:  # nothing to compute
         return None
@@ -157,15 +157,15 @@ def _without_kernel(input, weight, bias=None, *, dilation, transposed, **_):
     return not_implemented_error("compute_columns3d" if volumes else "slow_conv2d_cpu")
 
 
-def _without_small_integers(input, weight, bias=None, *, dilation, transposed, **_):
+def _unsupported_small_integers(input, weight, bias=None, *, dilation, transposed, **_):
     """The same for integers smaller than int64, which plain convolutions are made for."""
     if transposed or max(dilation) > 1:
-        return _without_kernel(input, weight, dilation=dilation, transposed=transposed)
+        return _unsupported_without_kernel(input, weight, dilation=dilation, transposed=transposed)
     return None
 
 
-@op(unsupported_dtypes=dict.fromkeys(("bool", "unsigned"), _without_kernel)
-    | dict.fromkeys(("uint8", "int8", "int16", "int32"), _without_small_integers), expose=("torch",))
+@op(unsupported_dtypes=dict.fromkeys(("bool", "unsigned"), _unsupported_without_kernel)
+    | dict.fromkeys(("uint8", "int8", "int16", "int32"), _unsupported_small_integers), expose=("torch",))
 def convolution(xp, input, weight, bias=None, *, stride, padding, dilation, transposed, output_padding, groups):
     """The cross-correlation of images and kernels, or its transpose; what `conv2d` and its kin are made of.
 
@@ -182,22 +182,22 @@ def convolution(xp, input, weight, bias=None, *, stride, padding, dilation, tran
     return xp.convolve(input, weight, bias, geometry, transposed)
 
 
-def _by_input(xp, g, weight, input_shape, stride, padding, dilation, transposed, output_padding, groups):
+def _convolution_vjp_input(xp, g, weight, input_shape, stride, padding, dilation, transposed, output_padding, groups):
     geometry = geometry_of(input_shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups)
     if transposed:
         return xp._conv_output(g, weight, geometry=geometry)
     return xp._conv_image(g, weight, geometry=geometry)
 
 
-def _by_weight(xp, g, input, weight_shape, stride, padding, dilation, transposed, output_padding, groups):
+def _convolution_vjp_weight(xp, g, input, weight_shape, stride, padding, dilation, transposed, output_padding, groups):
     geometry = geometry_of(input.shape, weight_shape, stride, padding, dilation, transposed, output_padding, groups)
     if transposed:
         return xp._conv_weight(input, g, geometry=geometry)
     return xp._conv_weight(g, input, geometry=geometry)
 
 
-def _tangent(xp, t_input, t_weight, t_bias, input, weight, stride, padding, dilation, transposed, output_padding,
-             groups):
+def _convolution_jvp(xp, t_input, t_weight, t_bias, input, weight, stride, padding, dilation, transposed,
+                     output_padding, groups):
     how = {"stride": stride, "padding": padding, "dilation": dilation, "transposed": transposed,
            "output_padding": output_padding, "groups": groups}
     parts = []
@@ -213,11 +213,11 @@ def _tangent(xp, t_input, t_weight, t_bias, input, weight, stride, padding, dila
     return total
 
 
-convolution.vjp(input=_by_input,
-                weight=_by_weight,
+convolution.vjp(input=_convolution_vjp_input,
+                weight=_convolution_vjp_weight,
                 bias=lambda xp, g: xp.sum(g, (0, *range(2, len(g.shape)))))
-convolution.jvp(_tangent)
-convolution.vmap(_convolution_of_batches)
+convolution.jvp(_convolution_jvp)
+convolution.vmap(_convolution_vmap)
 
 
 # ----- windows as columns ---------------------------------------------------------------
@@ -243,7 +243,7 @@ col2im.vjp(input=lambda xp, g, kernel_size, dilation, padding, stride: xp.im2col
     g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
 
 
-def _flattened(own):
+def _flatten_vmap(own):
     """The batching rule of an operator of `own` dimensions and one of samples before them."""
     def rule(xp, batch, input, **how):
         lead = input.shape[:len(input.shape) - own]
@@ -254,5 +254,5 @@ def _flattened(own):
     return rule
 
 
-im2col.vmap(_flattened(3))
-col2im.vmap(_flattened(2))
+im2col.vmap(_flatten_vmap(3))
+col2im.vmap(_flatten_vmap(2))

@@ -41,12 +41,12 @@ _embedding_masked.vjp(input=lambda xp, g, indices, input_shape, padding_idx, sca
 # ----- in batches -----
 
 
-def _by_rows(use, places_rows):
+def _rows_vmap(use, adds_rows):
     """The batching rule of an operator on rows: weights side by side, or under each other.
 
     Args:
         use: the operator's name.
-        places_rows: it adds up rows, so that its first input is shaped as the indices.
+        adds_rows: it adds up rows, so that its first input is shaped as the indices.
     """
     def rule(xp, batch, input, indices, *, padding_idx, scale_grad_by_freq=False, **params):
         k, sizes, count = batch.k, batch.sizes, batch.count
@@ -61,16 +61,16 @@ def _by_rows(use, places_rows):
             m = found.ndim - 1
             found = xp.reshape(found, (*found.shape[:-1], *sizes, input.shape[-1]))
             return xp.permute(found, (*range(m, m + k), *range(m), m + k))
-        if not (batch.on[0] or places_rows):
+        if not (batch.on[0] or adds_rows):
             return call(input, indices, **named, **params)
-        rows = params["rows"] if places_rows else input.shape[k if batch.on[0] else 0]
+        rows = params["rows"] if adds_rows else input.shape[k if batch.on[0] else 0]
         if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < rows:
             raise IndexError("index out of range in self")
         offset = xp.reshape(xp.arange(count), (*sizes, *(1,) * (indices.ndim - k))) * rows
         padding = xp.unsqueeze(indices == padding_idx, -1) if padding_idx >= 0 else None
         named["padding_idx"] = -1
         x = input if batch.on[0] else batch.full(input)
-        if places_rows:
+        if adds_rows:
             if padding is not None:
                 x = xp._masked_fill_scalar(x, mask=padding, value=0)
             found = call(x, indices + offset, **named, rows=count * rows)
@@ -83,32 +83,32 @@ def _by_rows(use, places_rows):
     return rule
 
 
-def _looking_up(xp, batch, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    return _by_rows("_embedding", False)(xp, batch, weight, indices, padding_idx=padding_idx,
+def _embedding_vmap(xp, batch, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    return _rows_vmap("_embedding", False)(xp, batch, weight, indices, padding_idx=padding_idx,
                                          scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
-_embedding.vmap(_looking_up)
-_embedding_backward.vmap(_by_rows("_embedding_backward", True))
-_embedding_masked.vmap(_by_rows("_embedding_masked", False))
+_embedding.vmap(_embedding_vmap)
+_embedding_backward.vmap(_rows_vmap("_embedding_backward", True))
+_embedding_masked.vmap(_rows_vmap("_embedding_masked", False))
 
 
 # ----- bags -----------------------------------------------------------------------------
 
 
 @linear(expose=(), node="IndexSelectBackward0")
-def _rows_at(xp, input, *, index):
+def _take_rows(xp, input, *, index):
     """The rows at an array of numbers."""
     return xp.take_rows(input, index)
 
 
 @linear(expose=(), node="IndexAddBackward0")
-def _add_rows_at(xp, input, *, index, rows):
+def _add_rows(xp, input, *, index, rows):
     """Rows added up into zeros (rows, ...), each where an array of numbers says."""
     return xp.add_rows(input, index, rows, -1, False)
 
 
-def _side_by_side(use):
+def _row_lookup_vmap(use):
     """The batching rule of an operator on the rows of one matrix: the matrices of a batch as one of longer rows."""
     def rule(xp, batch, input, **params):
         k, width = batch.k, input.shape[-1]
@@ -120,10 +120,10 @@ def _side_by_side(use):
     return rule
 
 
-_rows_at.vmap(_side_by_side("_rows_at"))
-_add_rows_at.vmap(_side_by_side("_add_rows_at"))
-_rows_at.vjp(input=lambda xp, g, input_shape, index: xp._add_rows_at(g, index=index, rows=input_shape[0]))
-_add_rows_at.vjp(input=lambda xp, g, index: xp._rows_at(g, index=index))
+_take_rows.vmap(_row_lookup_vmap("_take_rows"))
+_add_rows.vmap(_row_lookup_vmap("_add_rows"))
+_take_rows.vjp(input=lambda xp, g, input_shape, index: xp._add_rows(g, index=index, rows=input_shape[0]))
+_add_rows.vjp(input=lambda xp, g, index: xp._take_rows(g, index=index))
 
 
 @op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=())
@@ -141,26 +141,26 @@ def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count,
     return xp.add_rows(rows, bags, count, -1, False)
 
 
-def _bag_by_weight(xp, g, weight_shape, per_sample_weights, indices, bags, factors):
-    rows = xp._scaled_rows(xp._rows_at(g, index=bags), factors=factors)
+def _bag_vjp_weight(xp, g, weight_shape, per_sample_weights, indices, bags, factors):
+    rows = xp._scale_rows(xp._take_rows(g, index=bags), factors=factors)
     if per_sample_weights is not None:
         rows = rows * xp.unsqueeze(per_sample_weights, 1)
-    return xp._add_rows_at(rows, index=indices, rows=weight_shape[0])
+    return xp._add_rows(rows, index=indices, rows=weight_shape[0])
 
 
 @linear(expose=())
-def _scaled_rows(input, *, factors):
+def _scale_rows(input, *, factors):
     """Each row times a number of an array."""
     return input * factors[:, None]
 
 
-_scaled_rows.vmap(_side_by_side("_scaled_rows"))
-_scaled_rows.vjp(input=lambda xp, g, factors: xp._scaled_rows(g, factors=factors))
+_scale_rows.vmap(_row_lookup_vmap("_scale_rows"))
+_scale_rows.vjp(input=lambda xp, g, factors: xp._scale_rows(g, factors=factors))
 _embedding_bag.vjp(
-    weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, factors: _bag_by_weight(
+    weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, factors: _bag_vjp_weight(
         xp, g, weight_shape, per_sample_weights, indices, bags, factors),
     per_sample_weights=lambda xp, g, weight, indices, bags, factors: xp.sum(
-        xp._scaled_rows(xp._rows_at(g, index=bags), factors=factors) * xp._rows_at(weight, index=indices), 1))
+        xp._scale_rows(xp._take_rows(g, index=bags), factors=factors) * xp._take_rows(weight, index=indices), 1))
 
 
 @linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), opmath=False)
@@ -170,21 +170,21 @@ def _embedding_bag_max(xp, weight, *, places):
 
 
 @linear(expose=())
-def _put_places(xp, input, *, places, size):
+def _scatter_flat(xp, input, *, places, size):
     """Zeros of that size with elements added at flat places; those of -1 are left out."""
     return xp.put_places(input, places, size)
 
 
-def _put_places_of_batches(xp, batch, input, *, places, size):
+def _scatter_flat_vmap(xp, batch, input, *, places, size):
     """One tensor of all elements' results: each has places of its own."""
     import numpy as np
 
     first = np.arange(batch.count).reshape(-1, *(1 for _ in places.shape)) * prod(size)
     every = np.where(places < 0, -1, places + first)
-    found = xp._put_places(xp.reshape(input, every.shape), places=every, size=(batch.count, *size))
+    found = xp._scatter_flat(xp.reshape(input, every.shape), places=every, size=(batch.count, *size))
     return xp.reshape(found, (*batch.sizes, *size))
 
 
-_put_places.vmap(_put_places_of_batches)
-_embedding_bag_max.vjp(weight=lambda xp, g, weight_shape, places: xp._put_places(g, places=places, size=weight_shape))
-_put_places.vjp(input=lambda xp, g, places: xp._embedding_bag_max(g, places=places))
+_scatter_flat.vmap(_scatter_flat_vmap)
+_embedding_bag_max.vjp(weight=lambda xp, g, weight_shape, places: xp._scatter_flat(g, places=places, size=weight_shape))
+_scatter_flat.vjp(input=lambda xp, g, places: xp._embedding_bag_max(g, places=places))

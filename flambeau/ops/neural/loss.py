@@ -11,18 +11,18 @@ from typing import Any
 from ...shapes import broadcast_shapes
 from ..declare import composite, linear, not_implemented, op
 from ..pointwise.arithmetic import neg
-from .class_rows import gradient_of_rows, loss_of_rows
+from .class_rows import class_loss_gradient_vmap, class_loss_vmap
 
 _LOSS: dict[str, Any] = {"expose": ("nn.functional",)}
 
 
-def _reduced(xp, loss, reduction, dims=None):
+def _reduce(xp, loss, reduction, dims=None):
     if reduction == "mean":
         return xp.mean(loss, dims)
     return xp.sum(loss, dims) if reduction == "sum" else loss
 
 
-def _share(xp, g, count, reduction):
+def _share_gradient(xp, g, count, reduction):
     """Each element's share of the cotangent of a reduced loss."""
     return g / count if reduction == "mean" else g
 
@@ -34,7 +34,7 @@ def _count(shape):
     return n
 
 
-def by_element(name):
+def elementwise_loss_vmap(name):
     """The batching rule of a loss of elements, the operator `name`: each element's, reduced over what shows."""
     def rule(xp, batch, *inputs, reduction="mean", **params):
         k = batch.k
@@ -43,7 +43,7 @@ def by_element(name):
         values[:2] = [x if on else batch.full(x) for x, on in zip(values[:2], batch.on, strict=False)]
         loss = getattr(xp, name)(*values, reduction="none", **params)
         dims = tuple(range(k, k + ndim))
-        return _reduced(xp, loss, reduction, dims) if dims else loss
+        return _reduce(xp, loss, reduction, dims) if dims else loss
 
     return rule
 
@@ -60,13 +60,13 @@ def mse_loss(xp, input, target, *, reduction="mean"):
     tensor(2.5000)
     """
     d = input - target
-    return _reduced(xp, d * d, reduction)
+    return _reduce(xp, d * d, reduction)
 
 
 @composite(expose=())
 def _mse_loss_backward(xp, g, input, target, *, reduction):
     """g · 2 (input - target), shared."""
-    return (input - target) * (_share(xp, g, _count(input.shape), reduction) * 2)
+    return (input - target) * (_share_gradient(xp, g, _count(input.shape), reduction) * 2)
 
 
 mse_loss.vjp(
@@ -74,12 +74,12 @@ mse_loss.vjp(
     target=lambda xp, g, input, target, reduction: xp._mse_loss_backward(g, target, input, reduction=reduction))
 
 
-def _two_terms(xp, slope, t_input, t_target, reduction):
+def _distance_jvp(xp, slope, t_input, t_target, reduction):
     t = t_input if t_target is None else -t_target if t_input is None else t_input - t_target
-    return _reduced(xp, slope * t, reduction)
+    return _reduce(xp, slope * t, reduction)
 
 
-mse_loss.jvp(lambda xp, t_input, t_target, input, target, reduction: _two_terms(
+mse_loss.jvp(lambda xp, t_input, t_target, input, target, reduction: _distance_jvp(
     xp, (input - target) * 2, t_input, t_target, reduction))
 
 
@@ -92,7 +92,7 @@ def smooth_l1_loss(xp, input, target, *, reduction="mean", beta=1.0):
     tensor([0.1250, 2.5000])
     """
     d = xp.abs(input - target)
-    return _reduced(xp, xp.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
+    return _reduce(xp, xp.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
 
 
 def _smooth_l1_slope(xp, input, target, beta):
@@ -111,7 +111,7 @@ def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     d = xp.abs(input - target)
-    return _reduced(xp, xp.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
+    return _reduce(xp, xp.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
 
 
 def _huber_slope(xp, input, target, delta):
@@ -119,23 +119,23 @@ def _huber_slope(xp, input, target, delta):
     return xp.where(xp.abs(d) >= delta, xp.sign(d) * delta, d)  # NaN stays NaN
 
 
-def _from_slope(xp, g, slope, reduction):
-    return slope * _share(xp, g, _count(slope.shape), reduction)
+def _declare_distance_gradient(xp, g, slope, reduction):
+    return slope * _share_gradient(xp, g, _count(slope.shape), reduction)
 
 
 smooth_l1_loss.vjp(
-    input=lambda xp, g, input, target, reduction, beta: _from_slope(
+    input=lambda xp, g, input, target, reduction, beta: _declare_distance_gradient(
         xp, g, _smooth_l1_slope(xp, input, target, beta), reduction),
-    target=lambda xp, g, input, target, reduction, beta: _from_slope(
+    target=lambda xp, g, input, target, reduction, beta: _declare_distance_gradient(
         xp, g, _smooth_l1_slope(xp, target, input, beta), reduction))
-smooth_l1_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, beta: _two_terms(
+smooth_l1_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, beta: _distance_jvp(
     xp, _smooth_l1_slope(xp, input, target, beta), t_input, t_target, reduction))
 huber_loss.vjp(
-    input=lambda xp, g, input, target, reduction, delta: _from_slope(
+    input=lambda xp, g, input, target, reduction, delta: _declare_distance_gradient(
         xp, g, _huber_slope(xp, input, target, delta), reduction),
-    target=lambda xp, g, input, target, reduction, delta: _from_slope(
+    target=lambda xp, g, input, target, reduction, delta: _declare_distance_gradient(
         xp, g, _huber_slope(xp, target, input, delta), reduction))
-huber_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, delta: _two_terms(
+huber_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, delta: _distance_jvp(
     xp, _huber_slope(xp, input, target, delta), t_input, t_target, reduction))
 
 
@@ -173,22 +173,22 @@ def binary_cross_entropy(xp, input, target, weight=None, *, reduction="mean"):
     xp.check_probabilities(input)
     yes, no = xp.clamp_below(xp.log(input), -100), xp.clamp_below(xp.log1p(-input), -100)
     loss = (target - 1) * no - target * yes
-    return _reduced(xp, loss if weight is None else loss * weight, reduction)
+    return _reduce(xp, loss if weight is None else loss * weight, reduction)
 
 
-def _bce_by_input(xp, g, input, target, weight, reduction):
+def _bce_vjp_input(xp, g, input, target, weight, reduction):
     slope = (input - target) / xp.clamp_below((1 - input) * input, 1e-12)
-    return _from_slope(xp, g, slope if weight is None else slope * weight, reduction)
+    return _declare_distance_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 
-def _bce_by_target(xp, g, input, weight, reduction):
+def _bce_vjp_target(xp, g, input, weight, reduction):
     slope = xp.clamp_below(xp.log1p(-input), -100) - xp.clamp_below(xp.log(input), -100)
-    return _from_slope(xp, g, slope if weight is None else slope * weight, reduction)
+    return _declare_distance_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 
 binary_cross_entropy.vjp(
-    input=lambda xp, g, input, target, weight, reduction: _bce_by_input(xp, g, input, target, weight, reduction),
-    target=lambda xp, g, input, weight, reduction: _bce_by_target(xp, g, input, weight, reduction))
+    input=lambda xp, g, input, target, weight, reduction: _bce_vjp_input(xp, g, input, target, weight, reduction),
+    target=lambda xp, g, input, weight, reduction: _bce_vjp_target(xp, g, input, weight, reduction))
 
 
 @composite(key="clamp_below", name="clamp_below", expose=())
@@ -215,37 +215,37 @@ def binary_cross_entropy_with_logits(xp, input, target, weight=None, pos_weight=
     if pos_weight is not None:
         unlikely = unlikely * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * input + unlikely
-    return _reduced(xp, loss if weight is None else loss * weight, reduction)
+    return _reduce(xp, loss if weight is None else loss * weight, reduction)
 
 
 @composite(expose=())
-def _logits_by_input(xp, input, target, g, weight=None, pos_weight=None, *, reduction):
+def _bce_with_logits_backward(xp, input, target, g, weight=None, pos_weight=None, *, reduction):
     """The cotangent of the logits."""
     if pos_weight is None:
         slope = xp.sigmoid(input) - target
     else:
         positive = target * pos_weight
         slope = (positive + (1 - target)) * xp.sigmoid(input) - positive
-    return _from_slope(xp, g, slope if weight is None else slope * weight, reduction)
+    return _declare_distance_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 
-def _logits_by_target(xp, g, input, target_shape, weight, pos_weight, reduction):
+def _bce_with_logits_vjp_target(xp, g, input, target_shape, weight, pos_weight, reduction):
     slope = -input
     if pos_weight is not None:
         unlikely = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)
         slope = slope + (pos_weight - 1) * unlikely
-    return _from_slope(xp, g, slope if weight is None else slope * weight, reduction)
+    return _declare_distance_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 
 binary_cross_entropy_with_logits.vjp(
-    input=lambda xp, g, input, target, weight, pos_weight, reduction: xp._logits_by_input(
+    input=lambda xp, g, input, target, weight, pos_weight, reduction: xp._bce_with_logits_backward(
         input, target, g, weight, pos_weight, reduction=reduction),
-    target=lambda xp, g, input, target_shape, weight, pos_weight, reduction: _logits_by_target(
+    target=lambda xp, g, input, target_shape, weight, pos_weight, reduction: _bce_with_logits_vjp_target(
         xp, g, input, target_shape, weight, pos_weight, reduction))
 
 
 for _op in (mse_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, binary_cross_entropy_with_logits):
-    _op.vmap(by_element(_op.name))
+    _op.vmap(elementwise_loss_vmap(_op.name))
 
 
 # ----- margins --------------------------------------------------------------------------
@@ -270,14 +270,14 @@ def soft_margin_loss(xp, input, target, *, reduction="mean"):
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.]), torch.tensor([1.]))
     tensor(0.6931)
     """
-    return _reduced(xp, xp.log1p(xp.exp(-target * input)), reduction)
+    return _reduce(xp, xp.log1p(xp.exp(-target * input)), reduction)
 
 
 soft_margin_loss.nondifferentiable_inputs = ("target",)
 soft_margin_loss.vjp(
-    input=lambda xp, g, input, target, reduction: _from_slope(
+    input=lambda xp, g, input, target, reduction: _declare_distance_gradient(
         xp, g, -target * xp.sigmoid(-target * input), reduction))
-soft_margin_loss.vmap(by_element("soft_margin_loss"))
+soft_margin_loss.vmap(elementwise_loss_vmap("soft_margin_loss"))
 
 
 # ----- classes --------------------------------------------------------------------------
@@ -310,9 +310,9 @@ _nll_loss_backward.vjp(
     grad_output=lambda xp, g, target, weight, reduction, ignore_index: xp._nll_loss(
         g, target, weight, reduction=reduction, ignore_index=ignore_index),
     input=lambda xp, input: xp.zeros_like(input))
-_nll_loss.vmap(loss_of_rows("_nll_loss"))
-_nll_loss2d.vmap(loss_of_rows("_nll_loss2d"))
-_nll_loss_backward.vmap(gradient_of_rows)
+_nll_loss.vmap(class_loss_vmap("_nll_loss"))
+_nll_loss2d.vmap(class_loss_vmap("_nll_loss2d"))
+_nll_loss_backward.vmap(class_loss_gradient_vmap)
 
 
 # ----- alignments -----------------------------------------------------------------------
@@ -320,24 +320,25 @@ _nll_loss_backward.vmap(gradient_of_rows)
 
 @op(node="CtcLossBackward0", expose=(),
     unsupported_dtypes=not_implemented("ctc_loss_cpu", "bool", "integer", "complex", "narrow"))
-def _ctc_loss(xp, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity, kept):
+def _ctc_loss(xp, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity, saved):
     """Minus the log-probability of all alignments of each target with its (T, N, C) log-probabilities."""
-    return xp.align(log_probs, targets, input_lengths, target_lengths, blank, kept)
+    return xp.align(log_probs, targets, input_lengths, target_lengths, blank, saved)
 
 
 @op(node="CtcLossBackwardBackward0", expose=())
 def _ctc_loss_backward(xp, grad_output, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity,
-                       kept):
+                       saved):
     """The cotangent of log-probabilities that a log_softmax made."""
-    return xp.align_backward(grad_output, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, kept)
+    return xp.align_backward(grad_output, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity,
+                             saved)
 
 
-def _no_second_derivative(g):
+def _refuse_second_derivative(g):
     raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
 
 
 _ctc_loss.vjp(
-    log_probs=lambda xp, g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, kept:
+    log_probs=lambda xp, g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, saved:
     xp._ctc_loss_backward(g, log_probs, targets=targets, input_lengths=input_lengths, target_lengths=target_lengths,
-                          blank=blank, zero_infinity=zero_infinity, kept=kept))
-_ctc_loss_backward.vjp(grad_output=_no_second_derivative, log_probs=_no_second_derivative)
+                          blank=blank, zero_infinity=zero_infinity, saved=saved))
+_ctc_loss_backward.vjp(grad_output=_refuse_second_derivative, log_probs=_refuse_second_derivative)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import dtypes
 from ..declare import not_implemented, op
-from .loss import _count, _not_differentiable, _reduced, _share
+from .loss import _count, _not_differentiable, _reduce, _share_gradient
 
 
 def _check_scores(shape: tuple[int, ...]) -> None:
@@ -56,16 +56,16 @@ def _count_classes(xp, target, scores, *, ended):
     return xp.count_classes(target, scores, ended)
 
 
-def _named(xp, input, target, k, ended):
+def _scores_and_counts(xp, input, target, k, ended):
     """The scores as (N, C), and how often each is among the k targets of its row."""
     rows = _as_rows(tuple(input.shape))
     x = xp.reshape(input, rows)
     return x, xp._count_classes(xp.reshape(target, (rows[0], k)), x, ended=ended)
 
 
-def _excess(xp, input, target, weight, margin):
+def _margin_excess(xp, input, target, weight, margin):
     """margin - x[t] + x[i] for each wrong class i, 0 for the right one; which is right; its weight."""
-    x, counts = _named(xp, input, target, 1, False)
+    x, counts = _scores_and_counts(xp, input, target, 1, False)
     right = counts > 0
     own = xp.sum(xp.where(right, x, 0), 1, True)
     over = margin - own + x
@@ -79,29 +79,29 @@ def _excess(xp, input, target, weight, margin):
     expose=())
 def _multi_margin_loss(xp, input, target, weight=None, *, p=1, margin=1.0, reduction="mean"):
     """Σ over wrong classes i of weight[t] · max(0, margin - x[t] + x[i])ᵖ, divided by the number of classes."""
-    over, _, scale = _excess(xp, input, target, weight, margin)
+    over, _, scale = _margin_excess(xp, input, target, weight, margin)
     loss = xp.sum(over if p == 1 else over * over, 1) / over.shape[1]
     if scale is not None:
         loss = loss * xp.squeeze(scale, 1)
-    return _reduced(xp, loss if len(target.shape) else xp.reshape(loss, ()), reduction)
+    return _reduce(xp, loss if len(target.shape) else xp.reshape(loss, ()), reduction)
 
 
 def _multi_margin_vjp(xp, g, input, target, weight, p, margin, reduction):
-    over, right, scale = _excess(xp, input, target, weight, margin)
+    over, right, scale = _margin_excess(xp, input, target, weight, margin)
     slope = (xp.where(over > 0, xp.ones_like(over), 0) if p == 1 else over * 2) / over.shape[1]
     slope = xp.where(right, -xp.sum(slope, 1, True), slope)
     if scale is not None:
         slope = slope * scale
-    g = _share(xp, g, over.shape[0], reduction)
+    g = _share_gradient(xp, g, over.shape[0], reduction)
     return xp.reshape(slope * (xp.reshape(g, (-1, 1))), input.shape)
 
 
 _multi_margin_loss.vjp(input=_multi_margin_vjp)
 
 
-def _pairs(xp, input, target):
+def _pair_excess(xp, input, target):
     """max(0, 1 - x[t] + x[i]) as (N, t, i), 0 unless t is a target and i is none; the targets' counts (N, C)."""
-    x, counts = _named(xp, input, target, _as_rows(tuple(input.shape))[1], True)
+    x, counts = _scores_and_counts(xp, input, target, _as_rows(tuple(input.shape))[1], True)
     over = 1 - xp.unsqueeze(x, 2) + xp.unsqueeze(x, 1)
     apart = xp.logical_and(xp.unsqueeze(counts > 0, 2), xp.unsqueeze(counts == 0, 1))
     return xp.where(xp.logical_and(over > 0, apart), over, 0), counts
@@ -113,16 +113,16 @@ def _pairs(xp, input, target):
                                        "narrow"))
 def _multilabel_margin_loss(xp, input, target, *, reduction="mean"):
     """Σ over targets t and wrong classes i of max(0, 1 - x[t] + x[i]), divided by the number of classes."""
-    over, counts = _pairs(xp, input, target)
+    over, counts = _pair_excess(xp, input, target)
     loss = xp.sum(xp.sum(over, 2) * counts, 1) / over.shape[1]
-    return _reduced(xp, loss if len(input.shape) == 2 else xp.reshape(loss, ()), reduction)
+    return _reduce(xp, loss if len(input.shape) == 2 else xp.reshape(loss, ()), reduction)
 
 
 def _multilabel_margin_vjp(xp, g, input, target, reduction):
-    over, counts = _pairs(xp, input, target)
+    over, counts = _pair_excess(xp, input, target)
     met = xp.where(over > 0, xp.unsqueeze(counts, 2), 0)  # (N, t, i): how often the pair adds to the loss
     slope = xp.sum(met, 1) - xp.sum(met, 2)
-    g = _share(xp, g, over.shape[0], reduction) / over.shape[1]
+    g = _share_gradient(xp, g, over.shape[0], reduction) / over.shape[1]
     return xp.reshape(xp.reshape(g, (-1, 1)) * slope, input.shape)
 
 

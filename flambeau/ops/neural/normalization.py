@@ -1,6 +1,6 @@
 """Normalization: subtract a mean, divide by a standard deviation, scale and shift.
 
-The statistics are worked out with the result: the operators leave them in the list `kept` that they are
+The statistics are worked out with the result: the operators leave them in the list `saved` that they are
 given, for their first derivatives and for running averages. Higher derivatives go through formulas of
 the input itself.
 """
@@ -19,14 +19,14 @@ def _numel(shape, dims):
     return n
 
 
-def _standardized(xp, input, dims, eps):
+def _standardize(xp, input, dims, eps):
     """(x - mean) / √(var + eps) over some dimensions, and 1 / √(var + eps)."""
     d = input - xp.mean(input, dims, True)
     rstd = xp.rsqrt(xp.mean(d * d, dims, True) + eps)
     return d * rstd, rstd
 
 
-def _through_statistics(xp, g, y, rstd, dims):
+def _standardize_vjp(xp, g, y, rstd, dims):
     """The cotangent of the input of a standardization, from that of its result."""
     return rstd * (g - xp.mean(g, dims, True) - y * xp.mean(g * y, dims, True))
 
@@ -35,46 +35,46 @@ def _through_statistics(xp, g, y, rstd, dims):
 
 
 @op(node="NativeBatchNormBackward0", expose=(), unsupported_dtypes=_REFUSED)
-def _batch_norm(xp, input, weight=None, bias=None, *, running_mean, running_var, training, eps, kept):
+def _batch_norm(xp, input, weight=None, bias=None, *, running_mean, running_var, training, eps, saved):
     """(x - mean) / √(var + eps) · weight + bias by channel, with the batch's statistics or the running ones.
 
     Args:
         running_mean, running_var: arrays or None.
-        kept: gets mean and 1 / √(var + eps), and the variance where it was worked out.
+        saved: gets mean and 1 / √(var + eps), and the variance where it was worked out.
     """
-    return xp.batch_norm(input, weight, bias, running_mean, running_var, training, eps, kept)
+    return xp.batch_norm(input, weight, bias, running_mean, running_var, training, eps, saved)
 
 
 @op(expose=(), batching_rule="trailing")
-def _centred(input, *, shift, factor):
+def _shift_and_scale(input, *, shift, factor):
     """(input - shift) · factor, for arrays of numbers that are nobody's variables."""
     return input * factor if shift is None else (input - shift) * factor
 
 
-_centred.vjp(input=lambda xp, g, factor: xp._centred(g, shift=None, factor=factor))
-_centred.jvp(lambda xp, t_input, factor: xp._centred(t_input, shift=None, factor=factor))
+_shift_and_scale.vjp(input=lambda xp, g, factor: xp._shift_and_scale(g, shift=None, factor=factor))
+_shift_and_scale.jvp(lambda xp, t_input, factor: xp._shift_and_scale(t_input, shift=None, factor=factor))
 
 
 @composite(expose=())
-def _batch_norm_backward(xp, g, input, weight=None, *, training, eps, kept, needs):
+def _batch_norm_backward(xp, g, input, weight=None, *, training, eps, saved, needs):
     """The cotangents of input, weight and bias."""
     dims = (0, *range(2, len(input.shape)))
     across = (1, -1, *(1 for _ in dims[1:]))
     if training:
-        y, rstd = _standardized(xp, input, dims, eps)
+        y, rstd = _standardize(xp, input, dims, eps)
     else:
-        factor = kept[1].reshape(across)
-        y = xp._centred(input, shift=kept[0].reshape(across), factor=factor)
+        factor = saved[1].reshape(across)
+        y = xp._shift_and_scale(input, shift=saved[0].reshape(across), factor=factor)
     scaled = g if weight is None else g * xp.reshape(weight, across)
     by_input = None
     if needs[0]:
-        by_input = (_through_statistics(xp, scaled, y, rstd, dims) if training
-                    else xp._centred(scaled, shift=None, factor=factor))
+        by_input = (_standardize_vjp(xp, scaled, y, rstd, dims) if training
+                    else xp._shift_and_scale(scaled, shift=None, factor=factor))
     return (by_input, xp.sum(g * y, dims) if needs[1] else None, xp.sum(g, dims) if needs[2] else None)
 
 
-_batch_norm.joint_vjp(lambda xp, g, input, weight, training, eps, kept, needs: xp._batch_norm_backward(
-    g, input, weight, training=training, eps=eps, kept=kept, needs=needs))
+_batch_norm.joint_vjp(lambda xp, g, input, weight, training, eps, saved, needs: xp._batch_norm_backward(
+    g, input, weight, training=training, eps=eps, saved=saved, needs=needs))
 
 
 # ----- over the last dimensions ---------------------------------------------------------
@@ -82,32 +82,32 @@ _batch_norm.joint_vjp(lambda xp, g, input, weight, training, eps, kept, needs: x
 
 @op(node="NativeLayerNormBackward0", expose=(),
     unsupported_dtypes=not_implemented("LayerNormKernelImpl", "bool", "integer", "complex"))
-def _layer_norm(xp, input, weight=None, bias=None, *, normalized_shape, eps, kept):
+def _layer_norm(xp, input, weight=None, bias=None, *, normalized_shape, eps, saved):
     """(x - mean) / √(var + eps) · weight + bias, over the dimensions of `normalized_shape`."""
-    return xp.layer_norm(input, weight, bias, normalized_shape, eps, kept)
+    return xp.layer_norm(input, weight, bias, normalized_shape, eps, saved)
 
 
 @composite(expose=())
-def _layer_norm_backward(xp, g, input, weight=None, *, normalized_shape, eps, kept, needs):
+def _layer_norm_backward(xp, g, input, weight=None, *, normalized_shape, eps, saved, needs):
     """The cotangents of input, weight and bias."""
     rank = len(input.shape)
     first = rank - len(normalized_shape)
     last, rest = tuple(range(first, rank)), tuple(range(first))
-    y, rstd = _standardized(xp, input, last, eps)
+    y, rstd = _standardize(xp, input, last, eps)
     by_input = None
     if needs[0]:
-        by_input = _through_statistics(xp, g if weight is None else g * weight, y, rstd, last)
+        by_input = _standardize_vjp(xp, g if weight is None else g * weight, y, rstd, last)
     by_weight = (xp.sum(g * y, rest) if rest else g * y) if needs[1] else None
     by_bias = (xp.sum(g, rest) if rest else g) if needs[2] else None
     return by_input, by_weight, by_bias
 
 
-_layer_norm.joint_vjp(lambda xp, g, input, weight, normalized_shape, eps, kept, needs: xp._layer_norm_backward(
-    g, input, weight, normalized_shape=normalized_shape, eps=eps, kept=kept, needs=needs))
+_layer_norm.joint_vjp(lambda xp, g, input, weight, normalized_shape, eps, saved, needs: xp._layer_norm_backward(
+    g, input, weight, normalized_shape=normalized_shape, eps=eps, saved=saved, needs=needs))
 
 
-def _layer_norm_of_batches(xp, batch, input, weight=None, bias=None, *, normalized_shape, eps, kept):
-    how = {"normalized_shape": normalized_shape, "eps": eps, "kept": kept}
+def _layer_norm_vmap(xp, batch, input, weight=None, bias=None, *, normalized_shape, eps, saved):
+    how = {"normalized_shape": normalized_shape, "eps": eps, "saved": saved}
     if not (batch.on[1] or batch.on[2]):
         return xp._layer_norm(input, weight, bias, **how)
     out = xp._layer_norm(input, None, None, **how)
@@ -119,7 +119,7 @@ def _layer_norm_of_batches(xp, batch, input, weight=None, bias=None, *, normaliz
     return out
 
 
-_layer_norm.vmap(_layer_norm_of_batches)
+_layer_norm.vmap(_layer_norm_vmap)
 
 
 @op(expose=(), differentiable=False)
@@ -135,36 +135,36 @@ def _rms_norm(xp, input, weight=None, *, normalized_shape, eps):
 
 @op(node="NativeGroupNormBackward0", expose=(),
     unsupported_dtypes=not_implemented("GroupNormKernelImpl", "bool", "integer", "complex"))
-def _group_norm(xp, input, weight=None, bias=None, *, group, eps, kept):
+def _group_norm(xp, input, weight=None, bias=None, *, group, eps, saved):
     """(x - mean) / √(var + eps) by sample and group of channels, · weight + bias by channel."""
-    return xp.group_norm(input, weight, bias, group, eps, kept)
+    return xp.group_norm(input, weight, bias, group, eps, saved)
 
 
 @composite(expose=())
-def _group_norm_backward(xp, g, input, weight=None, *, group, eps, kept, needs):
+def _group_norm_backward(xp, g, input, weight=None, *, group, eps, saved, needs):
     """The cotangents of input, weight and bias."""
     shape = input.shape
     n, c = shape[0], shape[1]
     length = _numel(shape, range(2, len(shape)))
     by_group, by_channel = (n, group, c // group * length), (n, c, length)
-    y, rstd = _standardized(xp, xp.reshape(input, by_group), (2,), eps)
+    y, rstd = _standardize(xp, xp.reshape(input, by_group), (2,), eps)
     flat = xp.reshape(g, by_channel)
     by_input = None
     if needs[0]:
         scaled = flat if weight is None else flat * xp.reshape(weight, (1, c, 1))
-        by_input = xp.reshape(_through_statistics(xp, xp.reshape(scaled, by_group), y, rstd, (2,)), shape)
+        by_input = xp.reshape(_standardize_vjp(xp, xp.reshape(scaled, by_group), y, rstd, (2,)), shape)
     by_weight = xp.sum(flat * xp.reshape(y, by_channel), (0, 2)) if needs[1] else None
     return by_input, by_weight, xp.sum(flat, (0, 2)) if needs[2] else None
 
 
-_group_norm.joint_vjp(lambda xp, g, input, weight, group, eps, kept, needs: xp._group_norm_backward(
-    g, input, weight, group=group, eps=eps, kept=kept, needs=needs))
+_group_norm.joint_vjp(lambda xp, g, input, weight, group, eps, saved, needs: xp._group_norm_backward(
+    g, input, weight, group=group, eps=eps, saved=saved, needs=needs))
 
 
-def _group_norm_of_batches(xp, batch, input, weight=None, bias=None, *, group, eps, kept):
+def _group_norm_vmap(xp, batch, input, weight=None, bias=None, *, group, eps, saved):
     """The samples of all elements as those of one batch."""
     k = batch.k
-    how = {"group": group, "eps": eps, "kept": kept}
+    how = {"group": group, "eps": eps, "saved": saved}
     merged = not (batch.on[1] or batch.on[2])
     x = input
     if batch.on[0]:
@@ -181,4 +181,4 @@ def _group_norm_of_batches(xp, batch, input, weight=None, bias=None, *, group, e
     return out
 
 
-_group_norm.vmap(_group_norm_of_batches)
+_group_norm.vmap(_group_norm_vmap)

@@ -1,6 +1,6 @@
 """Pooling: the maximum or the mean of windows of a plane, and the way back.
 
-Where the maxima lie is found with them: the operators leave it in the list `kept` that they are given,
+Where the maxima lie is found with them: the operators leave it in the list `saved` that they are given,
 for their derivatives and for whoever asks for the indices.
 """
 
@@ -28,7 +28,7 @@ def _scatter_planes(xp, grad_output, input, *, index, dims, overlapping):
     return xp.scatter_planes(grad_output, index, input.shape[len(input.shape) - dims:], overlapping)
 
 
-def _index_of_batches(batch, index):
+def _batched_index(batch, index):
     """Flat indices, the same for all elements unless they were found in a batch."""
     from numpy import broadcast_to
 
@@ -36,10 +36,10 @@ def _index_of_batches(batch, index):
 
 
 _gather_planes.vmap(lambda xp, batch, input, *, index, dims: xp._gather_planes(
-    input, index=_index_of_batches(batch, index), dims=dims))
+    input, index=_batched_index(batch, index), dims=dims))
 _scatter_planes.vmap(lambda xp, batch, grad_output, input, *, index, dims, overlapping: xp._scatter_planes(
     grad_output if batch.on[0] else batch.full(grad_output), input if batch.on[1] else batch.full(input),
-    index=_index_of_batches(batch, index), dims=dims, overlapping=overlapping))
+    index=_batched_index(batch, index), dims=dims, overlapping=overlapping))
 _gather_planes.vjp(input=lambda xp, g, input, index, dims: xp._scatter_planes(
     g, input, index=index, dims=dims, overlapping=True))
 _scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, index=index, dims=dims),
@@ -51,16 +51,16 @@ _scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, 
 
 @op(node="MaxPool2DWithIndicesBackward0", opmath=False,
     unsupported_dtypes=not_implemented("max_pool2d", "bool", "unsigned", "complex"), **_POOL)
-def _max_pool2d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
-    """The maximum of each window of planes; `kept` gets its flat index within the plane."""
-    return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
+def _max_pool2d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, saved):
+    """The maximum of each window of planes; `saved` gets its flat index within the plane."""
+    return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, saved)
 
 
 @op(node="MaxPool3DWithIndicesBackward0", opmath=False,
     unsupported_dtypes=not_implemented("max_pool3d", "bool", "unsigned", "complex"), **_POOL)
-def _max_pool3d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, kept):
-    """The maximum of each window of volumes; `kept` gets its flat index within the volume."""
-    return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, kept)
+def _max_pool3d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, saved):
+    """The maximum of each window of volumes; `saved` gets its flat index within the volume."""
+    return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, saved)
 
 
 def _overlap(kernel, stride):
@@ -68,30 +68,30 @@ def _overlap(kernel, stride):
 
 
 for _op in (_max_pool2d, _max_pool3d):
-    _op.vjp(input=lambda xp, g, input, kernel_size, stride, dilation, kept: xp._scatter_planes(
-        g, input, index=kept[0], dims=len(kernel_size),
+    _op.vjp(input=lambda xp, g, input, kernel_size, stride, dilation, saved: xp._scatter_planes(
+        g, input, index=saved[0], dims=len(kernel_size),
         overlapping=_overlap(kernel_size, stride) or max(dilation) > 1))
-    _op.jvp(lambda xp, t_input, kernel_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(kernel_size)))
+    _op.jvp(lambda xp, t_input, kernel_size, saved: xp._gather_planes(t_input, index=saved[0], dims=len(kernel_size)))
 
 
 @op(node="AdaptiveMaxPool2DBackward0", opmath=False,
     unsupported_dtypes=not_implemented("adaptive_max_pool2d", *_NOT_REAL), **_POOL)
-def _adaptive_max_pool2d(xp, input, *, output_size, kept):
+def _adaptive_max_pool2d(xp, input, *, output_size, saved):
     """The maximum of each of `output_size` windows that cover a plane evenly."""
-    return xp.adaptive_max_pool(input, output_size, kept)
+    return xp.adaptive_max_pool(input, output_size, saved)
 
 
 @op(node="AdaptiveMaxPool3DBackward0", opmath=False,
     unsupported_dtypes=not_implemented("adaptive_max_pool3d_cpu", *_NOT_REAL), **_POOL)
-def _adaptive_max_pool3d(xp, input, *, output_size, kept):
+def _adaptive_max_pool3d(xp, input, *, output_size, saved):
     """The maximum of each of `output_size` windows that cover a volume evenly."""
-    return xp.adaptive_max_pool(input, output_size, kept)
+    return xp.adaptive_max_pool(input, output_size, saved)
 
 
 for _op in (_adaptive_max_pool2d, _adaptive_max_pool3d):
-    _op.vjp(input=lambda xp, g, input, output_size, kept: xp._scatter_planes(
-        g, input, index=kept[0], dims=len(output_size), overlapping=True))
-    _op.jvp(lambda xp, t_input, output_size, kept: xp._gather_planes(t_input, index=kept[0], dims=len(output_size)))
+    _op.vjp(input=lambda xp, g, input, output_size, saved: xp._scatter_planes(
+        g, input, index=saved[0], dims=len(output_size), overlapping=True))
+    _op.jvp(lambda xp, t_input, output_size, saved: xp._gather_planes(t_input, index=saved[0], dims=len(output_size)))
 
 
 @linear(node="MaxUnpool2DBackward0", opmath=False, unsupported_dtypes=not_implemented("max_unpool2d", *_NOT_REAL),
@@ -113,9 +113,9 @@ for _op in (_max_unpool2d, _max_unpool3d):
 
 
 _max_unpool2d.vmap(lambda xp, batch, input, *, indices, output_size: xp._max_unpool2d(
-    input, indices=_index_of_batches(batch, indices), output_size=output_size))
+    input, indices=_batched_index(batch, indices), output_size=output_size))
 _max_unpool3d.vmap(lambda xp, batch, input, *, indices, output_size: xp._max_unpool3d(
-    input, indices=_index_of_batches(batch, indices), output_size=output_size))
+    input, indices=_batched_index(batch, indices), output_size=output_size))
 
 
 # ----- means ----------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Recurrent layers: all steps of one direction in one node, as PyTorch's own kernels have them.
 
-Forward leaves in the list `kept` what first derivatives ask for again. Higher derivatives go through
+Forward leaves in the list `saved` what first derivatives ask for again. Higher derivatives go through
 lines that run over the steps anew.
 """
 
@@ -20,12 +20,12 @@ def _steps(xp, x, backwards):
     return parts[::-1] if backwards else parts
 
 
-def _in_time(xp, parts, backwards):
+def _stack_steps(xp, parts, backwards):
     """`_steps`, undone."""
     return xp.stack(parts[::-1] if backwards else parts, dim=0)
 
 
-def _joined(xp, parts):
+def _concatenate(xp, parts):
     """(N, H) each, side by side."""
     return xp.cat(parts, dim=1)
 
@@ -34,20 +34,20 @@ def _split(xp, x, count):
     return xp.split_with_sizes(x, split_sizes=(x.shape[1] // count,) * count, dim=1)
 
 
-def _of_maps(xp, by_input, by_state, input, states, weight_ih, backwards, needs):
+def _affine_gradients(xp, by_input, by_state, input, states, weight_ih, backwards, needs):
     """The cotangents of the input, the weights and the biases.
 
     Args:
         by_input, by_state: those of what the input and the hidden states were mapped to, for each step.
         states: the hidden states before each step.
     """
-    by_input, by_state = _in_time(xp, by_input, backwards), _in_time(xp, by_state, backwards)
+    by_input, by_state = _stack_steps(xp, by_input, backwards), _stack_steps(xp, by_state, backwards)
     rows = (-1, by_input.shape[2])
     turned = xp.transpose(xp.reshape(by_input, rows), 0, 1)
     return (xp.matmul(by_input, weight_ih) if needs[0] else None,
             xp.matmul(turned, xp.reshape(input, (-1, input.shape[2]))) if needs[1] else None,
             xp.matmul(xp.transpose(xp.reshape(by_state, rows), 0, 1),
-                      xp.reshape(_in_time(xp, states, backwards), (-1, states[0].shape[1]))) if needs[2] else None,
+                      xp.reshape(_stack_steps(xp, states, backwards), (-1, states[0].shape[1]))) if needs[2] else None,
             xp.sum(by_input, (0, 1)) if needs[3] else None,
             xp.sum(by_state, (0, 1)) if needs[4] else None)
 
@@ -55,19 +55,19 @@ def _of_maps(xp, by_input, by_state, input, states, weight_ih, backwards, needs)
 # ----- LSTM -----------------------------------------------------------------------------
 
 
-def _lstm_layer(xp, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell, *, backwards, kept):
+def _lstm_layer(xp, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell, *, backwards, saved):
     """The hidden states of all steps (L, N, H), the last one and the last cell (N, H).
 
     Args:
         backwards: begin with the sequence's end.
-        kept: gets the gates and the cells of all steps.
+        saved: gets the gates and the cells of all steps.
     """
-    return xp.lstm_layer(input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell, backwards, kept)
+    return xp.lstm_layer(input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell, backwards, saved)
 
 
 @composite(expose=())
 def _lstm_layer_backward(xp, input, weight_ih, weight_hh, hidden, cell, output, bias_ih=None, bias_hh=None, g0=None,
-                         g1=None, g2=None, *, backwards, kept, needs):
+                         g1=None, g2=None, *, backwards, saved, needs):
     """The cotangents of the inputs."""
     taken = []
     state = hidden, cell
@@ -85,31 +85,32 @@ def _lstm_layer_backward(xp, input, weight_ih, weight_hh, hidden, cell, output, 
     for (_, c, i, f, g, o, squashed), more in zip(taken[::-1], given[::-1], strict=True):
         by_h = by_h if more is None else by_h + more
         by_c = by_c + by_h * o * (1 - squashed * squashed)
-        slopes.append(_joined(xp, [by_c * g * i * (1 - i), by_c * c * f * (1 - f), by_c * i * (1 - g * g),
+        slopes.append(_concatenate(xp, [by_c * g * i * (1 - i), by_c * c * f * (1 - f), by_c * i * (1 - g * g),
                                    by_h * squashed * o * (1 - o)]))
         by_c = by_c * f
         by_h = xp.matmul(slopes[-1], weight_hh)
     slopes.reverse()
-    return (*_of_maps(xp, slopes, slopes, input, [step[0] for step in taken], weight_ih, backwards, needs), by_h, by_c)
+    states = [step[0] for step in taken]
+    return (*_affine_gradients(xp, slopes, slopes, input, states, weight_ih, backwards, needs), by_h, by_c)
 
 
 # ----- GRU ------------------------------------------------------------------------------
 
 
 @op(name="_gru_layer", node="StackBackward0", outputs=("output", "last"), returns_namedtuple=False, expose=())
-def _gru_layer(xp, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, *, backwards, kept):
+def _gru_layer(xp, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, *, backwards, saved):
     """The hidden states of all steps (L, N, H), and the last one.
 
     Args:
         backwards: begin with the sequence's end.
-        kept: gets the gates of all steps, and what the hidden states were mapped to.
+        saved: gets the gates of all steps, and what the hidden states were mapped to.
     """
-    return xp.gru_layer(input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, backwards, kept)
+    return xp.gru_layer(input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, backwards, saved)
 
 
 @composite(expose=())
 def _gru_layer_backward(xp, input, weight_ih, weight_hh, hidden, output, bias_ih=None, bias_hh=None, g0=None, g1=None,
-                        *, backwards, kept, needs):
+                        *, backwards, saved, needs):
     """The cotangents of the inputs."""
     taken = []
     h = hidden
@@ -127,22 +128,22 @@ def _gru_layer_backward(xp, input, weight_ih, weight_hh, hidden, output, bias_ih
         by_h = by_h if more is None else by_h + more
         by_n = by_h * (1 - u) * (1 - n * n)
         by_r, by_u = by_n * own * r * (1 - r), by_h * (h - n) * u * (1 - u)
-        by_input.append(_joined(xp, [by_r, by_u, by_n]))
-        by_state.append(_joined(xp, [by_r, by_u, by_n * r]))
+        by_input.append(_concatenate(xp, [by_r, by_u, by_n]))
+        by_state.append(_concatenate(xp, [by_r, by_u, by_n * r]))
         by_h = by_h * u + xp.matmul(by_state[-1], weight_hh)
-    return (*_of_maps(xp, by_input[::-1], by_state[::-1], input, [step[0] for step in taken], weight_ih, backwards,
-                      needs), by_h)
+    states = [step[0] for step in taken]
+    return (*_affine_gradients(xp, by_input[::-1], by_state[::-1], input, states, weight_ih, backwards, needs), by_h)
 
 
 _gru_layer.joint_vjp(
-    lambda xp, g0, g1, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, output, backwards, kept, needs:
+    lambda xp, g0, g1, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, output, backwards, saved, needs:
     xp._gru_layer_backward(input, weight_ih, weight_hh, hidden, output, bias_ih, bias_hh, g0, g1, backwards=backwards,
-                           kept=kept, needs=needs))
+                           saved=saved, needs=needs))
 
 # PyTorch has a node for all steps of float32, and one for each operator of each step of float64
 for _key, _node in (("_lstm_layer", "MkldnnRnnLayerBackward0"), ("_lstm_layer_wide", "StackBackward0")):
     op(name="_lstm_layer", key=_key, node=_node, outputs=("output", "last", "last_cell"), returns_namedtuple=False,
        expose=())(_lstm_layer).joint_vjp(
-        lambda xp, g0, g1, g2, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell, output, backwards, kept,
+        lambda xp, g0, g1, g2, input, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell, output, backwards, saved,
         needs: xp._lstm_layer_backward(input, weight_ih, weight_hh, hidden, cell, output, bias_ih, bias_hh, g0, g1, g2,
-                                       backwards=backwards, kept=kept, needs=needs))
+                                       backwards=backwards, saved=saved, needs=needs))

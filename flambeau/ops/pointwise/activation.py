@@ -67,12 +67,12 @@ def _hardsigmoid_backward(xp, grad, input):
     return xp.where(xp.logical_and(input > -3, input < 3), grad * 0.1666666716337204, 0)
 
 
-def _hardsigmoid_twice(g):
+def _hardsigmoid_double_backward(g):
     raise RuntimeError("derivative for aten::hardsigmoid_backward is not implemented")
 
 
-_hardsigmoid_backward.vjp(grad=_hardsigmoid_twice,
-                          input=_hardsigmoid_twice)
+_hardsigmoid_backward.vjp(grad=_hardsigmoid_double_backward,
+                          input=_hardsigmoid_double_backward)
 
 
 # ----- activations -----
@@ -166,14 +166,14 @@ def gelu(xp, input, *, approximate="none"):
         return 0.5 * input * (1 + xp.tanh(_gelu_inner(input)))
     if approximate != "none":
         raise RuntimeError("approximate argument must be either none or tanh.")
-    return input * _normal(xp, input)
+    return input * _normal_density(xp, input)
 
 
 def _gelu_inner(x):
     return sqrt(2 / pi) * (x + 0.044715 * (x * x * x))
 
 
-def _normal(xp, x):
+def _normal_density(xp, x):
     return 0.5 * (1 + xp.erf(x * sqrt(0.5)))
 
 
@@ -183,7 +183,7 @@ def _gelu_vjp(xp, g, input, approximate):
         inner = sqrt(2 / pi) * (1 + 3 * 0.044715 * (input * input))
         return g * (0.5 * (1 + t) + 0.5 * input * ((1 - t * t) * inner))
     density = xp.exp(-0.5 * (input * input)) * (1 / sqrt(2 * pi))
-    return g * (_normal(xp, input) + input * density)
+    return g * (_normal_density(xp, input) + input * density)
 
 
 gelu.vjp(input=_gelu_vjp)

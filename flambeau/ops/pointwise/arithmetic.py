@@ -156,7 +156,7 @@ for _rounded in (div_rounded, div_rounded_twice, div_floored):
                  other=lambda xp, g, other, rounding_mode: xp.zeros_like(g))
 
 
-def _undifferentiable(name):
+def _without_derivative(name):
     def rule(g):
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
     return rule
@@ -174,8 +174,8 @@ def floor_divide(xp, input, other):
     return xp.floor_divide(input, other)
 
 
-floor_divide.vjp(input=_undifferentiable("floor_divide"),
-                 other=_undifferentiable("floor_divide"))
+floor_divide.vjp(input=_without_derivative("floor_divide"),
+                 other=_without_derivative("floor_divide"))
 
 
 @elementwise(node="RemainderBackward1", scalar_inputs=(),
@@ -213,7 +213,7 @@ def scalar_remainder(xp, other, *, input):
     return xp.remainder(input, other)
 
 
-scalar_remainder.vjp(other=_undifferentiable("remainder"))
+scalar_remainder.vjp(other=_without_derivative("remainder"))
 
 
 @elementwise(node="FmodBackward1", scalar_inputs=(), unsupported_dtypes=not_implemented("fmod_cpu", "bool", "complex"))
@@ -285,21 +285,21 @@ def pow(xp, input, exponent):
     return xp.pow(input, exponent)
 
 
-def _pow_by_base(xp, g, input, exponent):
+def _pow_vjp_input(xp, g, input, exponent):
     # at exponent 0 the power is constant, even where input ** -1 is infinite
     slope = exponent * xp.pow(input, exponent - 1)
     return xp.where(exponent == 0, 0, g * slope)
 
 
-def _pow_by_exponent(xp, g, input, exponent, exponent_dtype, out):
+def _pow_vjp_exponent(xp, g, input, exponent, exponent_dtype, out):
     # 0 ** exponent stays 0 near any exponent that is not negative
     constant = xp.logical_and(input == 0, xp.real(exponent) >= 0)
     base = input + 0j if exponent_dtype.is_complex else input  # a negative base has a complex logarithm
     return xp.where(constant, 0, g * (out * xp.log(base)))
 
 
-pow.vjp(input=_pow_by_base,
-        exponent=_pow_by_exponent)
+pow.vjp(input=_pow_vjp_input,
+        exponent=_pow_vjp_exponent)
 
 
 @elementwise(name="pow", key="_pow_scalar", node="PowBackward0", expose=(), promoting_params=("exponent",))

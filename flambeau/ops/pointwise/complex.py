@@ -87,7 +87,7 @@ def view_as_complex(xp, input):
 
 
 @view_as_complex.vmap
-def _paired(xp, batch, input):
+def _view_as_complex_vmap(xp, batch, input):
     if input.ndim == batch.k:
         raise RuntimeError("Input tensor must have one or more dimensions")
     return xp.view_as_complex(input)
@@ -130,13 +130,13 @@ def polar(xp, abs, angle):
     return xp.polar(abs, angle)
 
 
-def _along(xp, g, direction):
+def _project(xp, g, direction):
     """The part of g along a direction: a real number, Re(conj(g) · direction)."""
     return xp.real(xp.conj(g) * direction)
 
 
-polar.vjp(abs=lambda xp, g, out: _along(xp, g, xp.sgn(out)),
-          angle=lambda xp, g, out: _along(xp, g, out * 1j))
+polar.vjp(abs=lambda xp, g, out: _project(xp, g, xp.sgn(out)),
+          angle=lambda xp, g, out: _project(xp, g, out * 1j))
 
 
 def _polar_jvp(xp, t_abs, t_angle, out):

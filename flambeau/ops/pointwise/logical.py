@@ -49,7 +49,7 @@ def logical_not(xp, input):
     return xp.logical_not(input)
 
 
-def _a_tensor(name):
+def _check_one_tensor(name):
     """Numbers on either side, not on both."""
     def check(input, other):
         if not hasattr(input, "shape") and not hasattr(other, "shape"):
@@ -63,7 +63,7 @@ def _a_tensor(name):
 _BOTH = ("input", "other")
 
 
-@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_and"),
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_and"),
              unsupported_dtypes=not_implemented("bitwise_and_cpu", "float", "complex"))
 def bitwise_and(xp, input, other):
     """The bits set in both.
@@ -75,7 +75,7 @@ def bitwise_and(xp, input, other):
     return xp.bitwise_and(input, other)
 
 
-@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_or"),
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_or"),
              unsupported_dtypes=not_implemented("bitwise_or_cpu", "float", "complex"))
 def bitwise_or(xp, input, other):
     """The bits set in either.
@@ -87,7 +87,7 @@ def bitwise_or(xp, input, other):
     return xp.bitwise_or(input, other)
 
 
-@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_xor"),
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_xor"),
              unsupported_dtypes=not_implemented("bitwise_xor_cpu", "float", "complex"))
 def bitwise_xor(xp, input, other):
     """The bits set in just one.
@@ -110,7 +110,7 @@ def bitwise_not(xp, input):
     return xp.bitwise_not(input)
 
 
-@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_left_shift"),
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_left_shift"),
              unsupported_dtypes=not_implemented("lshift_cpu", "bool", "float", "complex"))
 def bitwise_left_shift(xp, input, other):
     """The bits moved up, input · 2ʸ.
@@ -122,7 +122,7 @@ def bitwise_left_shift(xp, input, other):
     return xp.bitwise_left_shift(input, other)
 
 
-@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_a_tensor("bitwise_right_shift"),
+@elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_right_shift"),
              unsupported_dtypes=not_implemented("rshift_cpu", "bool", "float", "complex"))
 def bitwise_right_shift(xp, input, other):
     """The bits moved down, ⌊input / 2ʸ⌋.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ..declare import elementwise, not_implemented
 
 
-def _refuses(name):
+def _unsupported(name):
     return not_implemented(f"{name}_vml_cpu", "bool") | {
         "complex": NotImplementedError(f"{name} is not supported for complex inputs")}
 
 
-@elementwise(unsupported_dtypes=_refuses("floor"))
+@elementwise(unsupported_dtypes=_unsupported("floor"))
 def floor(xp, input):
     """The largest integer not above, ⌊x⌋.
 
@@ -21,7 +21,7 @@ def floor(xp, input):
     return xp.floor(input)
 
 
-@elementwise(unsupported_dtypes=_refuses("ceil"))
+@elementwise(unsupported_dtypes=_unsupported("ceil"))
 def ceil(xp, input):
     """The smallest integer not below, ⌈x⌉.
 
@@ -32,7 +32,7 @@ def ceil(xp, input):
     return xp.ceil(input)
 
 
-@elementwise(aliases=("fix",), unsupported_dtypes=_refuses("trunc"))
+@elementwise(aliases=("fix",), unsupported_dtypes=_unsupported("trunc"))
 def trunc(xp, input):
     """The integer next to it towards zero.
 

@@ -124,15 +124,15 @@ clamp_max.scalar_overload("max", clamp_max_scalar)
 
 # ----- the greater and the lesser -----
 
-def _no_complex(name):
+def _complex_unsupported(name):
     return {"complex": RuntimeError(f"{name} not implemented for complex tensors.")}
 
 
-def _half(xp, g, input, other):
+def _split_ties(xp, g, input, other):
     return xp.where(input == other, g / 2, g)
 
 
-@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_no_complex("maximum"))
+@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_complex_unsupported("maximum"))
 def maximum(xp, input, other):
     """The greater of two; nan if either is. The gradient is shared half and half at ties.
 
@@ -143,11 +143,11 @@ def maximum(xp, input, other):
     return xp.maximum(input, other)
 
 
-maximum.vjp(input=lambda xp, g, input, other: xp.where(input < other, 0, _half(xp, g, input, other)),
-            other=lambda xp, g, input, other: xp.where(input > other, 0, _half(xp, g, input, other)))
+maximum.vjp(input=lambda xp, g, input, other: xp.where(input < other, 0, _split_ties(xp, g, input, other)),
+            other=lambda xp, g, input, other: xp.where(input > other, 0, _split_ties(xp, g, input, other)))
 
 
-@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_no_complex("minimum"))
+@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_complex_unsupported("minimum"))
 def minimum(xp, input, other):
     """The lesser of two; nan if either is. The gradient is shared half and half at ties.
 
@@ -158,11 +158,11 @@ def minimum(xp, input, other):
     return xp.minimum(input, other)
 
 
-minimum.vjp(input=lambda xp, g, input, other: xp.where(input > other, 0, _half(xp, g, input, other)),
-            other=lambda xp, g, input, other: xp.where(input < other, 0, _half(xp, g, input, other)))
+minimum.vjp(input=lambda xp, g, input, other: xp.where(input > other, 0, _split_ties(xp, g, input, other)),
+            other=lambda xp, g, input, other: xp.where(input < other, 0, _split_ties(xp, g, input, other)))
 
 
-@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_no_complex("fmax"))
+@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_complex_unsupported("fmax"))
 def fmax(xp, input, other):
     """The greater of two; nan only if both are.
 
@@ -177,7 +177,7 @@ fmax.vjp(input=lambda xp, g, input, other: xp.where(xp.logical_or(input >= other
          other=lambda xp, g, input, other: xp.where(xp.logical_or(input >= other, xp.isnan(other)), 0, g))
 
 
-@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_no_complex("fmin"))
+@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_complex_unsupported("fmin"))
 def fmin(xp, input, other):
     """The lesser of two; nan only if both are.
 
@@ -232,7 +232,7 @@ lerp.scalar_overload("weight", lerp_scalar)
 
 # ----- signs, steps, neighbours -----
 
-def _ratio(xp, g, input, out):
+def _copysign_vjp(xp, g, input, out):
     return xp.where(input == 0, 0, g * (out / input))
 
 
@@ -247,7 +247,7 @@ def copysign(xp, input, other):
     return xp.copysign(input, other)
 
 
-copysign.vjp(input=_ratio,
+copysign.vjp(input=_copysign_vjp,
              other=lambda xp, g: xp.zeros_like(g))
 
 
@@ -258,7 +258,7 @@ def copysign_scalar(xp, input, *, other):
     return xp.copysign(input, other)
 
 
-copysign_scalar.vjp(input=_ratio)
+copysign_scalar.vjp(input=_copysign_vjp)
 copysign.scalar_overload("other", copysign_scalar)
 
 

@@ -188,11 +188,11 @@ def special_zeta(xp, input, other):
     return xp.zeta(input, other)
 
 
-def _zeta_by_order(g):
+def _zeta_vjp_input(g):
     raise NotImplementedError("the derivative for 'zeta' is not implemented.")
 
 
-special_zeta.vjp(input=_zeta_by_order,
+special_zeta.vjp(input=_zeta_vjp_input,
                  other=lambda xp, g, input, other: -(g * input * xp.special_zeta(input + 1, other)))
 
 
@@ -237,12 +237,12 @@ def special_i1(xp, input):
     return xp.i1(input)
 
 
-def _over(xp, numerator, input):
+def _bessel_ratio(xp, numerator, input):
     # I₁(x) / x and its kin tend to 1/2 at 0
     return xp.where(input == 0, 0.5, numerator / xp.where(input == 0, 1, input))
 
 
-special_i1.vjp(input=lambda xp, g, input, out: g * (xp.i0(input) - _over(xp, out, input)))
+special_i1.vjp(input=lambda xp, g, input, out: g * (xp.i0(input) - _bessel_ratio(xp, out, input)))
 
 
 @elementwise(promote="float", expose=_SPECIAL, node="SpecialI1EBackward0", unsupported_dtypes=_real("i1e_cpu"))
@@ -257,7 +257,7 @@ def special_i1e(xp, input):
 
 
 special_i1e.vjp(input=lambda xp, g, input, out: g * (
-    xp.special_i0e(input) - xp.sgn(input) * out - _over(xp, out, input)))
+    xp.special_i0e(input) - xp.sgn(input) * out - _bessel_ratio(xp, out, input)))
 
 
 # ----- logarithms that vanish at 0 -----

@@ -103,14 +103,14 @@ def atan2(xp, input, other):
     return xp.atan2(input, other)
 
 
-def _over_square(xp, coordinate, input, other):
+def _atan2_vjp(xp, coordinate, input, other):
     # at the origin the angle jumps; PyTorch takes 0 there
     square = input * input + other * other
     return xp.where(square == 0, 0, coordinate / square)
 
 
-atan2.vjp(input=lambda xp, g, input, other: g * _over_square(xp, other, input, other),
-          other=lambda xp, g, input, other: -(g * _over_square(xp, input, input, other)))
+atan2.vjp(input=lambda xp, g, input, other: g * _atan2_vjp(xp, other, input, other),
+          other=lambda xp, g, input, other: -(g * _atan2_vjp(xp, input, input, other)))
 
 
 @elementwise(promote="float")

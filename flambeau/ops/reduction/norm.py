@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..declare import op
 from ..pointwise.arithmetic import NO_DIFFERENCE
-from .reductions import kept
+from .reductions import restore_keepdim
 
 _NOT_FLOAT = RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}")
 
@@ -14,14 +14,14 @@ def gradient(xp, g, input, out, ord, dim, keepdim):
     if ord == 0:
         return None
     shape = input.shape
-    g, norm = kept(xp, g, dim, keepdim, shape), kept(xp, out, dim, keepdim, shape)
+    g, norm = restore_keepdim(xp, g, dim, keepdim, shape), restore_keepdim(xp, out, dim, keepdim, shape)
     if ord == 1:
         return g * xp.sgn(input)
     if ord == 2:
         return g * xp.where(xp.eq(norm, 0), 0, input / norm)
     size = xp.abs(input)
     if ord in (float("inf"), -float("inf")):
-        return xp.sgn(input) * (g * xp._share(size, out, dim=dim, keepdim=keepdim, nan=True))
+        return xp.sgn(input) * (g * xp._tie_shares(size, out, dim=dim, keepdim=keepdim, nan=True))
     if ord < 1:
         # the power is infinite where the element is 0
         return xp.where(xp.eq(input, 0), 0, xp.sgn(input) * xp.pow(size, ord - 1)) * (g * xp.pow(norm, 1 - ord))
@@ -86,14 +86,14 @@ dist.jvp(lambda xp, t_input, t_other, input, other, out, p: tangent(
     input - other, out, p, None, False))
 
 
-def _dist_of_batches(xp, batch, input, other, p):
+def _dist_vmap(xp, batch, input, other, p):
     ranks = [len(x.shape) - batch.k * on for x, on in zip((input, other), batch.on, strict=True)]
     ndim = max(*ranks, 1)
     apart = batch.padded(0, input, ndim) - batch.padded(1, other, ndim)
     return xp.linalg_vector_norm(apart, p, tuple(range(batch.k, batch.k + ndim)))
 
 
-dist.vmap(lambda xp, batch, input, other, *, p=2: _dist_of_batches(xp, batch, input, other, p))
+dist.vmap(lambda xp, batch, input, other, *, p=2: _dist_vmap(xp, batch, input, other, p))
 
 
 @op(promote="none", unsupported_dtypes={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT}, holomorphic=False,
@@ -151,7 +151,7 @@ renorm.vjp(input=_renorm_vjp)
 renorm.jvp(_renorm_jvp)
 
 
-def _renorm_of_batches(xp, batch, input, p, dim, maxnorm):
+def _renorm_vmap(xp, batch, input, p, dim, maxnorm):
     """The slices of all elements as those of one tensor."""
     from ...shapes import wrap_dim
 
@@ -163,4 +163,4 @@ def _renorm_of_batches(xp, batch, input, p, dim, maxnorm):
     return xp.movedim(xp.reshape(found, moved.shape), k, at)
 
 
-renorm.vmap(lambda xp, batch, input, *, p, dim, maxnorm: _renorm_of_batches(xp, batch, input, p, dim, maxnorm))
+renorm.vmap(lambda xp, batch, input, *, p, dim, maxnorm: _renorm_vmap(xp, batch, input, p, dim, maxnorm))

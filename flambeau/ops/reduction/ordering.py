@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...backends.numpy.memory import refuse_number
 from ..declare import composite, not_implemented, not_implemented_error, op
-from .reductions import selecting, tied_in_rows, tied_over_all
+from .reductions import declare_selection, declare_ties_in_rows, declare_ties_over_all
 
 _PAIR = ("values", "indices")
 
@@ -27,8 +27,8 @@ def sort_stable(xp, input, *, stable, dim=-1, descending=False):
     return xp._sort_stable(input, stable, dim, descending)
 
 
-selecting(sort)
-selecting(sort_stable)
+declare_selection(sort)
+declare_selection(sort_stable)
 
 
 @op(differentiable=False, opmath=False, unsupported_dtypes=_NO_SORT)
@@ -66,7 +66,7 @@ def topk(xp, input, *, k, dim=-1, largest=True, sorted=True):
     return xp.topk(input, k, dim, largest, sorted)
 
 
-selecting(topk)
+declare_selection(topk)
 
 
 # ----- ranks ----------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ def mode(xp, input, *, dim=-1, keepdim=False):
     return xp.mode(input, dim, keepdim)
 
 
-selecting(kthvalue)
-selecting(mode)
+declare_selection(kthvalue)
+declare_selection(mode)
 
 _NO_MEDIAN = not_implemented("median_cpu", "bool", "unsigned", "complex")
 _NO_MEDIANS = not_implemented("median_out", "bool", "unsigned", "complex")
@@ -114,38 +114,38 @@ def nanmedian_all(xp, input):
     return xp._nanmedian_all(input)
 
 
-@op(name="median", key="_median_along", node="MedianBackward1", outputs=_PAIR, expose=(), opmath=False,
+@op(name="median", key="_median_dim", node="MedianBackward1", outputs=_PAIR, expose=(), opmath=False,
     unsupported_dtypes=_NO_MEDIANS)
-def median_along(xp, input, *, dim, keepdim=False):
+def median_dim(xp, input, *, dim, keepdim=False):
     """The lower median along `dim`, and where it is."""
-    return xp._median_along(input, dim, keepdim)
+    return xp._median_dim(input, dim, keepdim)
 
 
-@op(name="nanmedian", key="_nanmedian_along", node="NanmedianBackward1", outputs=_PAIR, expose=(), opmath=False,
+@op(name="nanmedian", key="_nanmedian_dim", node="NanmedianBackward1", outputs=_PAIR, expose=(), opmath=False,
     unsupported_dtypes=_NO_MEDIANS)
-def nanmedian_along(xp, input, *, dim, keepdim=False):
+def nanmedian_dim(xp, input, *, dim, keepdim=False):
     """The lower median along `dim` of what is not NaN, and where it is."""
-    return xp._nanmedian_along(input, dim, keepdim)
+    return xp._nanmedian_dim(input, dim, keepdim)
 
 
 @op(name="median", key="_median_of_rows", expose=(), opmath=False)
 def median_of_rows(xp, input):
     """The lower median of each row; NaN if there is one."""
-    return xp._median_along(input, -1, False)[0]
+    return xp._median_dim(input, -1, False)[0]
 
 
 @op(name="nanmedian", key="_nanmedian_of_rows", expose=(), opmath=False)
 def nanmedian_of_rows(xp, input):
     """The lower median of each row's elements that are not NaN."""
-    return xp._nanmedian_along(input, -1, False)[0]
+    return xp._nanmedian_dim(input, -1, False)[0]
 
 
-tied_over_all(median_all, "_median_of_rows")
-tied_over_all(nanmedian_all, "_nanmedian_of_rows")
-tied_in_rows(median_of_rows)
-tied_in_rows(nanmedian_of_rows)
-selecting(median_along)
-selecting(nanmedian_along)
+declare_ties_over_all(median_all, "_median_of_rows")
+declare_ties_over_all(nanmedian_all, "_nanmedian_of_rows")
+declare_ties_in_rows(median_of_rows)
+declare_ties_in_rows(nanmedian_of_rows)
+declare_selection(median_dim)
+declare_selection(nanmedian_dim)
 
 
 # ----- distinct values ----------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def unique_consecutive(xp, input, *, dim=None):
     return xp._unique_consecutive(input, dim)
 
 
-def _dynamic(name):
+def _refuse_dynamic_shape(name):
     def rule(xp, batch, input, **params):
         raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to "
                            f"vmap over aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues "
@@ -187,9 +187,9 @@ def _dynamic(name):
     return rule
 
 
-unique_all.vmap(_dynamic("_unique2"))
-unique_dim.vmap(_dynamic("unique_dim"))
-unique_consecutive.vmap(_dynamic("unique_consecutive"))
+unique_all.vmap(_refuse_dynamic_shape("_unique2"))
+unique_dim.vmap(_refuse_dynamic_shape("unique_dim"))
+unique_consecutive.vmap(_refuse_dynamic_shape("unique_consecutive"))
 unique_all.vjp(input=_no_derivative("_unique2"))
 unique_dim.vjp(input=_no_derivative("unique_dim"))
 unique_consecutive.vjp(input=_no_derivative("unique_consecutive"))
@@ -204,7 +204,7 @@ def searchsorted(xp, sorted_sequence, input, sorter=None, *, right=False, out_in
     return xp._searchsorted(sorted_sequence, input, sorter, right, out_int32)
 
 
-def _search_of_batches(xp, batch, sequence, input, sorter, how):
+def _searchsorted_vmap(xp, batch, sequence, input, sorter, how):
     on, k = batch.on, batch.k
     rank = len(sequence.shape) - k * on[0]
     if not on[0] and not (sorter is not None and on[2]) and rank == 1:
@@ -222,7 +222,7 @@ def _count(shape):
     return n
 
 
-searchsorted.vmap(lambda xp, batch, sorted_sequence, input, sorter=None, **how: _search_of_batches(
+searchsorted.vmap(lambda xp, batch, sorted_sequence, input, sorter=None, **how: _searchsorted_vmap(
     xp, batch, sorted_sequence, input, sorter, how))
 
 
@@ -263,7 +263,7 @@ def bincount(xp, input, weights=None, *, minlength=0):
 bincount.vjp(weights=_undifferentiable("bincount"))
 
 
-def _no_counts(input, *, min=0, max=0, **_):
+def _unsupported_in_histc(input, *, min=0, max=0, **_):
     """PyTorch's words for counts of integers or complex numbers, which it gets to by way of their range."""
     for limit in (min, max):
         refuse_number(float(limit), input.dtype)
@@ -271,7 +271,8 @@ def _no_counts(input, *, min=0, max=0, **_):
 
 
 @op(differentiable=False, opmath=False,
-    unsupported_dtypes=not_implemented("linspace_cpu", "bool") | dict.fromkeys(("integer", "complex"), _no_counts))
+    unsupported_dtypes=not_implemented("linspace_cpu", "bool") | dict.fromkeys(
+        ("integer", "complex"), _unsupported_in_histc))
 def histc(xp, input, *, bins=100, min=0, max=0):
     """Counts of the elements in `bins` equal bins between `min` and `max` (their own range where both are equal).
 

@@ -9,7 +9,7 @@ from ..declare import composite, linear, not_implemented, op
 # ----- what the rules share ----------------------------------------------------------------
 
 
-def restored(xp, g, dim, shape):
+def restore_dims(xp, g, dim, shape):
     """`g`, reduced without keepdim, with size 1 again in the dimensions it lost."""
     from ...shapes import wrap_dims
 
@@ -17,34 +17,34 @@ def restored(xp, g, dim, shape):
     return xp.reshape(g, tuple(1 if i in axes else s for i, s in enumerate(shape)))
 
 
-def kept(xp, g, dim, keepdim, shape):
+def restore_keepdim(xp, g, dim, keepdim, shape):
     """`g`, a reduction's result or cotangent, in a shape that broadcasts to `shape`."""
-    return g if keepdim or not shape else restored(xp, g, dim, shape)
+    return g if keepdim or not shape else restore_dims(xp, g, dim, shape)
 
 
-def count_along(shape, dim):
+def count_reduced(shape, dim):
     """How many elements a reduction over `dim` (None: all) makes one of."""
     from ...shapes import wrap_dims
 
     return math.prod(shape[a] for a in wrap_dims(dim, len(shape)))
 
 
-@composite(name="_spread", expose=())
-def _spread(xp, input, *, size, dim, keepdim):
+@composite(name="_expand_reduced", expose=())
+def _expand_reduced(xp, input, *, size, dim, keepdim):
     """A reduction's result, or its cotangent, repeated over the dimensions it lost."""
-    return xp.broadcast_to(kept(xp, input, dim, keepdim, size), size)
+    return xp.broadcast_to(restore_keepdim(xp, input, dim, keepdim, size), size)
 
 
-@composite(name="_spread_share", expose=())
-def _spread_share(xp, input, *, size, dim, keepdim, count):
+@composite(name="_expand_mean", expose=())
+def _expand_mean(xp, input, *, size, dim, keepdim, count):
     """The cotangent of a mean: repeated, and shared among `count` elements."""
-    return xp._spread(input, size=size, dim=dim, keepdim=keepdim) / count
+    return xp._expand_reduced(input, size=size, dim=dim, keepdim=keepdim) / count
 
 
 # ----- sums ----------------------------------------------------------------------------------
 
 
-def at_once(name, several=True):
+def vmap_over_all(name, several=True):
     """The batching rule of a reduction of all elements: the operator `name` over what shows."""
     def rule(xp, batch, input, **params):
         k = batch.k
@@ -68,7 +68,8 @@ def sum(xp, input, *, dim=None, keepdim=False, dtype=None):
 
 
 sum.node = "SumBackward1"
-sum.vjp(input=lambda xp, g, input_shape, dim, keepdim: xp._spread(g, size=input_shape, dim=dim, keepdim=keepdim))
+sum.vjp(input=lambda xp, g, input_shape, dim, keepdim: xp._expand_reduced(
+    g, size=input_shape, dim=dim, keepdim=keepdim))
 
 
 @linear(name="sum", key="_sum_all", node="SumBackward0", expose=())
@@ -78,16 +79,16 @@ def sum_all(xp, input, *, dtype=None):
 
 
 sum_all.vjp(input=lambda xp, g, input_shape: xp.broadcast_to(g, input_shape))
-sum_all.vmap(at_once("sum"))
+sum_all.vmap(vmap_over_all("sum"))
 
 
-def _mean_refuses(name, words):
+def _mean_unsupported(name, words):
     error = RuntimeError(f"{name}(): {words}")
     return {"bool": error, "integer": error}
 
 
-_MEAN = _mean_refuses("mean", "could not infer output dtype. Input dtype must be either a floating point or complex "
-                              "dtype. Got: {}")
+_MEAN = _mean_unsupported("mean", "could not infer output dtype. Input dtype must be either a floating point or "
+                                  "complex dtype. Got: {}")
 
 
 @linear(unsupported_dtypes=_MEAN, batching_rule="reduce")
@@ -105,8 +106,8 @@ def mean(xp, input, *, dim=None, keepdim=False, dtype=None):
 
 
 def _mean_vjp(xp, g, input_shape, dim, keepdim):
-    count = count_along(input_shape, dim)
-    return xp._spread_share(g, size=input_shape, dim=dim, keepdim=keepdim, count=count or float("nan"))
+    count = count_reduced(input_shape, dim)
+    return xp._expand_mean(g, size=input_shape, dim=dim, keepdim=keepdim, count=count or float("nan"))
 
 
 mean.node = "MeanBackward1"
@@ -120,7 +121,7 @@ def mean_all(xp, input, *, dtype=None):
 
 
 mean_all.vjp(input=lambda xp, g, input_shape: _mean_vjp(xp, g, input_shape, None, False))
-mean_all.vmap(at_once("mean"))
+mean_all.vmap(vmap_over_all("mean"))
 
 
 @op(batching_rule="reduce",
@@ -136,7 +137,7 @@ def nansum(xp, input, *, dim=None, keepdim=False, dtype=None):
 
 
 nansum.vjp(input=lambda xp, g, input, dim, keepdim: xp.where(
-    input != input, 0, kept(xp, g, dim, keepdim, input.shape)))
+    input != input, 0, restore_keepdim(xp, g, dim, keepdim, input.shape)))
 nansum.jvp(lambda xp, t_input, input, dim, keepdim: xp.sum(xp.where(input != input, 0, t_input), dim, keepdim))
 
 
@@ -175,7 +176,7 @@ def prod_all(xp, input, *, dtype=None):
 
 prod_all.vjp(input=lambda xp, g, input, out: g * xp._product_of_others(input))
 prod_all.jvp(lambda xp, t_input, input: xp.sum(t_input * xp._product_of_others(input)))
-prod_all.vmap(at_once("prod", several=False))
+prod_all.vmap(vmap_over_all("prod", several=False))
 
 
 @op(node="ProdBackward1")
@@ -189,7 +190,7 @@ def prod(xp, input, *, dim, keepdim=False, dtype=None):
     return xp.prod(input, dim, keepdim, dtype)
 
 
-prod.vjp(input=lambda xp, g, input, out, dim, keepdim: kept(xp, g, dim, keepdim, input.shape)
+prod.vjp(input=lambda xp, g, input, out, dim, keepdim: restore_keepdim(xp, g, dim, keepdim, input.shape)
          * xp._product_of_others(input, dim=dim))
 prod.jvp(lambda xp, t_input, input, dim, keepdim: xp.sum(
     t_input * xp._product_of_others(input, dim=dim), dim, keepdim))
@@ -198,86 +199,88 @@ prod.jvp(lambda xp, t_input, input, dim, keepdim: xp.sum(
 # ----- extrema -----------------------------------------------------------------------------------
 
 
-@op(name="_share", expose=(), differentiable=False, batching_rule="reduce")
-def _share(xp, input, out, *, dim=None, keepdim=False, nan=False):
+@op(name="_tie_shares", expose=(), differentiable=False, batching_rule="reduce")
+def _tie_shares(xp, input, out, *, dim=None, keepdim=False, nan=False):
     """Where the input equals its extremum `out`, 1 / (how many do); 0 elsewhere."""
-    return xp._share(input, out, dim, keepdim, nan)
+    return xp._tie_shares(input, out, dim, keepdim, nan)
 
 
-@linear("input", name="_picked", expose=(), opmath=False, nondifferentiable_inputs=("index",), holomorphic=False)
-def _picked(xp, input, index, *, dim):
+@linear("input", name="_gather_dim", expose=(), opmath=False, nondifferentiable_inputs=("index",), holomorphic=False)
+def _gather_dim(xp, input, index, *, dim):
     """The elements at `index` along `dim`; the index may lack that dimension."""
-    return xp._picked(input, index, dim)
+    return xp._gather_dim(input, index, dim)
 
 
-_picked.vmap(lambda xp, batch, input, index, *, dim: _picked_of_batches(xp, batch, input, index, dim))
-_picked.vjp(input=lambda xp, g, index, input_shape, dim: xp._placed(g, index, dim=dim, size=input_shape))
+_gather_dim.vmap(lambda xp, batch, input, index, *, dim: _gather_dim_vmap(xp, batch, input, index, dim))
+_gather_dim.vjp(input=lambda xp, g, index, input_shape, dim: xp._scatter_dim(g, index, dim=dim, size=input_shape))
 
 
-@linear("input", name="_placed", expose=(), nondifferentiable_inputs=("index",), holomorphic=False)
-def _placed(xp, input, index, *, dim, size, repeats=False):
+@linear("input", name="_scatter_dim", expose=(), nondifferentiable_inputs=("index",), holomorphic=False)
+def _scatter_dim(xp, input, index, *, dim, size, repeats=False):
     """Zeros of shape `size` with the input at `index` along `dim`, added up where an index repeats."""
-    return xp._placed(input, index, dim, size, repeats)
+    return xp._scatter_dim(input, index, dim, size, repeats)
 
 
-_placed.vjp(input=lambda xp, g, index, dim: xp._picked(g, index, dim=dim))
+_scatter_dim.vjp(input=lambda xp, g, index, dim: xp._gather_dim(g, index, dim=dim))
 
 
-def _picked_of_batches(xp, batch, input, index, dim):
+def _gather_dim_vmap(xp, batch, input, index, dim):
     from ...shapes import wrap_dim
 
     input, index = (x if on else batch.full(x) for x, on in zip((input, index), batch.on, strict=True))
     n = len(input.shape) - batch.k
-    return xp._picked(input, index, dim=batch.k + wrap_dim(dim, n)) if n else input
+    return xp._gather_dim(input, index, dim=batch.k + wrap_dim(dim, n)) if n else input
 
 
-def _placed_of_batches(xp, batch, input, index, dim, size, repeats):
+def _scatter_dim_vmap(xp, batch, input, index, dim, size, repeats):
     from ...shapes import wrap_dim
 
     input, index = (x if on else batch.full(x) for x, on in zip((input, index), batch.on, strict=True))
     if not size:
         return input
-    return xp._placed(input, index, dim=batch.k + wrap_dim(dim, len(size)), size=(*batch.sizes, *size), repeats=repeats)
+    return xp._scatter_dim(input, index, dim=batch.k + wrap_dim(dim, len(size)), size=(*batch.sizes, *size),
+                           repeats=repeats)
 
 
-_placed.vmap(lambda xp, batch, input, index, *, dim, size, repeats=False: _placed_of_batches(
+_scatter_dim.vmap(lambda xp, batch, input, index, *, dim, size, repeats=False: _scatter_dim_vmap(
     xp, batch, input, index, dim, size, repeats))
 
 
-def selecting(operator):
+def declare_selection(operator):
     """The rules of an operator whose `values` are the input's elements at `indices` along `dim`."""
-    operator.vjp(input=lambda xp, g0, indices, input_shape, dim: xp._placed(g0, indices, dim=dim, size=input_shape))
-    operator.jvp(lambda xp, t_input, indices, dim: (xp._picked(t_input, indices, dim=dim), None))
+    operator.vjp(input=lambda xp, g0, indices, input_shape, dim: xp._scatter_dim(
+        g0, indices, dim=dim, size=input_shape))
+    operator.jvp(lambda xp, t_input, indices, dim: (xp._gather_dim(t_input, indices, dim=dim), None))
     return operator
 
 
-def tied(operator, nan=False):
+def declare_ties(operator, nan=False):
     """The rules of an extremum over several dimensions: ties share the gradient evenly."""
-    operator.vjp(input=lambda xp, g, input, out, dim, keepdim: kept(xp, g, dim, keepdim, input.shape)
-                 * xp._share(input, out, dim=dim, keepdim=keepdim))
+    operator.vjp(input=lambda xp, g, input, out, dim, keepdim: restore_keepdim(xp, g, dim, keepdim, input.shape)
+                 * xp._tie_shares(input, out, dim=dim, keepdim=keepdim))
     operator.jvp(lambda xp, t_input, input, out, dim, keepdim: xp.sum(
-        t_input * xp._share(input, out, dim=dim, keepdim=keepdim), dim, keepdim))
+        t_input * xp._tie_shares(input, out, dim=dim, keepdim=keepdim), dim, keepdim))
     return operator
 
 
-def tied_over_all(operator, by_rows):
+def declare_ties_over_all(operator, by_rows):
     """The rules of an extremum of all elements; NaNs tie with each other.
 
     Args:
         by_rows: the name of the operator that finds it for each row (…, n), for batches.
     """
-    operator.vjp(input=lambda xp, g, input, out: g * xp._share(input, out, nan=True))
-    operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._share(input, out, nan=True)))
+    operator.vjp(input=lambda xp, g, input, out: g * xp._tie_shares(input, out, nan=True))
+    operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._tie_shares(input, out, nan=True)))
     operator.vmap(lambda xp, batch, input: getattr(xp, by_rows)(
         xp.reshape(input, (*batch.sizes, math.prod(input.shape[batch.k:])))))
     return operator
 
 
-def tied_in_rows(operator):
+def declare_ties_in_rows(operator):
     """The rules of an extremum of each row; NaNs tie with each other."""
     operator.batching_rule = "trailing"
-    operator.vjp(input=lambda xp, g, input, out: xp.unsqueeze(g, -1) * xp._share(input, out, dim=-1, nan=True))
-    operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._share(input, out, dim=-1, nan=True), -1))
+    operator.vjp(input=lambda xp, g, input, out: xp.unsqueeze(g, -1) * xp._tie_shares(input, out, dim=-1, nan=True))
+    operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._tie_shares(input, out, dim=-1, nan=True), -1))
     return operator
 
 
@@ -307,33 +310,33 @@ def min_of_rows(xp, input):
     return xp.amin(input, -1, False)
 
 
-tied_over_all(max_all, "_max_of_rows")
-tied_over_all(min_all, "_min_of_rows")
-tied_in_rows(max_of_rows)
-tied_in_rows(min_of_rows)
+declare_ties_over_all(max_all, "_max_of_rows")
+declare_ties_over_all(min_all, "_min_of_rows")
+declare_ties_in_rows(max_of_rows)
+declare_ties_in_rows(min_of_rows)
 
 
-def _not_along(name):
+def _unsupported_in_dim(name):
     return not_implemented(f"{name}_cpu", "unsigned") | {
         "complex": RuntimeError(f"{name}(): does not support complex input")}
 
 
-@op(name="max", key="_max_along", outputs=("values", "indices"), expose=(),
-    unsupported_dtypes=_not_along("max"))
-def max_along(xp, input, *, dim, keepdim=False):
+@op(name="max", key="_max_dim", outputs=("values", "indices"), expose=(),
+    unsupported_dtypes=_unsupported_in_dim("max"))
+def max_dim(xp, input, *, dim, keepdim=False):
     """The greatest elements along `dim`, and where they are."""
-    return xp._max_along(input, dim, keepdim)
+    return xp._max_dim(input, dim, keepdim)
 
 
-@op(name="min", key="_min_along", outputs=("values", "indices"), expose=(),
-    unsupported_dtypes=_not_along("min"))
-def min_along(xp, input, *, dim, keepdim=False):
+@op(name="min", key="_min_dim", outputs=("values", "indices"), expose=(),
+    unsupported_dtypes=_unsupported_in_dim("min"))
+def min_dim(xp, input, *, dim, keepdim=False):
     """The least elements along `dim`, and where they are."""
-    return xp._min_along(input, dim, keepdim)
+    return xp._min_dim(input, dim, keepdim)
 
 
-selecting(max_along)
-selecting(min_along)
+declare_selection(max_dim)
+declare_selection(min_dim)
 
 
 @op(batching_rule="reduce", unsupported_dtypes=not_implemented("max_values_cpu", "complex"))
@@ -358,8 +361,8 @@ def amin(xp, input, *, dim=(), keepdim=False):
     return xp.amin(input, dim, keepdim)
 
 
-tied(amax)
-tied(amin)
+declare_ties(amax)
+declare_ties(amin)
 
 
 @op(outputs=("min", "max"), unsupported_dtypes=not_implemented("aminmax_cpu", "complex"))
@@ -375,21 +378,21 @@ def aminmax(xp, input, *, dim=None, keepdim=False):
 
 def _aminmax_vjp(xp, g0, g1, input, min, max, dim, keepdim):
     shape = input.shape
-    return (kept(xp, g0, dim, keepdim, shape) * xp._share(input, min, dim=dim, keepdim=keepdim)
-            + kept(xp, g1, dim, keepdim, shape) * xp._share(input, max, dim=dim, keepdim=keepdim))
+    return (restore_keepdim(xp, g0, dim, keepdim, shape) * xp._tie_shares(input, min, dim=dim, keepdim=keepdim)
+            + restore_keepdim(xp, g1, dim, keepdim, shape) * xp._tie_shares(input, max, dim=dim, keepdim=keepdim))
 
 
 aminmax.vjp(input=_aminmax_vjp)
 aminmax.jvp(lambda xp, t_input, input, min, max, dim, keepdim: tuple(
-    xp.sum(t_input * xp._share(input, out, dim=dim, keepdim=keepdim), dim, keepdim) for out in (min, max)))
+    xp.sum(t_input * xp._tie_shares(input, out, dim=dim, keepdim=keepdim), dim, keepdim) for out in (min, max)))
 
 
-def _no_place(name):
+def _unsupported_in_arg(name):
     return {"bool": RuntimeError(f"{name}(): does not support bool input"),
             "complex": RuntimeError(f"{name}(): does not support complex input")}
 
 
-@op(differentiable=False, unsupported_dtypes=_no_place("argmax"))
+@op(differentiable=False, unsupported_dtypes=_unsupported_in_arg("argmax"))
 def argmax(xp, input, *, dim=None, keepdim=False):
     """The index of the greatest element along `dim`, or in the flattened input; the first of equals.
 
@@ -400,7 +403,7 @@ def argmax(xp, input, *, dim=None, keepdim=False):
     return xp.argmax(input, dim, keepdim)
 
 
-@op(differentiable=False, unsupported_dtypes=_no_place("argmin"))
+@op(differentiable=False, unsupported_dtypes=_unsupported_in_arg("argmin"))
 def argmin(xp, input, *, dim=None, keepdim=False):
     """The index of the least element along `dim`, or in the flattened input; the first of equals.
 
@@ -450,31 +453,31 @@ def count_nonzero(xp, input, *, dim=None):
 # ----- moments -----------------------------------------------------------------------------------------
 
 
-def _no_moments(name):
+def _unsupported_in_moments(name):
     error = RuntimeError(f"{name} only support floating point and complex dtypes")
     return {"bool": error, "integer": error}
 
 
-_VAR = {"holomorphic": False, "batching_rule": "reduce", "unsupported_dtypes": _no_moments("std and var")}
+_VAR = {"holomorphic": False, "batching_rule": "reduce", "unsupported_dtypes": _unsupported_in_moments("std and var")}
 
 
 def _var_vjp(xp, g, input, dim, correction, keepdim):
     """2 (x - mean) g / (n - correction)."""
-    freedom = count_along(input.shape, dim) - (1 if correction is None else correction)
+    freedom = count_reduced(input.shape, dim) - (1 if correction is None else correction)
     off = input - xp.mean(input, dim, True)
     if freedom <= 0 and (dim is None or not input.shape):
         return g * xp.where(xp.eq(off, 0), float("nan"), float("inf"))
-    return kept(xp, g, dim, keepdim, input.shape) * (2 / freedom if freedom else float("inf")) * off
+    return restore_keepdim(xp, g, dim, keepdim, input.shape) * (2 / freedom if freedom else float("inf")) * off
 
 
 def _var_jvp(xp, t_input, input, dim, correction, keepdim):
-    freedom = count_along(input.shape, dim) - (1 if correction is None else correction)
+    freedom = count_reduced(input.shape, dim) - (1 if correction is None else correction)
     off = input - xp.mean(input, dim, True)
     along = xp.sum(xp.real(xp.conj(t_input) * off), dim, keepdim)
     return along * (2 / freedom if freedom > 0 else float("nan") if freedom else float("inf"))
 
 
-def _std_slope(xp, g, out):
+def _std_vjp(xp, g, out):
     return xp.where(xp.eq(out, 0), 0, g / (2 * out))  # a constant input has no slope
 
 
@@ -508,18 +511,18 @@ def std(xp, input, *, dim=None, correction=None, keepdim=False):
 
 
 std.vjp(input=lambda xp, g, input, out, dim, correction, keepdim: _var_vjp(
-    xp, _std_slope(xp, g, out), input, dim, correction, keepdim))
-std.jvp(lambda xp, t_input, input, out, dim, correction, keepdim: _std_slope(
+    xp, _std_vjp(xp, g, out), input, dim, correction, keepdim))
+std.jvp(lambda xp, t_input, input, out, dim, correction, keepdim: _std_vjp(
     xp, _var_jvp(xp, t_input, input, dim, correction, keepdim), out))
 
 
-_VAR_MEAN = {"holomorphic": False, "batching_rule": "reduce", "unsupported_dtypes": _no_moments("var_mean"),
+_VAR_MEAN = {"holomorphic": False, "batching_rule": "reduce", "unsupported_dtypes": _unsupported_in_moments("var_mean"),
              "expose": ("torch",), "returns_namedtuple": False}
-_STD_MEAN = _VAR_MEAN | {"unsupported_dtypes": _no_moments("std_mean")}
+_STD_MEAN = _VAR_MEAN | {"unsupported_dtypes": _unsupported_in_moments("std_mean")}
 
 
-def _spread_mean(xp, g, input, dim, keepdim):
-    return xp._spread(g, size=tuple(input.shape), dim=dim, keepdim=keepdim) / count_along(input.shape, dim)
+def _expand_mean_gradient(xp, g, input, dim, keepdim):
+    return xp._expand_reduced(g, size=tuple(input.shape), dim=dim, keepdim=keepdim) / count_reduced(input.shape, dim)
 
 
 @op(outputs=("result0", "result1"), **_VAR_MEAN)
@@ -534,7 +537,7 @@ def var_mean(xp, input, *, dim=None, correction=None, keepdim=False):
 
 
 var_mean.vjp(input=lambda xp, g0, g1, input, dim, correction, keepdim: _var_vjp(
-    xp, g0, input, dim, correction, keepdim) + _spread_mean(xp, g1, input, dim, keepdim))
+    xp, g0, input, dim, correction, keepdim) + _expand_mean_gradient(xp, g1, input, dim, keepdim))
 var_mean.jvp(lambda xp, t_input, input, dim, correction, keepdim: (
     _var_jvp(xp, t_input, input, dim, correction, keepdim), xp.mean(t_input, dim, keepdim)))
 
@@ -551,8 +554,9 @@ def std_mean(xp, input, *, dim=None, correction=None, keepdim=False):
 
 
 std_mean.vjp(input=lambda xp, g0, g1, input, result0, dim, correction, keepdim: _var_vjp(
-    xp, _std_slope(xp, g0, result0), input, dim, correction, keepdim) + _spread_mean(xp, g1, input, dim, keepdim))
-std_mean.jvp(lambda xp, t_input, input, result0, dim, correction, keepdim: (_std_slope(
+    xp, _std_vjp(xp, g0, result0), input, dim, correction, keepdim)
+    + _expand_mean_gradient(xp, g1, input, dim, keepdim))
+std_mean.jvp(lambda xp, t_input, input, result0, dim, correction, keepdim: (_std_vjp(
     xp, _var_jvp(xp, t_input, input, dim, correction, keepdim), result0), xp.mean(t_input, dim, keepdim)))
 
 
@@ -570,12 +574,12 @@ def logsumexp(xp, input, *, dim, keepdim=False):
     return xp.logsumexp(input, dim, keepdim)
 
 
-def _weights(xp, input, out, dim, keepdim):
+def _logsumexp_weights(xp, input, out, dim, keepdim):
     """exp(x - logsumexp): the softmax."""
-    return xp.exp(input - kept(xp, out, dim, keepdim, input.shape))
+    return xp.exp(input - restore_keepdim(xp, out, dim, keepdim, input.shape))
 
 
-logsumexp.vjp(input=lambda xp, g, input, out, dim, keepdim: kept(xp, g, dim, keepdim, input.shape)
-              * _weights(xp, input, out, dim, keepdim))
+logsumexp.vjp(input=lambda xp, g, input, out, dim, keepdim: restore_keepdim(xp, g, dim, keepdim, input.shape)
+              * _logsumexp_weights(xp, input, out, dim, keepdim))
 logsumexp.jvp(lambda xp, t_input, input, out, dim, keepdim: xp.sum(
-    t_input * _weights(xp, input, out, dim, keepdim), dim, keepdim))
+    t_input * _logsumexp_weights(xp, input, out, dim, keepdim), dim, keepdim))

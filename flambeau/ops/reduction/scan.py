@@ -21,33 +21,33 @@ def cumsum(xp, input, *, dim, dtype=None):
     return xp.cumsum(input, dim, dtype)
 
 
-cumsum.vjp(input=lambda xp, g, dim: xp._cumsum_back(g, dim=dim))
+cumsum.vjp(input=lambda xp, g, dim: xp._cumsum_backward(g, dim=dim))
 
 
-@linear(name="_cumsum_back", node="FlipBackward0", expose=())
-def _cumsum_back(xp, input, *, dim):
+@linear(name="_cumsum_backward", node="FlipBackward0", expose=())
+def _cumsum_backward(xp, input, *, dim):
     """Running sums from the end."""
-    return xp._cumsum_back(input, dim)
+    return xp._cumsum_backward(input, dim)
 
 
-_cumsum_back.vjp(input=lambda xp, g, dim: xp.cumsum(g, dim))
+_cumsum_backward.vjp(input=lambda xp, g, dim: xp.cumsum(g, dim))
 
 
 # ----- products: a linear recurrence, so that no rule divides -----------------------------------
 
 
-@linear(name="_shifted", expose=(), opmath=False)
-def _shifted(xp, input, *, dim, by, edge=False):
+@linear(name="_shift_along", expose=(), opmath=False)
+def _shift_along(xp, input, *, dim, by, edge=False):
     """Elements moved by one place along `dim`; 0, or the old element if `edge`, where none moves in."""
-    return xp._shifted(input, dim, by, edge)
+    return xp._shift_along(input, dim, by, edge)
 
 
 def _shifted_vjp(xp, g, dim, by, edge):
-    back = xp._shifted(g, dim=dim, by=-by)
-    return back + (g - xp._shifted(back, dim=dim, by=by)) if edge else back
+    back = xp._shift_along(g, dim=dim, by=-by)
+    return back + (g - xp._shift_along(back, dim=dim, by=by)) if edge else back
 
 
-_shifted.vjp(input=_shifted_vjp)
+_shift_along.vjp(input=_shifted_vjp)
 
 
 @op(name="_recurrence", expose=())
@@ -58,8 +58,8 @@ def _recurrence(xp, input, factor, *, dim, reverse=False):
 
 def _recurrence_vjp(xp, g, factor, out, dim, reverse, needs):
     step = 1 if reverse else -1
-    back = xp._recurrence(g, xp._shifted(factor, dim=dim, by=step), dim=dim, reverse=not reverse)
-    return back, back * xp._shifted(out, dim=dim, by=-step) if needs[1] else None
+    back = xp._recurrence(g, xp._shift_along(factor, dim=dim, by=step), dim=dim, reverse=not reverse)
+    return back, back * xp._shift_along(out, dim=dim, by=-step) if needs[1] else None
 
 
 _recurrence.joint_vjp(_recurrence_vjp)
@@ -73,7 +73,7 @@ def _exclusive_cumprod(xp, input, *, dim, reverse=False):
 
 def _exclusive_cumprod_vjp(xp, g, input, out, dim, reverse):
     total = xp._recurrence(g, input, dim=dim, reverse=not reverse)
-    return out * xp._shifted(total, dim=dim, by=1 if reverse else -1)
+    return out * xp._shift_along(total, dim=dim, by=1 if reverse else -1)
 
 
 _exclusive_cumprod.vjp(input=_exclusive_cumprod_vjp)
@@ -90,18 +90,18 @@ def cumprod(xp, input, *, dim, dtype=None):
     return xp.cumprod(input, dim, dtype)
 
 
-@composite(name="_cumprod_slope", expose=())
-def _cumprod_slope(xp, g, input, out, *, dim):
+@composite(name="_cumprod_backward", expose=())
+def _cumprod_backward(xp, g, input, out, *, dim):
     """The vjp of cumprod: the products before each element times the sum of what depends on it."""
     from math import prod
 
     if prod(input.shape) <= 1:
         return g
-    total = xp._recurrence(g, xp._shifted(input, dim=dim, by=-1), dim=dim, reverse=True)
+    total = xp._recurrence(g, xp._shift_along(input, dim=dim, by=-1), dim=dim, reverse=True)
     return xp._exclusive_cumprod(input, dim=dim) * total
 
 
-cumprod.vjp(input=lambda xp, g, input, out, dim: xp._cumprod_slope(g, input, out, dim=dim))
+cumprod.vjp(input=lambda xp, g, input, out, dim: xp._cumprod_backward(g, input, out, dim=dim))
 cumprod.jvp(lambda xp, t_input, input, dim: t_input if not input.shape else xp._recurrence(
     t_input * xp._exclusive_cumprod(input, dim=dim), input, dim=dim))
 
@@ -109,13 +109,13 @@ cumprod.jvp(lambda xp, t_input, input, dim: t_input if not input.shape else xp._
 # ----- extrema -----------------------------------------------------------------------------------
 
 
-def _without_order(kernel):
+def _unsupported_in_cummax(kernel):
     """PyTorch's words for complex numbers, unless there is nothing to compare."""
     error = not_implemented_error(kernel)
     return {"complex": lambda input, **_: error if input.shape and 0 not in input.shape else None}
 
 
-@op(outputs=("values", "indices"), unsupported_dtypes=_without_order("cummax_cpu"))
+@op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummax_cpu"))
 def cummax(xp, input, *, dim):
     """Running maxima along `dim`, and where they were met last.
 
@@ -126,7 +126,7 @@ def cummax(xp, input, *, dim):
     return xp.cummax(input, dim)
 
 
-@op(outputs=("values", "indices"), unsupported_dtypes=_without_order("cummin_cpu"))
+@op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummin_cpu"))
 def cummin(xp, input, *, dim):
     """Running minima along `dim`, and where they were met last.
 
@@ -138,9 +138,9 @@ def cummin(xp, input, *, dim):
 
 
 for _extremum in (cummax, cummin):
-    _extremum.vjp(input=lambda xp, g0, input_shape, indices, dim: xp._placed(
+    _extremum.vjp(input=lambda xp, g0, input_shape, indices, dim: xp._scatter_dim(
         g0, indices, dim=dim, size=input_shape, repeats=True))
-    _extremum.jvp(lambda xp, t_input, indices, dim: (xp._picked(t_input, indices, dim=dim), None))
+    _extremum.jvp(lambda xp, t_input, indices, dim: (xp._gather_dim(t_input, indices, dim=dim), None))
 
 
 # ----- logarithms of sums ----------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def logcumsumexp(xp, input, *, dim):
 
 def _decay(xp, out, dim, by):
     """exp(out[k] - out[k+1]) for by = -1, exp(out[k-1] - out[k]) for by = 1: never above 1."""
-    moved = xp._shifted(out, dim=dim, by=by, edge=True)
+    moved = xp._shift_along(out, dim=dim, by=by, edge=True)
     step = out - moved if by < 0 else moved - out
     return xp.exp(xp.where(out == moved, 0, step))  # equal infinities are no step
 

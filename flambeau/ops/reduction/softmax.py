@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..declare import not_implemented_error, op
 
 
-def _lacks(name):
+def _unsupported_in_softmax(name):
     """PyTorch's words for integers: its kernel for the last dimension is another than for the others."""
     last, other = not_implemented_error(f"{name}_lastdim_kernel_impl"), not_implemented_error(f"{name}_kernel_impl")
 
@@ -17,7 +17,7 @@ def _lacks(name):
     return dict.fromkeys(("bool", "integer", "complex"), error)
 
 
-@op(node="SoftmaxBackward0", unsupported_dtypes=_lacks("softmax"),
+@op(node="SoftmaxBackward0", unsupported_dtypes=_unsupported_in_softmax("softmax"),
     expose=("torch", "method", "special"))
 def softmax(xp, input, *, dim, dtype=None):
     """exp(input) / Σ exp(input) along `dim`, without overflow.
@@ -32,16 +32,16 @@ def softmax(xp, input, *, dim, dtype=None):
     return xp.softmax(input, dim, dtype)
 
 
-def _softmax_slope(xp, g, out, dim):
+def _softmax_backward(xp, g, out, dim):
     weighted = g * out
     return weighted - out * xp.sum(weighted, dim, True)
 
 
-softmax.vjp(input=lambda xp, g, out, dim: xp._softmax_slope(g, out, dim=dim))
-softmax.jvp(lambda xp, t_input, out, dim: _softmax_slope(xp, t_input, out, dim))  # its own transpose
+softmax.vjp(input=lambda xp, g, out, dim: xp._softmax_backward(g, out, dim=dim))
+softmax.jvp(lambda xp, t_input, out, dim: _softmax_backward(xp, t_input, out, dim))  # its own transpose
 
 
-@op(node="LogSoftmaxBackward0", unsupported_dtypes=_lacks("log_softmax"),
+@op(node="LogSoftmaxBackward0", unsupported_dtypes=_unsupported_in_softmax("log_softmax"),
     expose=("torch", "method", "special"))
 def log_softmax(xp, input, *, dim, dtype=None):
     """log(softmax(input)) along `dim`, computed without overflow.
@@ -53,26 +53,26 @@ def log_softmax(xp, input, *, dim, dtype=None):
     return xp.log_softmax(input, dim, dtype)
 
 
-log_softmax.vjp(input=lambda xp, g, out, dim: xp._log_softmax_slope(g, out, dim=dim))
+log_softmax.vjp(input=lambda xp, g, out, dim: xp._log_softmax_backward(g, out, dim=dim))
 log_softmax.jvp(lambda xp, t_input, out, dim: t_input - xp.sum(xp.exp(out) * t_input, dim, True))
 
 
-@op(name="_softmax_slope", node="SoftmaxBackwardDataBackward0", expose=())
+@op(name="_softmax_backward", node="SoftmaxBackwardDataBackward0", expose=())
 def _softmax_back(xp, grad_output, output, *, dim):
     """The vjp of softmax, out · (g - Σ g · out)."""
-    return xp._softmax_slope(grad_output, output, dim)
+    return xp._softmax_backward(grad_output, output, dim)
 
 
 _softmax_back.vjp(
-    grad_output=lambda xp, g, output, dim: xp._softmax_slope(g, output, dim=dim),
+    grad_output=lambda xp, g, output, dim: xp._softmax_backward(g, output, dim=dim),
     output=lambda xp, g, grad_output, output, dim: g * grad_output - g * xp.sum(grad_output * output, dim, True)
     - grad_output * xp.sum(g * output, dim, True))
 
 
-@op(name="_log_softmax_slope", node="LogSoftmaxBackwardDataBackward0", expose=())
+@op(name="_log_softmax_backward", node="LogSoftmaxBackwardDataBackward0", expose=())
 def _log_softmax_back(xp, grad_output, output, *, dim):
     """The vjp of log_softmax, g - exp(out) · Σ g."""
-    return xp._log_softmax_slope(grad_output, output, dim)
+    return xp._log_softmax_backward(grad_output, output, dim)
 
 
 _log_softmax_back.vjp(

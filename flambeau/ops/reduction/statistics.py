@@ -41,10 +41,10 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
     if isinstance(q, (int, float)):
         q = xp.tensor(float(q), dtype=input.dtype)
     if axis is None or not shape:
-        kept = (1,) * len(shape)
+        restore_keepdim = (1,) * len(shape)
         ordered = xp.sort(xp.reshape(input, (-1,)), -1)[0]
     else:
-        kept = (*shape[:axis], 1, *shape[axis + 1:])
+        restore_keepdim = (*shape[:axis], 1, *shape[axis + 1:])
         last = axis == len(shape) - 1
         ordered = xp.sort(input if last else xp.transpose(xp.unsqueeze(input, -1), axis, -1), -1)[0]
     rows = xp.reshape(ordered, (-1, ordered.shape[-1]))
@@ -64,11 +64,11 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
     if interpolation in ("linear", "midpoint"):
         values = xp.lerp(values, xp.gather(rows, -1, above), weights)
     if not keepdim:
-        kept = () if axis is None else kept[:axis] + kept[axis + 1:]
+        restore_keepdim = () if axis is None else restore_keepdim[:axis] + restore_keepdim[axis + 1:]
     if len(q.shape):
-        return xp.reshape(xp.transpose(values, 0, 1), (len(q), *kept))
+        return xp.reshape(xp.transpose(values, 0, 1), (len(q), *restore_keepdim))
     values = xp.squeeze(values, -1)
-    return values if tuple(values.shape) == kept else xp.reshape(values, kept)
+    return values if tuple(values.shape) == restore_keepdim else xp.reshape(values, restore_keepdim)
 
 
 @composite(scalar_inputs=("q",))

@@ -19,7 +19,7 @@ def clone(xp, input, *, memory_format=None):
 
 
 @clone.vmap
-def _cloned(xp, batch, input, memory_format=None):
+def _clone_vmap(xp, batch, input, memory_format=None):
     if memory_format is not None and memory_format.name not in ("preserve_format", "contiguous_format"):
         name = "".join(part.capitalize() for part in memory_format.name.split("_"))
         raise RuntimeError("NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format "
@@ -39,7 +39,7 @@ def _to_copy(xp, input, *, dtype, memory_format=None):
 
 
 @_to_copy.vmap
-def _converted(xp, batch, input, dtype, memory_format=None):
+def _to_copy_vmap(xp, batch, input, dtype, memory_format=None):
     if memory_format is None or memory_format.name in ("preserve_format", "contiguous_format"):
         return xp._to_copy(input, dtype=dtype, memory_format=memory_format)
     shape = input.shape[batch.k:]
@@ -79,14 +79,14 @@ def fill_tensor(xp, input, value):
     return xp.full_like(input, value)
 
 
-def _filled(xp, batch, input, value):
+def _fill_vmap(xp, batch, input, value):
     value = xp.to(value, input.dtype)
     if batch.on[1]:
         value = xp.reshape(value, (*batch.sizes, *(1,) * ((input.ndim - batch.k) if batch.on[0] else input.ndim)))
     return xp.clone(xp.broadcast_to(value, input.shape if batch.on[0] else (*batch.sizes, *input.shape)))
 
 
-fill_tensor.vmap(_filled)
+fill_tensor.vmap(_fill_vmap)
 fill_tensor.vjp(input=lambda xp, g: xp.zeros_like(g),
                 value=lambda xp, g: xp.sum(g))
 fill_tensor.jvp(lambda xp, input, t_value: xp.zeros_like(input) if t_value is None else
@@ -109,7 +109,7 @@ def fill_tensor_in_place(xp, input, value):
     return xp.full_like(input, value)
 
 
-fill_tensor_in_place.vmap(_filled)
+fill_tensor_in_place.vmap(_fill_vmap)
 fill_tensor_in_place.vjp(input=lambda xp, g: xp.zeros_like(g),
                          value=lambda xp, g: xp.sum(g))
 fill_tensor_in_place.jvp(lambda xp, input, t_value: xp.zeros_like(input) if t_value is None else

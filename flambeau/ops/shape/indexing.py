@@ -157,7 +157,7 @@ def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
 
 
 @op(expose=(), nondifferentiable_inputs=("crowded",), batching_rule="elementwise")
-def _once_where_apart(xp, input, crowded, *, by, name):
+def _refuse_double_backward(xp, input, crowded, *, by, name):
     """The input itself, whose derivative is refused where something is crowded.
 
     Args:
@@ -167,18 +167,18 @@ def _once_where_apart(xp, input, crowded, *, by, name):
     return xp.where(crowded, input, input)
 
 
-def _refuse_crowded(xp, g, crowded, by, name):
+def _refuse_double_backward_vjp(xp, g, crowded, by, name):
     if xp.any(crowded):
         raise RuntimeError(f"{by}(): Double backward is unsupported for {name} when >1 zeros in {name} are scattered "
                            "to the same position in self")
     return g
 
 
-_once_where_apart.vjp(input=_refuse_crowded)
-_once_where_apart.jvp(lambda xp, t_input: t_input)
+_refuse_double_backward.vjp(input=_refuse_double_backward_vjp)
+_refuse_double_backward.jvp(lambda xp, t_input: t_input)
 
 
-def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, by, name):
+def _scattered_reduction_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, by, name):
     """Cotangents of a scattered reduction, worked out place by place.
 
     A place collects the sources sent to it, and its own element if that takes part.
@@ -215,14 +215,15 @@ def _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs
         rest = xp.scatter_reduce(input, index=index, src=xp.where(lone, xp.ones_like(src), src), dim=dim,
                                  reduce="prod", include_self=include_self)
         for_src = xp.where(lone, gathered(g * rest), gathered(g * out) / xp.where(zero, xp.ones_like(src), src))
-        for_src = xp._once_where_apart(for_src, zero & (zeros_here > 1), by=by, name=name)
+        for_src = xp._refuse_double_backward(for_src, zero & (zeros_here > 1), by=by, name=name)
     if not include_self:
         for_input = xp._scatter_scalar(for_input, index=index, dim=dim, value=0)
     return for_input if needs[0] else None, None, for_src if needs[2] else None
 
 
 def _scatter_reduce_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs):
-    return _reduced_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, "scatter_reduce", "src")
+    return _scattered_reduction_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, "scatter_reduce",
+                                    "src")
 
 
 scatter_reduce.joint_vjp(_scatter_reduce_vjp)
@@ -259,13 +260,14 @@ def index_add(xp, input, index, source, *, dim, alpha=1):
     return xp.rows_added(input, index, source, dim, alpha)
 
 
-def _rows_of(xp, g, index, dim, shape):
+def _index_add_vjp_source(xp, g, index, dim, shape):
     found = xp.index_select(g, index=index, dim=dim)
     return xp.reshape(found, shape) if tuple(found.shape) != tuple(shape) else found
 
 
 index_add.vjp(input=lambda g: g,
-              source=lambda xp, g, index, source_shape, dim, alpha: _rows_of(xp, g, index, dim, source_shape) * alpha)
+              source=lambda xp, g, index, source_shape, dim, alpha: _index_add_vjp_source(
+                  xp, g, index, dim, source_shape) * alpha)
 index_add.jvp(lambda xp, input, index, source, t_input, t_source, dim, alpha: xp.index_add(
     xp.zeros_like(input) if t_input is None else t_input, index=index,
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim, alpha=alpha))
@@ -283,7 +285,7 @@ def index_copy(xp, input, index, source, *, dim):
 
 
 index_copy.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, index=index, dim=dim, value=0),
-               source=lambda xp, g, index, source_shape, dim: _rows_of(xp, g, index, dim, source_shape))
+               source=lambda xp, g, index, source_shape, dim: _index_add_vjp_source(xp, g, index, dim, source_shape))
 index_copy.jvp(lambda xp, input, index, source, t_input, t_source, dim: xp.index_copy(
     xp.zeros_like(input) if t_input is None else t_input, index=index,
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim))
@@ -314,7 +316,7 @@ index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp.
     value=xp.zeros_like(value) if t_value is None else t_value, dim=dim))
 
 
-def _without_reduction(input, index, source, *, reduce, include_self=True, **_):
+def _unsupported_in_index_reduce(input, index, source, *, reduce, include_self=True, **_):
     """PyTorch's words for numbers that it cannot reduce; slices of several dimensions it reduces by other operators."""
     if input.dtype.is_complex and is_grad_enabled() and (input.requires_grad or source.requires_grad):
         return RuntimeError("index_reduce does not support automatic differentiation for outputs with complex dtype.")
@@ -330,7 +332,7 @@ def _without_reduction(input, index, source, *, reduce, include_self=True, **_):
 
 @op(argument_order=("input", "dim", "index", "source", "reduce"), expose=("torch", "method", "inplace"),
     nondifferentiable_inputs=("index",), opmath=False,
-    unsupported_dtypes=dict.fromkeys(("bool", "complex"), _without_reduction))
+    unsupported_dtypes=dict.fromkeys(("bool", "complex"), _unsupported_in_index_reduce))
 def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     """The input with slices of `source` reduced into the slices that the index names.
 
@@ -346,7 +348,7 @@ def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     return xp.rows_reduced(input, index, source, dim, reduce, include_self)
 
 
-def _rows_reduced_vjp(xp, g, input, index, source, out, dim, reduce, include_self, needs):
+def _index_reduce_vjp(xp, g, input, index, source, out, dim, reduce, include_self, needs):
     from ...shapes import wrap_dim
 
     axis = wrap_dim(dim, len(input.shape))
@@ -355,10 +357,11 @@ def _rows_reduced_vjp(xp, g, input, index, source, out, dim, reduce, include_sel
     else:
         spread = xp.reshape(index, (-1,) + (1,) * (len(source.shape) - 1 - axis))
         spread = xp.broadcast_to(spread, source.shape)
-    return _reduced_vjp(xp, g, input, spread, source, out, dim, reduce, include_self, needs, "index_reduce", "source")
+    return _scattered_reduction_vjp(xp, g, input, spread, source, out, dim, reduce, include_self, needs,
+                                    "index_reduce", "source")
 
 
-index_reduce.joint_vjp(_rows_reduced_vjp)
+index_reduce.joint_vjp(_index_reduce_vjp)
 
 
 # ----- masks -------------------------------------------------------------------------------
@@ -406,11 +409,11 @@ def masked_select(xp, input, mask):
     return xp.select_masked(input, mask)
 
 
-masked_select.vjp(input=lambda xp, g, mask, input_shape: xp._spread_masked(g, mask=mask, size=input_shape))
+masked_select.vjp(input=lambda xp, g, mask, input_shape: xp._masked_select_backward(g, mask=mask, size=input_shape))
 
 
-@linear("input", name="_spread_masked", expose=(), **_MASK)
-def _spread_masked(xp, input, mask, *, size):
+@linear("input", name="_masked_select_backward", expose=(), **_MASK)
+def _masked_select_backward(xp, input, mask, *, size):
     """A vector's elements put where a mask is true, zeros elsewhere, summed to `size`."""
     from ...shapes import broadcast_shapes
 
@@ -418,7 +421,7 @@ def _spread_masked(xp, input, mask, *, size):
     return xp.sum_to_size(xp.scatter_masked(xp.zeros(shape, dtype=input.dtype), mask, input), size)
 
 
-_spread_masked.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
+_masked_select_backward.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
 
 
 @op(expose=("torch", "method", "inplace"), **_MASK)
@@ -434,19 +437,19 @@ def masked_scatter(xp, input, mask, source):
 
 masked_scatter.vjp(
     input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_scalar(g, mask=mask, value=0), input_shape),
-    source=lambda xp, g, mask, source_shape: xp._masked_scatter_gradient(g, mask=mask, size=source_shape))
+    source=lambda xp, g, mask, source_shape: xp._masked_scatter_backward(g, mask=mask, size=source_shape))
 masked_scatter.jvp(lambda xp, input, mask, source, t_input, t_source: xp.masked_scatter(
     xp.zeros_like(input) if t_input is None else t_input, mask,
     xp.zeros_like(source) if t_source is None else t_source))
 
 
-@linear("input", name="_masked_scatter_gradient", expose=(), **_MASK)
-def _masked_scatter_gradient(xp, input, mask, *, size):
+@linear("input", name="_masked_scatter_backward", expose=(), **_MASK)
+def _masked_scatter_backward(xp, input, mask, *, size):
     """The masked elements, first, in a tensor of zeros of shape `size`."""
     return xp.masked_scatter_gradient(input, mask, size)
 
 
-_masked_scatter_gradient.vjp(input=lambda xp, g, mask, input_shape: xp.masked_scatter(
+_masked_scatter_backward.vjp(input=lambda xp, g, mask, input_shape: xp.masked_scatter(
     xp.zeros(input_shape, dtype=g.dtype), mask, g))
 
 
@@ -524,8 +527,8 @@ def _not_differentiable(xp, *inputs, value, of):
     return value
 
 
-def _refused(needs, of):
+def _refuse_derivative(needs, of):
     raise RuntimeError(f"derivative for aten::{of} is not implemented")
 
 
-_not_differentiable.joint_vjp(_refused)
+_not_differentiable.joint_vjp(_refuse_derivative)

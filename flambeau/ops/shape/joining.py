@@ -21,7 +21,7 @@ def cat(xp, *tensors, dim=0):
     return xp.cat(*tensors, dim=dim)
 
 
-def _pieces(xp, g, tensors_shapes, dim):
+def _cat_vjp(xp, g, tensors_shapes, dim):
     if all(shape == (0,) for shape in tensors_shapes):
         return [xp.zeros((0,), dtype=g.dtype) for _ in tensors_shapes]
     axis = wrap_dim(dim, len(g.shape))
@@ -31,11 +31,11 @@ def _pieces(xp, g, tensors_shapes, dim):
             for part, shape in zip(parts, tensors_shapes, strict=True)]
 
 
-cat.joint_vjp(_pieces)
+cat.joint_vjp(_cat_vjp)
 
 
 @cat.vmap
-def _joined(xp, batch, *tensors, dim=0):
+def _cat_vmap(xp, batch, *tensors, dim=0):
     k = batch.k
     shapes = [x.shape[k if b else 0:] for x, b in zip(tensors, batch.on, strict=True)]
     like = next((s for s in shapes if tuple(s) != (0,)), (0,))  # an empty vector fits beside anything
@@ -69,21 +69,21 @@ def block_diag(xp, *tensors):
     return xp.block_diag(*tensors)
 
 
-def _blocks(xp, g, tensors_shapes):
+def _block_diag_vjp(xp, g, tensors_shapes):
     found, row, column = [], 0, 0
     for shape in tensors_shapes:
         height, width = (1,) * (2 - len(shape)) + tuple(shape)
-        part = xp._part(g, key=(slice(row, row + height), slice(column, column + width)))
+        part = xp._basic_index(g, key=(slice(row, row + height), slice(column, column + width)))
         found.append(xp.reshape(part, shape))
         row, column = row + height, column + width
     return found
 
 
-block_diag.joint_vjp(_blocks)
+block_diag.joint_vjp(_block_diag_vjp)
 
 
 @block_diag.vmap
-def _along_diagonal(xp, batch, *tensors):
+def _block_diag_vmap(xp, batch, *tensors):
     k = batch.k
     full = [x if b else batch.full(x) for x, b in zip(tensors, batch.on, strict=True)]
     for number, x in enumerate(full):
@@ -110,7 +110,7 @@ def repeat(xp, input, *, repeats):
     return xp.repeat(input, repeats)
 
 
-def _unrepeated(xp, g, input_shape, repeats):
+def _repeat_vjp(xp, g, input_shape, repeats):
     if 0 in repeats:
         return xp.zeros(input_shape, dtype=g.dtype)
     lead = len(repeats) - len(input_shape)
@@ -124,11 +124,11 @@ def _unrepeated(xp, g, input_shape, repeats):
 
 
 repeat.opmath = True
-repeat.vjp(input=_unrepeated)
+repeat.vjp(input=_repeat_vjp)
 
 
 @repeat.vmap
-def _repeated(xp, batch, input, repeats):
+def _repeat_vmap(xp, batch, input, repeats):
     k = batch.k
     lead = len(repeats) - (input.ndim - k)
     if lead > 0:
@@ -168,7 +168,7 @@ roll.vjp(input=lambda xp, g, shifts, dims: xp.roll(
 
 
 @roll.vmap
-def _rolled(xp, batch, input, shifts, dims=()):
+def _roll_vmap(xp, batch, input, shifts, dims=()):
     k, n = batch.k, input.ndim - batch.k
     dims = (dims,) if isinstance(dims, int) else tuple(dims)
     if dims:
@@ -224,7 +224,7 @@ def triu(xp, input, *, diagonal=0):
 triu.vjp(input=lambda xp, g, diagonal: xp.triu(g, diagonal=diagonal))
 
 
-def _cutting(of):
+def _triangle_vmap(of):
     def rule(xp, batch, input, diagonal=0):
         if input.ndim < batch.k + 2:
             raise RuntimeError(f"{of.name}: input tensor must have at least 2 dimensions")
@@ -233,8 +233,8 @@ def _cutting(of):
     of.vmap(rule)
 
 
-_cutting(tril)
-_cutting(triu)
+_triangle_vmap(tril)
+_triangle_vmap(triu)
 
 
 @linear(**_MOVES)
@@ -261,7 +261,7 @@ diag_embed.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=off
 
 
 @diag_embed.vmap
-def _diagonals(xp, batch, input, offset=0, dim1=-2, dim2=-1):
+def _diag_embed_vmap(xp, batch, input, offset=0, dim1=-2, dim2=-1):
     k, n = batch.k, input.ndim - batch.k + 1
     if n == 1:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got -2)")
@@ -280,7 +280,7 @@ def constant_pad_nd(xp, input, *, pad, value=0):
 
 
 @constant_pad_nd.vmap
-def _padded(xp, batch, input, pad, value=0):
+def _pad_vmap(xp, batch, input, pad, value=0):
     n = input.ndim - batch.k
     if len(pad) > 2 * n:
         raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
@@ -292,7 +292,7 @@ constant_pad_nd.vjp(input=lambda xp, g, pad: xp.constant_pad_nd(g, pad=tuple(-p 
 constant_pad_nd.jvp(lambda xp, t_input, pad: xp.constant_pad_nd(t_input, pad=pad))
 
 
-def _padding(name: str, dims: int, mode: str) -> None:
+def _declare_padding(name: str, dims: int, mode: str) -> None:
     """Declare a padding whose border continues the input, and its gradient."""
     def forward(xp, input, *, padding):
         return xp.bordered(input, padding, mode)
@@ -316,8 +316,8 @@ def _padding(name: str, dims: int, mode: str) -> None:
 
 
 for _dims in (1, 2, 3):
-    _padding("reflection", _dims, "reflect")
-    _padding("replication", _dims, "edge")
+    _declare_padding("reflection", _dims, "reflect")
+    _declare_padding("replication", _dims, "edge")
 
 
 @composite

@@ -11,15 +11,15 @@ from ..declare import linear, op
 _MOVES = {"opmath": False, "holomorphic": False, "expose": ()}
 
 
-@linear(name="_strided_part", node="AsStridedBackward0", **_MOVES)
-def _strided_part(xp, input, *, geometry):
+@linear(name="_take_strided", node="AsStridedBackward0", **_MOVES)
+def _take_strided(xp, input, *, geometry):
     """The view's elements of a base."""
     return xp.strided_part(input, geometry)
 
 
-_strided_part.vmap(lambda xp, batch, input, geometry: xp._strided_part(
+_take_strided.vmap(lambda xp, batch, input, geometry: xp._take_strided(
     input, geometry=geometry.repeated(batch.sizes)))
-_strided_part.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
+_take_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
 
 
 @linear(name="_embed_strided", node="AsStridedBackwardBackward0", **_MOVES)
@@ -30,7 +30,7 @@ def _embed_strided(xp, input, *, geometry):
 
 _embed_strided.vmap(lambda xp, batch, input, geometry: xp._embed_strided(
     input, geometry=geometry.repeated(batch.sizes)))
-_embed_strided.vjp(input=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
+_embed_strided.vjp(input=lambda xp, g, geometry: xp._take_strided(g, geometry=geometry))
 
 
 @op(name="_replace_strided", node="AsStridedScatterBackward0", **_MOVES)
@@ -44,8 +44,8 @@ _replace_strided.vmap(lambda xp, batch, input, source, geometry: xp._replace_str
     geometry=geometry.repeated(batch.sizes)))
 _replace_strided.vjp(
     input=lambda xp, g, geometry: xp._replace_strided(
-        g, xp.zeros_like(xp._strided_part(g, geometry=geometry)), geometry=geometry),
-    source=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
+        g, xp.zeros_like(xp._take_strided(g, geometry=geometry)), geometry=geometry),
+    source=lambda xp, g, geometry: xp._take_strided(g, geometry=geometry))
 _replace_strided.jvp(lambda xp, input, source, t_input, t_source, geometry: xp._replace_strided(
     xp.zeros_like(input) if t_input is None else t_input,
     xp.zeros_like(source) if t_source is None else t_source, geometry=geometry))

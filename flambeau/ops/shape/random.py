@@ -7,7 +7,7 @@ from typing import Any
 from ..declare import op
 
 
-def _drawn(name: str, node: str, inputs: int = 1) -> None:
+def _declare_random(name: str, node: str, inputs: int = 1) -> None:
     """An operator whose result was drawn beforehand: `values`."""
     if inputs == 1:
         def forward(input: Any, *, values: Any) -> Any:
@@ -32,4 +32,4 @@ DRAWN = (
     ("cauchy", "CauchyBackward0", 1), ("log_normal", "LogNormalBackward0", 1), ("poisson", "PoissonBackward0", 1),
 )
 for _name, _node, _inputs in DRAWN:
-    _drawn(_name, _node, _inputs)
+    _declare_random(_name, _node, _inputs)

@@ -24,17 +24,17 @@ def _embed(xp, input, *, size, key):
 
 _embed.vmap(lambda xp, batch, input, size, key: xp._embed(
     input, size=(*batch.sizes, *size), key=(slice(None),) * batch.k + tuple(key)))
-_embed.vjp(input=lambda xp, g, key: xp._part(g, key=key))
+_embed.vjp(input=lambda xp, g, key: xp._basic_index(g, key=key))
 
 
-@linear(name="_part", expose=(), opmath=False, holomorphic=False)
-def _part(xp, input, *, key):
+@linear(name="_basic_index", expose=(), opmath=False, holomorphic=False)
+def _basic_index(xp, input, *, key):
     """The part of the input at the basic index `key`."""
     return input[key]
 
 
-_part.vmap(lambda xp, batch, input, key: xp._part(input, key=(slice(None),) * batch.k + tuple(key)))
-_part.vjp(input=lambda xp, g, input_shape, key: xp._embed(g, size=input_shape, key=key))
+_basic_index.vmap(lambda xp, batch, input, key: xp._basic_index(input, key=(slice(None),) * batch.k + tuple(key)))
+_basic_index.vjp(input=lambda xp, g, input_shape, key: xp._embed(g, size=input_shape, key=key))
 
 
 @linear(name="_embed_diagonal", expose=(), opmath=False, holomorphic=False)
@@ -43,7 +43,7 @@ def _embed_diagonal(xp, input, *, size, offset, dim1, dim2):
     return xp.embed_diagonal(input, size, offset, dim1, dim2)
 
 
-def _shifted(dim, n, k):
+def _shift_dim(dim, n, k):
     """A dimension of `n` behind `k` hidden ones."""
     from ...shapes import wrap_dim
 
@@ -51,8 +51,8 @@ def _shifted(dim, n, k):
 
 
 _embed_diagonal.vmap(lambda xp, batch, input, size, offset, dim1, dim2: xp._embed_diagonal(
-    input, size=(*batch.sizes, *size), offset=offset, dim1=_shifted(dim1, len(size), batch.k),
-    dim2=_shifted(dim2, len(size), batch.k)))
+    input, size=(*batch.sizes, *size), offset=offset, dim1=_shift_dim(dim1, len(size), batch.k),
+    dim2=_shift_dim(dim2, len(size), batch.k)))
 _embed_diagonal.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
 
 
@@ -63,7 +63,7 @@ def _embed_windows(xp, input, *, size, dimension, window, step):
 
 
 _embed_windows.vmap(lambda xp, batch, input, size, dimension, window, step: xp._embed_windows(
-    input, size=(*batch.sizes, *size), dimension=_shifted(dimension, len(size), batch.k), window=window, step=step)
+    input, size=(*batch.sizes, *size), dimension=_shift_dim(dimension, len(size), batch.k), window=window, step=step)
     if size else xp.sum(input, batch.k))
 _embed_windows.vjp(input=lambda xp, g, dimension, window, step: xp.unfold(
     g, dimension=dimension, size=window, step=step))
@@ -108,14 +108,14 @@ def view_dtype(xp, input, *, dtype):
     return xp.view_dtype(input, dtype)
 
 
-def _same_bytes(xp, batch, input, dtype):
+def _view_dtype_vmap(xp, batch, input, dtype):
     if input.ndim == batch.k and dtype.itemsize != input.dtype.itemsize:
         raise RuntimeError(f"self.dim() cannot be 0 to view {input.dtype.scalar_name} as {dtype.scalar_name} "
                            "(different element sizes)")
     return xp._view_dtype(input, dtype=dtype)
 
 
-view_dtype.vmap(_same_bytes)
+view_dtype.vmap(_view_dtype_vmap)
 
 
 @view(key="_alias", name="alias", expose=(), batching_rule="trailing", **_VIEW)
@@ -147,14 +147,14 @@ def t(xp, input):
     return xp.t(input)
 
 
-def _transposed(xp, batch, input):
+def _t_vmap(xp, batch, input):
     n = input.ndim - batch.k
     if n > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
     return xp.transpose(input, batch.k, batch.k + 1) if n == 2 else xp._alias(input)
 
 
-t.vmap(_transposed)
+t.vmap(_t_vmap)
 t.vjp(input=lambda xp, g: xp.t(g))
 
 
@@ -191,7 +191,7 @@ def _inverse(dims):
 
 
 permute.vmap(lambda xp, batch, input, dims: xp.permute(
-    input, (*range(batch.k), *(_shifted(d, input.ndim - batch.k, batch.k) for d in dims))))
+    input, (*range(batch.k), *(_shift_dim(d, input.ndim - batch.k, batch.k) for d in dims))))
 permute.vjp(input=lambda xp, g, dims: xp.permute(g, dims=_inverse(dims)))
 
 
@@ -316,14 +316,14 @@ def unfold(xp, input, *, dimension, size, step):
     return xp.unfold(input, dimension, size, step)
 
 
-def _windows(xp, batch, input, dimension, size, step):
+def _unfold_vmap(xp, batch, input, dimension, size, step):
     k = batch.k
     if input.ndim > k:
-        return xp.unfold(input, _shifted(dimension, input.ndim - k, k), size, step)
+        return xp.unfold(input, _shift_dim(dimension, input.ndim - k, k), size, step)
     return xp.select(xp.unfold(xp.unsqueeze(input, k), k, size, step), k, 0)
 
 
-unfold.vmap(_windows)
+unfold.vmap(_unfold_vmap)
 unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_windows(
     g, size=input_shape, dimension=dimension, window=size, step=step))
 
@@ -405,7 +405,7 @@ for _op in (unsafe_split, unsafe_split_with_sizes):
 # ----- copies under a view's name ------------------------------------------------------------
 
 
-def _copying(of: Op, name: str, example: str = "", shows: str = "") -> None:
+def _declare_copy(of: Op, name: str, example: str = "", shows: str = "") -> None:
     """Declare the operator that gives a copy of what the view `of` shows.
 
     Args:
@@ -441,24 +441,24 @@ def _copying(of: Op, name: str, example: str = "", shows: str = "") -> None:
     REGISTRY[name] = copied
 
 
-_copying(view_, "view_copy", "x, (6,)", "[6]")
-_copying(alias, "alias_copy", "x", "[2, 3]")
-_copying(t, "t_copy", "x", "[3, 2]")
-_copying(transpose, "transpose_copy", "x, 0, 1", "[3, 2]")
-_copying(permute, "permute_copy", "x, (1, 0)", "[3, 2]")
-_copying(expand, "expand_copy", "x, (4, 2, 3)", "[4, 2, 3]")
-_copying(unsqueeze, "unsqueeze_copy", "x, 0", "[1, 2, 3]")
-_copying(select, "select_copy", "x, 0, 1", "[3]")
-_copying(slice_, "slice_copy", "x, 0, 0, 1", "[1, 3]")
-_copying(diagonal, "diagonal_copy", "x", "[2]")
-_copying(unfold, "unfold_copy", "x, 1, 2, 1", "[2, 2, 2]")
-_copying(unbind, "unbind_copy", "x", "[3]")
-_copying(split, "split_copy", "x, 1", "[1, 3]")
-_copying(split_with_sizes, "split_with_sizes_copy", "x, [1, 1]", "[1, 3]")
-_copying(squeeze_all, "_squeeze_all_copy")
-_copying(squeeze_dim, "_squeeze_dim_copy")
-_copying(squeeze_dims, "_squeeze_dims_copy")
-_copying(as_strided, "_as_strided_copy")
+_declare_copy(view_, "view_copy", "x, (6,)", "[6]")
+_declare_copy(alias, "alias_copy", "x", "[2, 3]")
+_declare_copy(t, "t_copy", "x", "[3, 2]")
+_declare_copy(transpose, "transpose_copy", "x, 0, 1", "[3, 2]")
+_declare_copy(permute, "permute_copy", "x, (1, 0)", "[3, 2]")
+_declare_copy(expand, "expand_copy", "x, (4, 2, 3)", "[4, 2, 3]")
+_declare_copy(unsqueeze, "unsqueeze_copy", "x, 0", "[1, 2, 3]")
+_declare_copy(select, "select_copy", "x, 0, 1", "[3]")
+_declare_copy(slice_, "slice_copy", "x, 0, 0, 1", "[1, 3]")
+_declare_copy(diagonal, "diagonal_copy", "x", "[2]")
+_declare_copy(unfold, "unfold_copy", "x, 1, 2, 1", "[2, 2, 2]")
+_declare_copy(unbind, "unbind_copy", "x", "[3]")
+_declare_copy(split, "split_copy", "x, 1", "[1, 3]")
+_declare_copy(split_with_sizes, "split_with_sizes_copy", "x, [1, 1]", "[1, 3]")
+_declare_copy(squeeze_all, "_squeeze_all_copy")
+_declare_copy(squeeze_dim, "_squeeze_dim_copy")
+_declare_copy(squeeze_dims, "_squeeze_dims_copy")
+_declare_copy(as_strided, "_as_strided_copy")
 
 
 @linear(expose=("torch", "method"), opmath=False, **_VIEW)
@@ -491,13 +491,13 @@ def select_scatter(xp, input, src, *, dim, index):
     return xp.replace_part(input, src, xp.select(input, dim, index).shape, _at(input.shape, dim, index), "select")
 
 
-def _rest(xp, g, key):
-    return g - xp._embed(xp._part(g, key=key), size=g.shape, key=key)
+def _without_part(xp, g, key):
+    return g - xp._embed(xp._basic_index(g, key=key), size=g.shape, key=key)
 
 
 select_scatter.vjp(
-    input=lambda xp, g, input_shape, dim, index: _rest(xp, g, _at(input_shape, dim, index)),
-    src=lambda xp, g, input_shape, dim, index: xp._part(g, key=_at(input_shape, dim, index)))
+    input=lambda xp, g, input_shape, dim, index: _without_part(xp, g, _at(input_shape, dim, index)),
+    src=lambda xp, g, input_shape, dim, index: xp._basic_index(g, key=_at(input_shape, dim, index)))
 
 
 @op(opmath=False, **_VIEW)
@@ -513,9 +513,9 @@ def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
 
 
 slice_scatter.vjp(
-    input=lambda xp, g, input_shape, dim, start, end, step: _rest(
+    input=lambda xp, g, input_shape, dim, start, end, step: _without_part(
         xp, g, _at(input_shape, dim, _bounds(input_shape, dim, start, end, step))),
-    src=lambda xp, g, input_shape, dim, start, end, step: xp._part(
+    src=lambda xp, g, input_shape, dim, start, end, step: xp._basic_index(
         g, key=_at(input_shape, dim, _bounds(input_shape, dim, start, end, step))))
 
 
@@ -548,8 +548,8 @@ as_strided_scatter.vmap(lambda xp, batch, input, src, size, stride, storage_offs
     geometry=geometry.repeated(batch.sizes)))
 as_strided_scatter.vjp(
     input=lambda xp, g, geometry: xp._replace_strided(
-        g, xp.zeros_like(xp._strided_part(g, geometry=geometry)), geometry=geometry),
-    src=lambda xp, g, geometry: xp._strided_part(g, geometry=geometry))
+        g, xp.zeros_like(xp._take_strided(g, geometry=geometry)), geometry=geometry),
+    src=lambda xp, g, geometry: xp._take_strided(g, geometry=geometry))
 
 
 select_scatter.jvp(lambda xp, input, src, t_input, t_src, dim, index: xp.select_scatter(
@@ -607,7 +607,7 @@ def reshape_as(input, other):
 # ----- the same views under other nodes ------------------------------------------------------
 
 
-def _renamed(of: Op, key: str, node: str) -> None:
+def _declare_variant(of: Op, key: str, node: str) -> None:
     """Declare another use of a view (in place, by `reshape`): the same rule under the node PyTorch gives it."""
     made = object.__new__(Op)
     made.__dict__.update(of.__dict__)
@@ -623,4 +623,4 @@ for _op, _name, _node in ((view_, "_reshape_alias", "ReshapeAliasBackward0"),
                           (squeeze_dims, "_squeeze_dims_", "SqueezeBackward5"),
                           (unsqueeze, "_unsqueeze_", "UnsqueezeBackward1"),
                           (as_strided, "_as_strided_", "AsStridedBackward1")):
-    _renamed(_op, _name, _node)
+    _declare_variant(_op, _name, _node)
