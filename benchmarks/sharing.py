@@ -16,7 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
-from flambeau.runtime.nontemporal_stores import LINE
+from flambeau.runtime.nontemporal_stores import CACHE_LINE
 
 #: bytes that are written and read; how often
 SIZE, TIMES = 1 << 20, 9
@@ -40,7 +40,7 @@ def line() -> float | None:
                 found.append(perf_counter() - start)
     finally:
         os.sched_setaffinity(0, before)
-    return statistics.median(found) * LINE / SIZE
+    return statistics.median(found) * CACHE_LINE / SIZE
 
 
 def _place(processor: int) -> None:

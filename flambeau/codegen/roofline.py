@@ -168,7 +168,7 @@ def _rate(kind: object, memory: np.ndarray) -> float:
 def _least(launches: list[Launch], arrays: list[np.ndarray], seconds: float) -> float:
     """The shortest time, in seconds, of the runs that fit into so many."""
     scratch = max((each.scratch for each in launches), default=0)
-    kept, address = launch.aligned(scratch)
+    kept, address = launch.allocate_aligned(scratch)
     pointers = [(i, 0) for i in range(len(arrays) + 1)]
     program = launch.Program([(each, pointers) for each in launches], len(arrays), len(pointers))
     record = program.record()

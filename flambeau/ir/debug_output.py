@@ -30,17 +30,17 @@ def report(program: Program, title: str, since: int, names: Mapping[Value, str] 
 
     Args:
         title: what it is called.
-        since: how many libraries of code there were before it (`runtime.compilation.count`).
+        since: how many libraries of code there were before it (`runtime.compilation.library_count`).
         names: of leaves.
         lines: what says which lines of the user's program a kernel comes from.
     """
     names = names or {}
-    if debug_output.wanted("ir"):
+    if debug_output.is_enabled("ir"):
         schedule = program.schedule
         listing = printing.graph_listing(schedule.graph, names, schedule.captured)
         debug_output.show(f"{title}, as captured\n{_indented(listing)}")
         debug_output.show(f"{title}, in kernels\n{_indented(printing.kernel_listing(schedule, names))}")
-    if debug_output.wanted("kernels"):
+    if debug_output.is_enabled("kernels"):
         debug_output.show(describe_kernels(program, title, since, names, lines))
 
 

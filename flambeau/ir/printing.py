@@ -295,7 +295,7 @@ def operands(schedule: Schedule, kernel: Kernel, names: Names) -> tuple[list[str
 
 def chunk_counts(kernel: Kernel) -> Sequence[int]:
     """How many chunks each launch has."""
-    return [each.chunks % thread_pool.HERE for each in kernel.launches]
+    return [each.chunks % thread_pool.CALLER_ONLY for each in kernel.launches]
 
 
 __all__ = [

@@ -1,10 +1,10 @@
-"""From a recipe to functions that ctypes calls: machine code is looked for in memory, then on disk, then made.
+"""Libraries of generated code: looked up in memory, then in the persistent cache, else compiled by LLVM.
 
-A *recipe* is a short text that determines the code (an expression, dtypes, a layout). Together with the sources of
-this package, the processor and LLVM's version it names the entry of the disk cache, so that a process that finds
-its code there writes no intermediate code at all. Calls through ctypes release the interpreter's lock.
+A *recipe* is a short text that determines the code (an expression, dtypes, a layout). With the sources of code
+generation, the processor and LLVM's version it is the key of the persistent cache, so a process that finds its code
+there generates no IR at all. Calls through ctypes release the GIL.
 
-`FLAMBEAU_DEBUG=llvm,asm` prints what is compiled to stderr (`debugging`).
+`FLAMBEAU_DEBUG=llvm,asm` prints the code that is compiled (`debug_output`).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 _lock = threading.RLock()
-_numbers = itertools.count()
+_library_numbers = itertools.count()
 
 
 class Library:
     """The compiled functions of one module.
 
     Attributes:
-        recipe: the text that it was made from.
+        recipe: the text that determines the code.
         number: how many libraries this process had before it.
-        origin: "disk", or "compiled".
-        seconds: how long it took to find or to compile it, and to link it.
-        ir: the intermediate code, as generated.
-        asm: the machine's instructions.
+        origin: "disk" or "compiled".
+        seconds: the time that reading or compiling, and linking took.
+        ir: the LLVM IR, as generated.
+        asm: the assembly.
     """
 
     def __init__(self, recipe: str, names: tuple[str, ...], generate: Callable[[], str] | None,
@@ -49,13 +49,13 @@ class Library:
         self.origin, self.seconds = "disk", 0.0
         self._generate, self._passes = generate, passes
         self._lock = threading.RLock()
-        self._code: bytes | None = None  # until it is linked
+        self._code: bytes | None = None  # object code that is not linked yet
         self._addresses: dict[str, int] | None = None
 
     def _link(self, code: bytes) -> dict[str, int]:
         try:
             return object_loader.load(code, self.names)
-        except object_loader.NotPlain:
+        except object_loader.UnsupportedObject:
             pass
         import llvmlite.binding as llvm
 
@@ -65,40 +65,40 @@ class Library:
             builder.add_current_process()
             for name in self.names:
                 builder.export_symbol(name)
-            tracker = builder.link(_linker(), f"flambeau.{next(_numbers)}")
-            tracker._owned = True  # code lives as long as the process
+            tracker = builder.link(_linker(), f"flambeau.{next(_library_numbers)}")
+            tracker._owned = True  # the code is never unloaded
             return {name: int(tracker[name]) for name in self.names}
 
-    def is_on_disk(self) -> bool:
-        """Whether the code is kept on disk; then it is linked."""
-        code = self._found()
+    def link_cached(self) -> bool:
+        """Link the code if the persistent cache has it; whether it did."""
+        code = self._read_cached()
         if code is None:
             return False
         start = perf_counter()
         try:
             self._addresses = self._link(code)
-        except RuntimeError:  # whole, but not what this machine links
-            CODE.discard(self._entry)
+        except RuntimeError:  # undamaged, but no object code that links here
+            CODE.discard(self._cache_key)
             return False
         self.seconds += perf_counter() - start
         return True
 
-    def know(self, generate: Callable[[], str], passes: bool | str) -> None:
-        """Learn what writes the code, if that was not known: what is found on disk by its recipe runs without."""
+    def set_generator(self, generate: Callable[[], str], passes: bool | str) -> None:
+        """Set the function that generates the IR, which a library loaded by its recipe alone does not have."""
         if self._generate is None:
             self._generate, self._passes = generate, passes
 
     def prepare(self) -> bytes:
-        """Find or compile the object code, unless it is there already; what is linked later."""
+        """Read or compile the object code, which is linked later."""
         with self._lock:
             if self._code is None and self._addresses is None:
                 start = perf_counter()
-                self._code = self._found() or self._translated()
+                self._code = self._read_cached() or self._compile()
                 self.seconds += perf_counter() - start
             return self._code or b""
 
     def addresses(self) -> dict[str, int]:
-        """Where the functions lie in memory, once they are compiled and linked."""
+        """The addresses of the functions, compiled and linked if they are not yet."""
         found = self._addresses
         if found is None:
             with self._lock:
@@ -108,53 +108,53 @@ class Library:
                     start = perf_counter()
                     try:
                         found = self._link(code)
-                    except RuntimeError:  # whole, but not what this machine links
+                    except RuntimeError:  # undamaged, but no object code that links here
                         if self.origin != "disk":
                             raise
-                        CODE.discard(self._entry)
-                        found = self._link(self._translated())
+                        CODE.discard(self._cache_key)
+                        found = self._link(self._compile())
                     self._addresses, self._code = found, None
                     self.seconds += perf_counter() - start
         return found
 
     @cached_property
-    def _entry(self) -> str:
+    def _cache_key(self) -> str:
         return CODE.key(self.recipe, *map(str, target.host()))
 
-    def _found(self) -> bytes | None:
-        return None if debug_output.wanted("llvm", "asm") else CODE.read(self._entry)
+    def _read_cached(self) -> bytes | None:
+        return None if debug_output.is_enabled("llvm", "asm") else CODE.read(self._cache_key)
 
-    def _translated(self) -> bytes:
+    def _compile(self) -> bytes:
         self.origin = "compiled"
         source = self.ir
-        if debug_output.wanted("llvm", "asm"):
+        if debug_output.is_enabled("llvm", "asm"):
             title = f"; {self.recipe}".replace("\n", "\n; ")
             tm = target.machine()
             module = target.optimize(source, tm, self._passes)
-            if debug_output.wanted("llvm"):
+            if debug_output.is_enabled("llvm"):
                 debug_output.show(f"{title}\n{module}")
-            if debug_output.wanted("asm"):
+            if debug_output.is_enabled("asm"):
                 debug_output.show(f"{title}\n{tm.emit_assembly(module)}")
-        code = object_emission.object_code(source, self._passes)
-        CODE.write(self._entry, code)
+        code = object_emission.emit_object(source, self._passes)
+        CODE.write(self._cache_key, code)
         return code
 
     def address(self, name: str) -> int:
-        """Where a function lies in memory."""
+        """The address of a function."""
         return self.addresses()[name]
 
     def symbol(self, name: str) -> Symbol:
-        """A function by its name, of which nobody needs to know yet where it lies."""
+        """A reference to a function that is resolved to an address later."""
         return Symbol(self, name)
 
     def function(self, name: str, result: Any, *arguments: Any) -> Any:
-        """A function to call; the interpreter's lock is released meanwhile."""
+        """A function to call through ctypes, which releases the GIL during the call."""
         return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
 
     @property
     def ir(self) -> str:
         if self._generate is None:
-            raise RuntimeError(f"nobody knows how the code of {self.recipe!r} was written, which was found on disk")
+            raise RuntimeError(f"there is no IR of {self.recipe!r}: its object code came from the persistent cache")
         return self._generate()
 
     @property
@@ -164,45 +164,45 @@ class Library:
 
 
 class Symbol(NamedTuple):
-    """A function of a library that may still be compiled."""
+    """A function of a library whose compilation may not have finished."""
 
     library: Library
     name: str
 
     @property
     def address(self) -> int:
-        """Where it lies in memory, once it does."""
+        """The address; waits for the compilation."""
         return self.library.address(self.name)
 
 
-#: a number, or a function whose address stands for it once there is one
+#: a 64-bit word of a plan: a number, or a function, which becomes its address
 Word = int | Symbol
 
 
 @cache
 def _linker() -> Any:
-    """What puts object code into this process; its code lives as long as the process."""
+    """The ORC JIT that links object code for the rest of the process."""
     import llvmlite.binding as llvm
 
     linker = llvm.create_lljit_compiler(target.machine())
-    linker._owned = True  # threads may still wait in compiled code while the interpreter takes things down
+    linker._owned = True  # threads may still wait in generated code at interpreter shutdown
     return linker
 
 
 _loaded: dict[str, Library] = {}
 
 
-def count() -> int:
-    """How many libraries this process has: those that come later have this number, or a higher one."""
+def library_count() -> int:
+    """How many libraries this process has, which is the `number` of the next one."""
     return len(_loaded)
 
 
-def kept(recipe: str, names: tuple[str, ...]) -> Library | None:
-    """The library of this recipe, if this process has it or its code is on disk."""
+def load_cached(recipe: str, names: tuple[str, ...]) -> Library | None:
+    """The library of this recipe, if this process or the persistent cache has it; else None."""
     library = _loaded.get(recipe)
     if library is None:
         found = Library(recipe, names, None)
-        if not found.is_on_disk():
+        if not found.link_cached():
             return None
         with _lock:
             library = _loaded.setdefault(recipe, found)
@@ -210,10 +210,13 @@ def kept(recipe: str, names: tuple[str, ...]) -> Library | None:
 
 
 def load(recipe: str, names: tuple[str, ...], generate: Callable[[], str], passes: bool | str = True) -> Library:
-    """The library of this recipe, whose functions are `names`; `generate` writes its code where none is kept.
+    """The library of this recipe with the functions `names`.
 
-    `passes` False: the code is as it shall be, and only translated, which is several times as quick. "few": only what
-    plain loops need (`target.optimize`).
+    Args:
+        recipe: the text that determines the code.
+        names: the functions that the library exports.
+        generate: returns the LLVM IR; called only if neither this process nor the persistent cache has the code.
+        passes: False: no optimization, which is several times as fast. "few": a short pipeline (`target.pipeline`).
     """
     library = _loaded.get(recipe)
     if library is None:
@@ -221,36 +224,36 @@ def load(recipe: str, names: tuple[str, ...], generate: Callable[[], str], passe
             library = _loaded.get(recipe)
             if library is None:
                 library = _loaded[recipe] = Library(recipe, names, generate, passes)
-        with _lock:  # another thread's block, whose pool this may be, must not end meanwhile
-            if _ahead:
-                _ahead[-1].submit(library.prepare)
-    library.know(generate, passes)
+        with _lock:  # the pool may belong to another thread's block, which must not end meanwhile
+            if _background_pools:
+                _background_pools[-1].submit(library.prepare)
+    library.set_generator(generate, passes)
     return library
 
 
-_ahead: list[Executor] = []
-_intervals: list[float] = []
+_background_pools: list[Executor] = []
+_switch_intervals: list[float] = []
 
-#: seconds after which the interpreter goes over to another thread while several compile: each of them asks for it for
-#: moments only, and a processor is idle while it waits
-INTERVAL = 0.0005
+#: the interpreter's thread switch interval in seconds while several threads compile: each needs the GIL for moments
+#: only, and a processor idles while it waits
+SWITCH_INTERVAL = 0.0005
 
 
 @contextmanager
-def ahead() -> Iterator[None]:
-    """A block whose libraries are compiled by other threads meanwhile: who asks for an address waits for it."""
+def compile_in_background() -> Iterator[None]:
+    """A block whose libraries are compiled by other threads; requesting an address waits for its library."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max(1, limits.count()), "flambeau compiler") as pool:
         with _lock:
-            _ahead.append(pool)
-            _intervals.append(sys.getswitchinterval())
-            sys.setswitchinterval(INTERVAL)
+            _background_pools.append(pool)
+            _switch_intervals.append(sys.getswitchinterval())
+            sys.setswitchinterval(SWITCH_INTERVAL)
         try:
             yield
         finally:
             with _lock:
-                _ahead.remove(pool)
-                usual = _intervals.pop()
-                if not _ahead:
+                _background_pools.remove(pool)
+                usual = _switch_intervals.pop()
+                if not _background_pools:
                     sys.setswitchinterval(usual)

@@ -1,14 +1,14 @@
-"""`FLAMBEAU_DEBUG`: what compiled code is made of, printed to stderr while it is made.
+"""`FLAMBEAU_DEBUG`: prints the stages of compilation to stderr.
 
-The variable names views, with commas between them:
+The variable is a comma-separated list of views:
 
-    ir          the graph of values of each compiled function, as captured and grouped into kernels
-    kernels     each kernel: what it computes from what, in how many chunks, where its code came from
-    llvm        the intermediate code of everything that is compiled, as LLVM leaves it
-    asm         the machine's instructions
+    ir          the graph of each compiled function, as traced and divided into fusion groups
+    kernels     each kernel: its outputs and inputs, the number of chunks, and where its code came from
+    llvm        LLVM IR after optimization
+    asm         assembly
 
-The first two are of compiled functions (`flambeau.compile`), the last two of any machine code. Code that is to be
-shown is compiled anew: the disk's copy, which has lost its text, is not asked for.
+`ir` and `kernels` concern compiled functions (`flambeau.compile`), `llvm` and `asm` all generated code. With `llvm` or
+`asm`, code is compiled even if the persistent cache has it, since object code has no text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import sys
 VIEWS = ("ir", "kernels", "llvm", "asm")
 
 
-def wanted(*views: str) -> bool:
-    """Whether one of these views is asked for.
+def is_enabled(*views: str) -> bool:
+    """Whether one of these views is enabled.
 
     Raises:
-        ValueError: the variable names a view that there is not.
+        ValueError: the variable names an unknown view.
 
     >>> from flambeau.runtime import debug_output as debugging
-    >>> debugging.wanted("asm") in (True, False)
+    >>> debugging.is_enabled("asm") in (True, False)
     True
     """
     asked = os.environ.get("FLAMBEAU_DEBUG")
@@ -40,8 +40,8 @@ def wanted(*views: str) -> bool:
 
 
 def show(text: str) -> None:
-    """Print one view's text, and an empty line after it."""
+    """Print a view's text to stderr, followed by an empty line."""
     print(text, file=sys.stderr, end="\n\n", flush=True)
 
 
-__all__ = ["VIEWS", "show", "wanted"]
+__all__ = ["VIEWS", "is_enabled", "show"]

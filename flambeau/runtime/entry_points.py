@@ -1,7 +1,8 @@
-"""Compiled code as built-in functions of Python's, which take array objects: through ctypes a call costs a microsecond.
+"""Entry points: generated code as Python built-in functions that take array objects.
 
-Such a function has CPython's `METH_FASTCALL` signature, `(self, arguments, count)`, and its `self` is an array of
-words, a *block*, that says what there is to do.
+A call through ctypes costs a microsecond; a built-in function costs a small part of that. Such a function has CPython's
+`METH_FASTCALL` signature, `(self, arguments, count)`. Its `self` is the *block*, an int64 array of parameters: fields
+that this module defines, and others of the caller's.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ import numpy as np
 from . import compilation, numpy_abi
 
 _METH_FASTCALL = 0x80
-#: Python's own functions that such code may call, in the order of their names below
+#: functions of CPython's API that such code may call, in the order of their names below
 _FUNCTIONS = ("PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "PyLong_AsVoidPtr", "PyFloat_AsDouble",
               "PyErr_SetString", "PyErr_Occurred")
-#: words that a block has of `words`, as code names them: the class of arrays, what is raised at anything else, and its
-#: text; the functions
-_NAMES = ("ndarray", "error", "text", "save", "restore", "refer", "address_of", "float_of", "raise_error", "occurred")
-WORDS = len(_NAMES)
-#: where a built-in function has the block, and an object its class, in bytes
+#: the block's fields, by the names used in IR: the class of arrays, the class and text of the error for other
+#: arguments, the addresses of the functions
+_FIELDS = ("ndarray", "error", "text", "save", "restore", "refer", "address_of", "float_of", "raise_error", "occurred")
+FIELD_COUNT = len(_FIELDS)
+#: byte offsets of an array's data (here: the block's) and of an object's class
 DATA, TYPE = numpy_abi.DATA, numpy_abi.HEAD - 8
 
 
 class _Method(ctypes.Structure):
-    """Python's `PyMethodDef`."""
+    """CPython's `PyMethodDef`."""
 
     _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
                 ("doc", ctypes.c_char_p))
 
 
-#: where code goes that is handed anything but arrays; it has `%block`
-REFUSE = """
+#: IR that raises TypeError; code branches to `refuse` when an argument is not an array, with `%block` defined
+RAISE_TYPE_ERROR = """
 refuse:
   %raise.at = getelementptr i64, ptr %block, i64 {raise_error}
   %raise = load ptr, ptr %raise.at
@@ -47,43 +48,43 @@ refuse:
   ret ptr null
 """.removeprefix("\n")
 
-_kept: list[Any] = []
+_keep_alive: list[Any] = []
 
 
 @cache
-def words() -> tuple[int, ...]:
-    """The addresses that code asks a block for, as many as `WORDS`."""
+def block_fields() -> tuple[int, ...]:
+    """The block's fields: `FIELD_COUNT` addresses."""
     text = ctypes.create_string_buffer(b"a kernel takes arrays, and none of their subclasses")
-    _kept.append(text)
+    _keep_alive.append(text)
     return (id(np.ndarray), id(TypeError), ctypes.addressof(text),
             *(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS))
 
 
-def places(first: int) -> dict[str, int]:
-    """Where a block has the addresses, by the names that code has for them, from a word on."""
-    return dict(zip(_NAMES, range(first, first + WORDS), strict=True))
+def field_indices(first: int) -> dict[str, int]:
+    """The indices of the block's fields by name, where the first has index `first`."""
+    return dict(zip(_FIELDS, range(first, first + FIELD_COUNT), strict=True))
 
 
-def maker(name: str, source: str) -> Callable[[np.ndarray], Callable[..., Any]]:
-    """What makes a built-in function of a block.
+def builtin_function_maker(name: str, source: str) -> Callable[[np.ndarray], Callable[..., Any]]:
+    """A function that makes a Python built-in function from a block.
 
     Args:
-        name: the name of the function in the source.
-        source: LLVM's text.
+        name: the function's name in the source.
+        source: LLVM IR.
     """
     api: Any = ctypes.pythonapi
     library = compilation.load(f"{name}\n{source}", (name,), lambda: source)
     method = _Method(name.encode(), library.address(name), _METH_FASTCALL, None)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", api))
-    _kept.extend((library, method))
+    _keep_alive.extend((library, method))
     address = ctypes.addressof(method)
 
-    def made(block: np.ndarray) -> Callable[..., Any]:
+    def make(block: np.ndarray) -> Callable[..., Any]:
         found: Callable[..., Any] = new(address, block, None)
         return found
 
-    return made
+    return make
 
 
-__all__ = ["DATA", "REFUSE", "TYPE", "WORDS", "maker", "places", "words"]
+__all__ = ["DATA", "FIELD_COUNT", "RAISE_TYPE_ERROR", "TYPE", "block_fields", "builtin_function_maker", "field_indices"]

@@ -1,9 +1,9 @@
-"""Kernels as data, and the compiled loop that runs lists of them: one call for any number of kernels.
+"""Kernel launches, and the generated loop that runs lists of them in one call.
 
-A kernel's work is a function `body(pointers, plan, chunk)` (`calling.BODY`). A `Launch` says which body, how many
-chunks, and the plan; a `Program` holds many of them over a table of addresses, and runs them all without the
-interpreter: `run` walks a table of steps, fills in each step's pointers (a base's address and an offset) and hands its
-chunks to the pool.
+A kernel is a function `body(pointers, plan, chunk)` (`codegen.llvm.kernel_entry.BODY`). A `Launch` names the body, the
+number of chunks, and the plan. A `Program` holds a list of launches over a table of base addresses and runs them all
+outside the interpreter: `run` walks a table of steps, computes each step's pointers (a base address and an offset) and
+hands its chunks to the thread pool.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ import numpy as np
 
 from . import compilation, entry_points, numpy_abi, thread_pool
 
-#: pointers that one step may have
+#: the most pointers of a step
 POINTERS = 192
-#: words of a step: body, chunks, plan, then, number of pointers, their places
+#: words of a step: body, chunks, plan, then, number of pointers, address of their (base, offset) pairs
 WIDTH = 6
-#: where a record's addresses begin: behind the pool, the steps, their number, and the numbers of objects and addresses
+#: the index of a record's first base address, after: the pool, the steps, their number, the numbers of array objects
+#: and of bases
 FIRST = 5
-#: what scratch memory is aligned to
+#: alignment of scratch memory in bytes
 ALIGNMENT = 64
 
 
 class Spec(NamedTuple):
-    """An array as a kernel sees it before there is one: shape, strides in bytes, and dtype.
+    """The layout of an array: shape, strides in bytes, and dtype.
 
     >>> import numpy as np
     >>> Spec.of(np.zeros((2, 3), np.float32)).strides
@@ -41,12 +42,12 @@ class Spec(NamedTuple):
 
     @classmethod
     def of(cls, array: np.ndarray) -> Spec:
-        """What describes this array."""
+        """The layout of an array."""
         return cls(array.shape, array.strides, array.dtype)
 
     @classmethod
     def dense(cls, shape: Sequence[int], dtype: np.dtype) -> Spec:
-        """An array in row-major order without gaps."""
+        """The layout of a contiguous array in row-major order."""
         strides, stride = [], dtype.itemsize
         for extent in reversed(shape):
             strides.append(stride)
@@ -55,7 +56,7 @@ class Spec(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         n = 1
         for extent in self.shape:
             n *= extent
@@ -63,21 +64,21 @@ class Spec(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its elements, gaps not counted."""
+        """Bytes of the elements, without gaps."""
         return self.size * self.dtype.itemsize
 
 
 class Launch(NamedTuple):
-    """One kernel to run: a body, in how many chunks, by which plan.
+    """A kernel launch: a body, the number of chunks, and the plan.
 
     Attributes:
-        library: keeps the code.
-        body: the address of `body(pointers, plan, chunk)`; chunks may be done in any order, by any thread. It may be
-            a symbol of a library that is still compiled, as may `then` and words of the plan.
-        chunks: how many; with `threads.HERE` added where the thread that calls is to do all of them.
-        words: the plan's integers.
+        library: keeps the code alive.
+        body: the address of `body(pointers, plan, chunk)`; chunks run in any order, on any thread. Like `then` and the
+            plan's words it may be a symbol of a library whose compilation has not finished.
+        chunks: the number of chunks; plus `thread_pool.CALLER_ONLY` where the calling thread runs all of them.
+        words: the plan's 64-bit fields.
         then: the address of a body that is called once, after all chunks; 0 for none.
-        scratch: bytes of memory that it wants, whose address stands behind those of its operands.
+        scratch: bytes of scratch memory, whose address follows those of the operands.
     """
 
     library: compilation.Library
@@ -89,8 +90,8 @@ class Launch(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether several threads may work at it."""
-        return 1 < self.chunks < thread_pool.HERE
+        """Whether several threads may run the chunks."""
+        return 1 < self.chunks < thread_pool.CALLER_ONLY
 
 
 _IR = """
@@ -208,29 +209,29 @@ end:
 
 
 def _generate() -> str:
-    return _IR.format(most=POINTERS, width=WIDTH, run=thread_pool.RUN, data=numpy_abi.DATA, first=FIRST)
+    return _IR.format(most=POINTERS, width=WIDTH, run=thread_pool.RUN_OFFSET, data=numpy_abi.DATA, first=FIRST)
 
 
 def library() -> compilation.Library:
-    """The compiled loop, `run(record)`: 0, or the number of the step whose condition does not hold, from 1 on."""
+    """The generated loop, `run(record)`: 0, or the number, from 1 on, of the step whose condition does not hold."""
     return compilation.load(f"launch {POINTERS} {WIDTH} {FIRST}", ("run",), _generate, "few")
 
 
-def listed(words: Sequence[compilation.Word]) -> ctypes.Array[ctypes.c_int64]:
-    """A plan's numbers in memory."""
-    return (ctypes.c_int64 * max(1, len(words)))(*[x if x.__class__ is int else address(x) for x in words])
+def plan_array(words: Sequence[compilation.Word]) -> ctypes.Array[ctypes.c_int64]:
+    """A plan as an array of int64, its symbols resolved."""
+    return (ctypes.c_int64 * max(1, len(words)))(*[x if x.__class__ is int else resolve(x) for x in words])
 
 
-def address(place: compilation.Word) -> int:
-    """An address or a number as it is; where a symbol lies, when it is compiled."""
-    return place.address if isinstance(place, compilation.Symbol) else place
+def resolve(word: compilation.Word) -> int:
+    """A symbol's address, once it is compiled; any other word itself."""
+    return word.address if isinstance(word, compilation.Symbol) else word
 
 
-#: words of a block: of `run`, how many words its template has, which of them is the arena's address, whether the
-#: interpreter may run meanwhile; then those of `entrance`; then the template
+#: fields of a block: the address of `run`, the size of the record's template in words, the index of the arena's address
+#: in it, whether to release the GIL; then those of `entry_points`; then the template
 _SIZE, _ARENA, _LONG = 1, 2, 3
 _ADDRESSES = 4
-_TEMPLATE = _ADDRESSES + entry_points.WORDS
+_TEMPLATE = _ADDRESSES + entry_points.FIELD_COUNT
 
 _START = """
 define ptr @start(ptr %self, ptr %arguments, i64 %given) {{
@@ -305,29 +306,29 @@ leave:
   %refer = load ptr, ptr %refer.at
   call void %refer(ptr %result)
   ret ptr %result
-""" + entry_points.REFUSE + """}}
+""" + entry_points.RAISE_TYPE_ERROR + """}}
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 
 @cache
-def _starting() -> Callable[[np.ndarray], Callable[..., Any]]:
-    """What makes the function that starts a program, of its block."""
-    return entry_points.maker("start", _START.format(
+def _start_function_maker() -> Callable[[np.ndarray], Callable[..., Any]]:
+    """The function that makes a program's start function from its block."""
+    return entry_points.builtin_function_maker("start", _START.format(
         data=entry_points.DATA, type=entry_points.TYPE, first=FIRST, size=_SIZE, arena=_ARENA, long=_LONG,
         template=_TEMPLATE,
-        **entry_points.places(_ADDRESSES)))
+        **entry_points.field_indices(_ADDRESSES)))
 
 
 class Condition(NamedTuple):
-    """A step that ends the run unless a byte is what it should be."""
+    """A step that ends the run unless a byte, a boolean, equals `outcome`."""
 
     outcome: bool
 
 
 @cache
-def _running() -> Callable[[Any], int]:
+def _run_function() -> Callable[[Any], int]:
     found: Callable[[Any], int] = library().function("run", ctypes.c_int64, ctypes.c_void_p)
     return found
 
@@ -336,9 +337,9 @@ class Program:
     """Launches over a table of base addresses, run by one call.
 
     Args:
-        steps: pairs of a launch, or a condition, and its pointers, each a base's number and an offset in bytes.
-        objects: how many of the bases, the first ones, are array objects, whose data's address is looked up.
-        bases: how many there are.
+        steps: pairs of a launch or condition and its pointers, each the index of a base and an offset in bytes.
+        objects: how many of the first bases are array objects, from which the address of the data is read.
+        bases: the number of bases.
     """
 
     __slots__ = ("_keep", "bases", "call", "count", "objects", "shares", "table")
@@ -346,7 +347,7 @@ class Program:
     def __init__(self, steps: Sequence[tuple[Launch | Condition, Sequence[tuple[int, int]]]], objects: int,
                  bases: int) -> None:
         self.objects, self.bases = objects, bases
-        self.call = _running()
+        self.call = _run_function()
         self._keep: list[Any] = []
         self.shares = any(isinstance(each, Launch) and each.shared for each, _ in steps)
         words: list[int] = []
@@ -358,41 +359,41 @@ class Program:
                 self._keep.append(places)
                 words += [0, int(launch.outcome), 0, 0, 1, ctypes.addressof(places)]
                 continue
-            plan = listed(launch.words)
+            plan = plan_array(launch.words)
             places = (ctypes.c_int64 * max(1, 2 * len(pointers)))(*[each for pair in pointers for each in pair])
             self._keep += [launch.library, plan, places]
-            words += [address(launch.body), launch.chunks, ctypes.addressof(plan), address(launch.then), len(pointers),
+            words += [resolve(launch.body), launch.chunks, ctypes.addressof(plan), resolve(launch.then), len(pointers),
                       ctypes.addressof(places)]
         self.count = len(steps)
         self.table = (ctypes.c_int64 * max(1, len(words)))(*words)
 
     def record(self) -> Any:
-        """What a run takes: a ctypes array with room for the addresses from `FIRST` on."""
-        made = (ctypes.c_void_p * (FIRST + self.bases))()
-        self.enter(made)
-        return made
+        """The argument of a run: a ctypes array whose base addresses, from `FIRST` on, are to be filled in."""
+        record = (ctypes.c_void_p * (FIRST + self.bases))()
+        self.enter(record)
+        return record
 
     def enter(self, record: Any) -> None:
-        """Let a record, whose addresses stay, be one of this program's."""
+        """Write this program's steps and counts into a record; its base addresses stay."""
         record[1] = ctypes.addressof(self.table)
         record[2], record[3], record[4] = self.count, self.objects, self.bases
 
-    def starter(self, template: Any, arena: int) -> Callable[..., Any]:
-        """A built-in function that runs all steps: `(pool, arena, *arrays)`, all of them addresses or arrays.
+    def start_function(self, template: Any, arena: int) -> Callable[..., Any]:
+        """A built-in function `(pool, arena, *arrays)` that runs all steps; the first two arguments are addresses.
 
-        It returns the last of the arrays if all conditions hold, the pool if one does not.
+        It returns the last array if all conditions hold, else the pool's address.
 
         Args:
-            template: a record, with the addresses that stay.
-            arena: which of its words is the second argument.
+            template: a record with the base addresses that are constant.
+            arena: the index of the record's word that the second argument sets.
         """
-        # what takes one thread some ten microseconds may keep the interpreter's lock
-        head = [library().address("run"), len(template), arena, self.shares, *entry_points.words()]
+        # a program that one thread runs in some ten microseconds keeps the GIL
+        head = [library().address("run"), len(template), arena, self.shares, *entry_points.block_fields()]
         block = np.concatenate([np.array(head, np.int64), np.frombuffer(template, np.int64)])
-        return _starting()(block)
+        return _start_function_maker()(block)
 
     def only(self, record: Any, first: int, count: int) -> None:
-        """Let the next run of a record be of so many steps, from the first; `enter` brings the others back."""
+        """Restrict a record's next run to `count` steps from step `first`; `enter` undoes that."""
         record[0] = thread_pool.pool()
         record[1], record[2] = ctypes.addressof(self.table) + 8 * WIDTH * first, count
 
@@ -403,14 +404,14 @@ class Program:
         return found
 
 
-def aligned(size: int) -> tuple[np.ndarray, int]:
-    """Memory of `size` bytes: the array that owns it and the aligned address in it."""
+def allocate_aligned(size: int) -> tuple[np.ndarray, int]:
+    """Allocate `size` bytes: the array that owns them and the aligned address in it."""
     memory = np.empty(size + ALIGNMENT, np.uint8)
     return memory, -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
 
 
 def run(launches: Sequence[Launch], operands: Sequence[np.ndarray]) -> None:
-    """Run a family's launches on these arrays, outputs first."""
+    """Run a list of launches on arrays, outputs first."""
     scratch = max((each.scratch for each in launches), default=0)
     count = len(operands)
     pointers = [(i, 0) for i in range(count + bool(scratch))]
@@ -420,10 +421,21 @@ def run(launches: Sequence[Launch], operands: Sequence[np.ndarray]) -> None:
         record[FIRST + i] = id(array)
     memory = None
     if scratch:
-        memory, record[FIRST + count] = aligned(scratch)
+        memory, record[FIRST + count] = allocate_aligned(scratch)
     program(record)
     del memory
 
 
-__all__ = ["ALIGNMENT", "FIRST", "POINTERS", "Condition", "Launch", "Program", "Spec", "address", "aligned", "library",
-           "run"]
+__all__ = [
+    "ALIGNMENT",
+    "FIRST",
+    "POINTERS",
+    "Condition",
+    "Launch",
+    "Program",
+    "Spec",
+    "allocate_aligned",
+    "library",
+    "resolve",
+    "run",
+]

@@ -1,10 +1,10 @@
-"""From how many bytes on results are better written past the caches: measured, once for a machine.
+"""The number of bytes from which on non-temporal stores are faster, measured once for a machine.
 
-How much of the last cache a process has depends on who shares it, and what a line costs that is read before it is
-written depends on the memory. On one machine stores past the caches win from three quarters of the last cache on, on
-another from 1.25 times its size. So two arrays are added up into a third, both ways, where all three together are as
-large as some multiples of the cache; that takes some hundredths of a second, and is kept on disk for the processes to
-come.
+How much of the last-level cache a process gets depends on who shares it, and the cost of reading a line before it is
+written depends on the memory. On one machine non-temporal stores win from three quarters of the last-level cache on, on
+another from 1.25 times its size. The measurement adds two arrays into a third, with ordinary and with non-temporal
+stores, where all three together are as large as some multiples of the cache. It takes some hundredths of a second; the
+persistent cache holds the result.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from . import compilation, launch, target
 from .cache_store import MEASUREMENTS
 from .launch import Launch
 
-#: bytes of the three arrays, in last caches; beyond, the largest stands for all, and where less is touched than a cache
-#: holds, another hour's neighbours may leave it there
+#: bytes of the three arrays, as multiples of the last-level cache. The largest stands for all beyond; none is below 1,
+#: since data that fits into the cache may stay there once other processes use less of it.
 MULTIPLES = (1.0, 1.25, 1.5, 2.0)
-#: nothing larger than this is measured: the arrays must be there
-MOST = 256 << 20
-#: how much quicker stores past the caches must be, since they cost more where they are wrong than they gain where they
-#: are right; and how often each way is tried
+#: nothing larger than this is measured, since the arrays must be allocated
+MAX_BYTES = 256 << 20
+#: the part of the ordinary stores' time that non-temporal stores may take, since a wrong choice of them costs more than
+#: a right one gains; and how often each is timed
 MARGIN, ROUNDS = 0.9, 4
-#: bytes that a turn of the code's loop reads from each array
+#: bytes that an iteration of the generated loop reads from each array
 _STEP = 256
 _FORMAT = "stores 3"
 
@@ -41,12 +41,12 @@ entry:
   %y.at = getelementptr ptr, ptr %pointers, i64 2
   %y = load ptr, ptr %y.at
   %bytes = load i64, ptr %plan
-  %past.at = getelementptr i64, ptr %plan, i64 1
-  %past = load i64, ptr %past.at
+  %flag.at = getelementptr i64, ptr %plan, i64 1
+  %flag = load i64, ptr %flag.at
   %begin = mul i64 %bytes, %chunk
   %end = add i64 %begin, %bytes
-  %goes = icmp ne i64 %past, 0
-  br i1 %goes, label %past.loop, label %near.loop
+  %nontemporal = icmp ne i64 %flag, 0
+  br i1 %nontemporal, label %nontemporal.loop, label %ordinary.loop
 LOOPS
 done:
   ret void
@@ -56,7 +56,7 @@ done:
 
 
 def _loop(name: str, mark: str) -> str:
-    """The loop that adds up from `%begin` to `%end`; `mark`: what its stores are marked with."""
+    """The loop that adds the arrays from `%begin` to `%end`; `mark`: the metadata of its stores."""
     lines = [f"{name}.loop:", f"  %{name}.i = phi i64 [ %begin, %entry ], [ %{name}.next, %{name}.loop ]"]
     for at in range(0, _STEP, 64):
         p = f"{name}.{at}"
@@ -72,11 +72,11 @@ def _loop(name: str, mark: str) -> str:
                       f"  br i1 %{name}.more, label %{name}.loop, label %done"])
 
 
-def pays_from(last: int) -> int:
-    """The bytes that a kernel must touch for its results to be better written past a last cache of this size.
+def threshold(last: int) -> int:
+    """The bytes that a kernel must touch for non-temporal stores to be faster.
 
     Args:
-        last: bytes of the last cache.
+        last: bytes of the last-level cache.
     """
     key = limits.count(), last
     found = _known.get(key)
@@ -84,7 +84,7 @@ def pays_from(last: int) -> int:
         with _measuring:
             found = _known.get(key)
             if found is None:
-                found = _known[key] = _kept_or_measured(last)
+                found = _known[key] = _load_or_measure(last)
     return found
 
 
@@ -92,8 +92,8 @@ _known: dict[tuple[int, int], int] = {}
 _measuring = threading.RLock()
 
 
-def _kept_or_measured(last: int) -> int:
-    if MULTIPLES[-1] * last > MOST:
+def _load_or_measure(last: int) -> int:
+    if MULTIPLES[-1] * last > MAX_BYTES:
         return int(MULTIPLES[0] * last)
     name = MEASUREMENTS.key(_FORMAT, *map(str, target.host()), str(limits.count()), str(last))
     payload = MEASUREMENTS.read(name)
@@ -102,47 +102,48 @@ def _kept_or_measured(last: int) -> int:
             return int(json.loads(payload))
         except (ValueError, TypeError):
             MEASUREMENTS.discard(name)
-    found = measured(last)
+    found = measure(last)
     MEASUREMENTS.write(name, json.dumps(found).encode())
     return found
 
 
-def code() -> compilation.Library:
-    """The code that is timed: `body(pointers, plan, chunk)`; the plan is a chunk's bytes and whether to go past."""
+def library() -> compilation.Library:
+    """The timed code, `body(pointers, plan, chunk)`: the plan is a chunk's bytes and the kind of stores (0 or 1)."""
     return compilation.load(_FORMAT, ("body",), lambda: _IR.replace(
-        "LOOPS", _loop("near", "") + "\n" + _loop("past", ", !nontemporal !0")), passes=False)
+        "LOOPS", _loop("ordinary", "") + "\n" + _loop("nontemporal", ", !nontemporal !0")), passes=False)
 
 
-def measured(last: int) -> int:
-    """`pays_from`, measured now: the least multiple from which on stores past the caches win at all larger ones."""
-    library = code()
-    body = library.address("body")
+def measure(last: int) -> int:
+    """Measure `threshold`: the least multiple from which on non-temporal stores win at all larger ones."""
+    code = library()
+    body = code.address("body")
     chunks = 8 * limits.count()
     most = int(MULTIPLES[-1] * last) // 3 // (chunks * _STEP)
-    kept, address = launch.aligned(3 * most * chunks * _STEP)
-    kept[:] = 1  # not zeros: processors write these more quickly
-    offset = address - kept.ctypes.data
-    arrays = [kept[offset + i * most * chunks * _STEP:][:most * chunks * _STEP] for i in range(3)]
+    memory, address = launch.allocate_aligned(3 * most * chunks * _STEP)
+    memory[:] = 1  # not zeros, which processors write faster
+    offset = address - memory.ctypes.data
+    arrays = [memory[offset + i * most * chunks * _STEP:][:most * chunks * _STEP] for i in range(3)]
     found = 2 * int(MULTIPLES[-1] * last)
     for multiple in reversed(MULTIPLES):
         size = int(multiple * last) // 3 // (chunks * _STEP) * _STEP
-        near, past = _least([[Launch(library, body, chunks, (size, goes))] for goes in (0, 1)], arrays)
-        if past > MARGIN * near:
+        ordinary, nontemporal = _shortest_times([[Launch(code, body, chunks, (size, flag))] for flag in (0, 1)],
+                                                arrays)
+        if nontemporal > MARGIN * ordinary:
             break
         found = int(multiple * last)
     return found
 
 
-def _least(ways: list[list[Launch]], arrays: list[np.ndarray]) -> list[float]:
-    """The shortest time of each, in seconds, by turns: who disturbs one disturbs the other, too."""
-    best = [float("inf")] * len(ways)
+def _shortest_times(candidates: list[list[Launch]], arrays: list[np.ndarray]) -> list[float]:
+    """The shortest time of each in seconds; they are timed in turn, so that other load affects all alike."""
+    best = [float("inf")] * len(candidates)
     for _ in range(ROUNDS):
-        for i, work in enumerate(ways):
-            launch.run(work, arrays)  # leaves behind in the caches what such a run does
+        for i, launches in enumerate(candidates):
+            launch.run(launches, arrays)  # brings the caches into the state that such a run leaves
             start = perf_counter()
-            launch.run(work, arrays)
+            launch.run(launches, arrays)
             best[i] = min(best[i], perf_counter() - start)
     return best
 
 
-__all__ = ["code", "measured", "pays_from"]
+__all__ = ["library", "measure", "threshold"]

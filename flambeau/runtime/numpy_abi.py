@@ -1,8 +1,8 @@
-"""How a NumPy array lies in memory: compiled code is handed the array object itself and reads it.
+"""The layout of NumPy's array object, from which generated code reads addresses, shapes and strides.
 
-Asking Python for an array's address, shape and strides takes longer than a small kernel runs. The fields are those
-of NumPy's stable C structure (`PyArrayObject_fields`), after the object's own head; `readable` checks them on an
-array before anything relies on them.
+Asking Python for an array's address, shape and strides takes longer than a small kernel runs, so generated code takes
+the array object itself. The fields are those of NumPy's stable C structure (`PyArrayObject_fields`), after the
+object header; `readable` verifies them on an array.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONTIGUOUS, WRITEABLE = 0x1, 0x400
 
 @cache
 def readable() -> bool:
-    """Whether arrays lie in memory as this module says: so it is with CPython and NumPy on 64-bit machines."""
+    """Whether array objects have this layout, as they do with CPython on 64-bit little-endian machines."""
     if sys.implementation.name != "cpython" or sys.maxsize < 2**32 or sys.byteorder != "little":
         return False
     import ctypes

@@ -1,8 +1,8 @@
-"""LLVM's intermediate code turned into object code, by several threads at once.
+"""Compilation of LLVM IR to object code, by several threads at once.
 
-llvmlite lets one thread at a time into LLVM. LLVM itself asks for no such thing of threads that share nothing, and here
-each has a context, a target machine and passes of its own; so what takes long is called past llvmlite's lock. What
-takes microseconds is called without giving the interpreter's lock away, which would cost a wait to get back.
+llvmlite serializes all calls into LLVM by a lock. LLVM does not need that of threads that share nothing, and here each
+thread has its own context, target machine and passes. So long calls go through ctypes, without llvmlite's lock and
+without the GIL. Short calls keep the GIL, since reacquiring it may take longer than the call.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any
 
 from . import target
 
-_LONG = ("LLVMPY_ParseAssembly", "LLVMPY_VerifyModule", "LLVMPY_RunNewModulePassManager",
+_LONG_CALLS = ("LLVMPY_ParseAssembly", "LLVMPY_VerifyModule", "LLVMPY_RunNewModulePassManager",
          "LLVMPY_TargetMachineEmitToMemory")
-_SHORT = ("LLVMPY_ContextCreate", "LLVMPY_SetTarget", "LLVMPY_SetDataLayout", "LLVMPY_GetBufferStart",
+_SHORT_CALLS = ("LLVMPY_ContextCreate", "LLVMPY_SetTarget", "LLVMPY_SetDataLayout", "LLVMPY_GetBufferStart",
           "LLVMPY_GetBufferSize", "LLVMPY_DisposeMemoryBuffer", "LLVMPY_DisposeModule", "LLVMPY_ContextDispose",
           "LLVMPY_DisposeString")
 
 
 @cache
 def _functions() -> dict[str, Any]:
-    """LLVM's functions by their names, as llvmlite declares them but without its lock."""
-    import llvmlite.binding  # noqa: F401  which declares them
+    """LLVM's functions by name, with llvmlite's signatures but without its lock."""
+    import llvmlite.binding  # noqa: F401  declares the signatures
     from llvmlite.binding import ffi
 
     path = ffi.lib._name
     found: dict[str, Any] = {}
-    for library, names in ((ctypes.CDLL(path), _LONG), (ctypes.PyDLL(path), _SHORT)):
+    for library, names in ((ctypes.CDLL(path), _LONG_CALLS), (ctypes.PyDLL(path), _SHORT_CALLS)):
         for name in names:
             declared = getattr(ffi.lib, name)
             found[name] = function = getattr(library, name)
@@ -37,8 +37,8 @@ def _functions() -> dict[str, Any]:
     return found
 
 
-class Translator:
-    """What one thread translates with."""
+class ThreadCompiler:
+    """A thread's target machine and pass builder."""
 
     def __init__(self) -> None:
         self.machine = target.machine()
@@ -47,58 +47,58 @@ class Translator:
         self.few = target.pipeline(self.builder, "few")
 
     def pipeline(self, passes: bool | str) -> Any:
-        """The passes of that name; the usual ones are made anew each time, since the inliner is used up by a run."""
+        """The pass pipeline `passes`; the default one is built anew each time, since its inliner runs only once."""
         return self.few if passes == "few" else target.pipeline(self.builder, passes)
 
-    def object_code(self, source: str, passes: bool | str) -> bytes:
-        """The object code of a module's text.
+    def emit_object(self, source: str, passes: bool | str) -> bytes:
+        """Compile a module's text to object code.
 
         Raises:
-            RuntimeError: the text is not well-formed.
+            RuntimeError: the text is not valid LLVM IR.
         """
         llvm = _functions()
-        told = ctypes.c_char_p()
-        said = ctypes.byref(told)
+        message = ctypes.c_char_p()
+        message_pointer = ctypes.byref(message)
         context = llvm["LLVMPY_ContextCreate"]()
         module = None
         try:
-            module = llvm["LLVMPY_ParseAssembly"](context, source.encode(), said)
+            module = llvm["LLVMPY_ParseAssembly"](context, source.encode(), message_pointer)
             if not module:
-                raise RuntimeError(f"LLVM IR parsing error\n{_text(told)}")
+                raise RuntimeError(f"LLVM IR parsing error\n{_text(message)}")
             llvm["LLVMPY_SetTarget"](module, target.host().triple.encode())
             llvm["LLVMPY_SetDataLayout"](module, self.layout)
-            if llvm["LLVMPY_VerifyModule"](module, said):
-                raise RuntimeError(_text(told))
+            if llvm["LLVMPY_VerifyModule"](module, message_pointer):
+                raise RuntimeError(_text(message))
             if passes:
                 llvm["LLVMPY_RunNewModulePassManager"](self.pipeline(passes), module, self.builder)
-            buffer = llvm["LLVMPY_TargetMachineEmitToMemory"](self.machine, module, 1, said)
+            buffer = llvm["LLVMPY_TargetMachineEmitToMemory"](self.machine, module, 1, message_pointer)
             if not buffer:
-                raise RuntimeError(_text(told))
+                raise RuntimeError(_text(message))
             try:
                 return ctypes.string_at(llvm["LLVMPY_GetBufferStart"](buffer), llvm["LLVMPY_GetBufferSize"](buffer))
             finally:
                 llvm["LLVMPY_DisposeMemoryBuffer"](buffer)
         finally:
-            if told:
-                llvm["LLVMPY_DisposeString"](told)
+            if message:
+                llvm["LLVMPY_DisposeString"](message)
             if module:
                 llvm["LLVMPY_DisposeModule"](module)
             llvm["LLVMPY_ContextDispose"](context)
 
 
-def _text(told: ctypes.c_char_p) -> str:
-    return (told.value or b"").decode(errors="replace")
+def _text(message: ctypes.c_char_p) -> str:
+    return (message.value or b"").decode(errors="replace")
 
 
-_own = threading.local()
+_thread_state = threading.local()
 
 
-def object_code(source: str, passes: bool | str = True) -> bytes:
-    """The object code of a module's text, after the passes that `target.pipeline` names."""
-    found: Translator | None = getattr(_own, "translator", None)
+def emit_object(source: str, passes: bool | str = True) -> bytes:
+    """Compile a module's text to object code with this thread's compiler and the passes of `target.pipeline`."""
+    found: ThreadCompiler | None = getattr(_thread_state, "compiler", None)
     if found is None:
-        found = _own.translator = Translator()
-    return found.object_code(source, passes)
+        found = _thread_state.compiler = ThreadCompiler()
+    return found.emit_object(source, passes)
 
 
-__all__ = ["Translator", "object_code"]
+__all__ = ["ThreadCompiler", "emit_object"]

@@ -1,6 +1,6 @@
-"""The machine that code is made for: this one, its widest vectors included.
+"""The compilation target: this machine's processor and features, LLVM's target machines and pass pipelines.
 
-`FLAMBEAU_JIT_WIDTH` (128, 256 or 512) keeps to narrower vectors than the processor has.
+`FLAMBEAU_JIT_WIDTH` (128, 256 or 512) limits the width of vectors in bits.
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ from typing import Any, NamedTuple
 
 from .cache_store import MEASUREMENTS
 
-_NARROWER = {256: ("avx512", "evex512", "avx10"), 128: ("avx", "fma", "f16c", "evex512", "vaes", "vpclmulqdq")}
+_FEATURES_OF_WIDER = {256: ("avx512", "evex512", "avx10"), 128: ("avx", "fma", "f16c", "evex512", "vaes", "vpclmulqdq")}
 
 
 class Host(NamedTuple):
-    """A processor as LLVM names it, and the width of its vectors in bits."""
+    """The processor in LLVM's terms, and the width of its vectors in bits."""
 
     triple: str
     cpu: str
     features: str
     vector_bits: int
-    version: str  # of what compiles for it
-    halves: bool  # whether it converts float16
+    version: str  # of llvmlite and LLVM
+    converts_half: bool  # whether it has instructions that convert float16
 
 
 @cache
 def host() -> Host:
     """This machine."""
-    triple, cpu, found, version = _described()
+    triple, cpu, found, version = _describe_host()
     width = 512 if found.get("avx512f") and found.get("avx512vl") else 256 if found.get("avx2") else 128
     asked = os.environ.get("FLAMBEAU_JIT_WIDTH", "")
     if asked.isdigit() and int(asked) < width:
         width = 256 if int(asked) >= 256 else 128
         for name in found:
-            if name.startswith(_NARROWER[width]):
+            if name.startswith(_FEATURES_OF_WIDER[width]):
                 found[name] = False
     if found.get("avx512f"):
         found["prefer-256-bit"] = False
     features = ",".join(("+" if on else "-") + name for name, on in sorted(found.items()))
-    halves = bool(found.get("f16c")) or triple.startswith(("aarch64", "arm64"))
-    return Host(triple, cpu, features, width, version, halves)
+    converts_half = bool(found.get("f16c")) or triple.startswith(("aarch64", "arm64"))
+    return Host(triple, cpu, features, width, version, converts_half)
 
 
-def _described() -> tuple[str, str, dict[str, bool], str]:
-    """LLVM's names for this system, the processor and its features, and LLVM's own version.
+def _describe_host() -> tuple[str, str, dict[str, bool], str]:
+    """The target triple, the processor's name and features, and the versions of llvmlite and LLVM.
 
-    A process that finds all its code on disk needs nothing else of LLVM: so the answer is kept there too.
+    The persistent cache holds them too: a process that finds all its code there does not import llvmlite.
     """
-    entry = _identity()
-    kept = None if entry is None else MEASUREMENTS.read(entry)
-    if kept is not None:
+    entry = _host_fingerprint()
+    cached = None if entry is None else MEASUREMENTS.read(entry)
+    if cached is not None:
         try:
-            triple, cpu, features, version = json.loads(kept)
+            triple, cpu, features, version = json.loads(cached)
             return str(triple), str(cpu), dict.fromkeys(features[0], True) | dict.fromkeys(features[1], False), version
         except (ValueError, TypeError, IndexError):
             pass
@@ -70,8 +70,8 @@ def _described() -> tuple[str, str, dict[str, bool], str]:
     return triple, cpu, found, version
 
 
-def _identity() -> str | None:
-    """What tells this processor and this LLVM from others without asking LLVM; None where nothing does."""
+def _host_fingerprint() -> str | None:
+    """The cache key of this processor and LLVM, computed without importing llvmlite; None where that is impossible."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             first = file.read(1 << 14).split("\n\n")[0]
@@ -82,9 +82,9 @@ def _identity() -> str | None:
         status = (library / "libllvmlite.so").stat()
     except OSError:
         return None
-    told = [line for line in first.splitlines() if line.partition("\t")[0].strip(" :") in (
+    identity = [line for line in first.splitlines() if line.partition("\t")[0].strip(" :") in (
         "vendor_id", "cpu family", "model", "model name", "stepping", "flags")]
-    return MEASUREMENTS.key("host", *told, str(library), str(status.st_size), str(status.st_mtime_ns))
+    return MEASUREMENTS.key("host", *identity, str(library), str(status.st_size), str(status.st_mtime_ns))
 
 
 @cache
@@ -97,7 +97,7 @@ def _initialize() -> None:
 
 
 def machine() -> Any:
-    """A new target machine: whoever is handed one owns it."""
+    """A new target machine, owned by the caller."""
     import llvmlite.binding as llvm
 
     _initialize()
@@ -107,7 +107,7 @@ def machine() -> Any:
 
 
 def pass_builder(tm: Any) -> Any:
-    """What makes and runs passes for a machine: the loops come vectorised and unrolled already, and stay so."""
+    """A pass builder without loop vectorization and unrolling, since code generation has done both."""
     import llvmlite.binding as llvm
 
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -117,27 +117,27 @@ def pass_builder(tm: Any) -> Any:
 
 
 def pipeline(builder: Any, passes: bool | str) -> Any:
-    """The passes to run: the usual ones, or "few": what loops of plain arithmetic need.
+    """The pass pipeline: LLVM's default, or with "few" the passes that loops of plain arithmetic need.
 
-    Code that the usual pipeline makes no quicker takes a third of its time.
+    The short pipeline takes a third of the time, for code that the default one makes no faster.
     """
     import llvmlite.binding as llvm
 
     if passes != "few":
         return builder.getModulePassManager()
-    made = llvm.create_new_module_pass_manager()
-    made.add_always_inliner_pass()
-    made.add_sroa_pass()
-    made.add_instruction_combine_pass()
-    made.add_new_gvn_pass()
-    made.add_loop_rotate_pass()
-    made.add_simplify_cfg_pass()
-    made.add_aggressive_dce_pass()
-    return made
+    manager = llvm.create_new_module_pass_manager()
+    manager.add_always_inliner_pass()
+    manager.add_sroa_pass()
+    manager.add_instruction_combine_pass()
+    manager.add_new_gvn_pass()
+    manager.add_loop_rotate_pass()
+    manager.add_simplify_cfg_pass()
+    manager.add_aggressive_dce_pass()
+    return manager
 
 
 def optimize(source: str, tm: Any, passes: bool | str = True) -> Any:
-    """LLVM's module of `source`, after the passes that `pipeline` names; False: as it comes."""
+    """The LLVM module of `source`, after the passes of `pipeline`; `passes` False: unoptimized."""
     import llvmlite.binding as llvm
 
     module = llvm.parse_assembly(source)

@@ -1,20 +1,20 @@
-"""A pool of waiting threads that share a task's chunks with the thread that calls.
+"""The thread pool that runs kernels' chunks, in generated code.
 
-The pool is itself compiled code: its threads wait outside the interpreter, so that handing work over takes neither
-its lock nor its time. A task is a function of a chunk's number; the caller starts on the chunks at once and every
-thread takes the next one left, so that a late or slow thread delays nothing. The caller takes them from the first on,
-every other thread from the last one back: so each has the same part of an array in one task after the other, and
-finds it in its own cache (an operator that reads what the one before has written takes a sixth to a quarter less).
-A thread that finds nothing to do looks again for a while (`PATIENCE`) before it sleeps. While one caller has the
-pool, others do their chunks by themselves: every call finishes, whoever else calls, and its result does not depend on
-who computed which chunk.
+The worker threads wait in generated code, so handing work over needs neither the GIL nor the interpreter. A task is a
+function of a chunk's number. The caller starts on the chunks at once and every thread takes the next one left, so a
+late or slow thread delays nothing. The caller and half of the workers take chunks from the first on, the others from
+the last one back: so a thread tends to get the same part of an array in consecutive tasks and finds it in its own cache
+(an operator that reads the output of the one before takes a sixth to a quarter less time). While one caller has the
+pool, others run their chunks themselves: every call finishes, whoever else calls, and its result does not depend on
+which thread computed which chunk.
 
-How long it looks matters: a thread that sleeps is woken late, now and then by milliseconds on a virtual machine, where
-sleeping gives the processor away. Between two operators of a program there are some microseconds, or the time of an
-operator that one thread does by itself.
+An idle worker spins for a while (`SPIN_SECONDS`) before it sleeps. The duration matters: a sleeping thread wakes late,
+now and then by milliseconds on a virtual machine, where sleeping yields the processor. Between two operators of a
+program there are some microseconds, or the time of an operator that one thread runs.
 
-The chunks of a task that are left and a counter of tasks are one atomic word: a thread that wakes late cannot take a
-chunk of a task that has ended, nor end one that it knows nothing of. A million chunks and more are the caller's alone.
+The chunks left of a task and a counter of tasks form one atomic word (the ticket): a thread that wakes late can
+neither take a chunk of a task that has ended nor end a task that it does not know. Tasks of a million chunks and more
+run on the caller alone.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from . import compilation
 
 # The pool's fields, in bytes from its start. Fields that different threads write lie on different cache lines.
 _TICKET, _DONE, _TASK, _BUSY, _SLEEPING, _CALLS, _MUTEX, _CONDITION, _SIZE = 0, 64, 128, 192, 256, 320, 384, 512, 640
-_STOP, _MEMBERS, _LOOKS = _SLEEPING + 8, _SLEEPING + 16, _SLEEPING + 24
+_STOP, _MEMBERS, _SPINS = _SLEEPING + 8, _SLEEPING + 16, _SLEEPING + 24
 
-# bits of the atomic word for the first chunk that is left, and for the end of them; the rest count tasks
+# bits of the ticket for the first chunk left, and for the end of the chunks left; the other bits count tasks
 _BITS = 20
 
-#: where the pool says at which address its `run` lies
-RUN = _CALLS + 40
+#: the byte offset of the pool's field that holds the address of its `run`
+RUN_OFFSET = _CALLS + 40
 
-#: added to a number of chunks: the caller does them all, since they are too little to share
-HERE = 1 << 32
+#: added to a number of chunks that the caller runs alone, since they are too small to share
+CALLER_ONLY = 1 << 32
 
-#: how many seconds a thread looks for work before it sleeps
-PATIENCE = 0.001
-#: how often the caller looks whether the others have finished before it lets other threads have its processor
-_CALLER_LOOKS = 2000
-#: looks whose time is measured
-_SAMPLE = 4000
+#: seconds that an idle worker spins before it sleeps
+SPIN_SECONDS = 0.001
+#: how often the caller checks whether the others have finished before it yields the processor
+_CALLER_SPINS = 2000
+#: the number of spins that are timed
+_TIMED_SPINS = 4000
 
 _IR = """
 define void @work(ptr %pool, i64 %member) {{
@@ -266,20 +266,23 @@ def _pause() -> str:
 
 def _generate() -> str:
     return _IR.format(done=_DONE, task=_TASK, busy=_BUSY, sleeping=_SLEEPING, calls=_CALLS, mutex=_MUTEX,
-                      stop=_STOP, members=_MEMBERS, condition=_CONDITION, looks=_LOOKS, caller_looks=_CALLER_LOOKS,
-                      most=HERE - 1, bits=_BITS, chunks=(1 << _BITS) - 1, one_above=1 << _BITS,
+                      stop=_STOP, members=_MEMBERS, condition=_CONDITION, looks=_SPINS, caller_looks=_CALLER_SPINS,
+                      most=CALLER_ONLY - 1, bits=_BITS, chunks=(1 << _BITS) - 1, one_above=1 << _BITS,
                       number=2 * _BITS, pause=_pause(),
                       wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
 
 
 def library() -> compilation.Library:
-    """The pool's compiled functions: `run(pool, function, pointers, plan, total)`, `work(pool, member)`, and
-    `pass(pool, count)`, which looks for work in vain."""
+    """The pool's generated functions.
+
+    `run(pool, function, pointers, plan, total)` runs a task, `work(pool, member)` is a worker's loop, and
+    `pass(pool, count)` spins without work, to be timed.
+    """
     return compilation.load(f"threads {sys.platform}", ("run", "work", "pass"), _generate, "few")
 
 
 def _system_calls() -> list[int]:
-    """Addresses of the system's lock, unlock, wait, wake all and yield."""
+    """Addresses of the system's functions: lock, unlock, wait, wake all and yield."""
     if sys.platform == "win32":
         system = ctypes.WinDLL("kernel32")
         names = ("AcquireSRWLockExclusive", "ReleaseSRWLockExclusive", "SleepConditionVariableSRW",
@@ -292,11 +295,11 @@ def _system_calls() -> list[int]:
 
 
 class Pool:
-    """Threads beside the calling one, started when first asked for.
+    """The pool's fields in memory, and its worker threads.
 
     Attributes:
-        address: where its fields lie, which is what `run` takes.
-        size: how many threads work, the calling one included.
+        address: the address of the fields, which `run` takes.
+        size: the number of threads, the calling one included.
     """
 
     def __init__(self) -> None:
@@ -305,30 +308,30 @@ class Pool:
         self.size = 1
         self._threads: list[threading.Thread] = []
         for i, call in enumerate([*_system_calls(), library().address("run")]):
-            self._word(_CALLS + 8 * i).value = call
-        self._word(_LOOKS).value = self._looks()
+            self._field(_CALLS + 8 * i).value = call
+        self._field(_SPINS).value = self._spins_in_patience()
         if sys.platform != "win32":
             system = ctypes.CDLL(None)
             system.pthread_mutex_init(ctypes.c_void_p(self.address + _MUTEX), None)
             system.pthread_cond_init(ctypes.c_void_p(self.address + _CONDITION), None)
 
-    def _word(self, offset: int) -> Any:
+    def _field(self, offset: int) -> Any:
         return ctypes.c_int64.from_address(self.address + offset)
 
-    def _looks(self) -> int:
-        """How often a thread can look for work within its patience: processors pause for very different times."""
+    def _spins_in_patience(self) -> int:
+        """How many spins take `SPIN_SECONDS`: the pause instruction's duration differs widely among processors."""
         look = library().function("pass", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
         times = []
         for _ in range(3):
             start = time.perf_counter()
-            look(self.address, _SAMPLE)
+            look(self.address, _TIMED_SPINS)
             times.append(time.perf_counter() - start)
-        return max(1, int(_SAMPLE * PATIENCE / max(min(times), 1e-9)))
+        return max(1, int(_TIMED_SPINS * SPIN_SECONDS / max(min(times), 1e-9)))
 
     def resize(self, size: int) -> None:
-        """Let so many threads work, the calling one included."""
+        """Set the number of threads, the calling one included; starts those that are missing."""
         work = library().function("work", None, ctypes.c_void_p, ctypes.c_int64)
-        self._word(_MEMBERS).value = size - 1
+        self._field(_MEMBERS).value = size - 1
         while len(self._threads) < size - 1:
             thread = threading.Thread(target=work, args=(self.address, len(self._threads)), daemon=True,
                                       name=f"flambeau kernel {len(self._threads) + 1}")
@@ -337,12 +340,12 @@ class Pool:
         self.size = size
 
     def stop(self) -> None:
-        """End the threads: the process is about to."""
+        """End the threads, at interpreter shutdown."""
         if not self._threads:
             return
         call = library().function("run", None, *[ctypes.c_void_p] * 4, ctypes.c_int64)
-        self._word(_STOP).value = 1
-        # any sleeper is woken by a task, even one without chunks
+        self._field(_STOP).value = 1
+        # a task, even one without chunks, wakes all sleeping threads
         call(self.address, None, None, None, 0)
         for thread in self._threads:
             thread.join(1.0)
@@ -355,7 +358,7 @@ _starting = threading.Lock()
 _default = 0
 
 
-def _wanted() -> int:
+def _wanted_size() -> int:
     global _default
     asked = limits._asked
     if asked is None:
@@ -364,16 +367,16 @@ def _wanted() -> int:
 
 
 def pool() -> int:
-    """The address of the pool, of as many threads as operators may use now."""
+    """The address of the pool, resized to the number of threads that operators may use now."""
     current = _pool
     if current is not None and (limits._asked or _default) == current.size:
         return current.address
-    return _resized()
+    return _resized_pool()
 
 
-def _resized() -> int:
+def _resized_pool() -> int:
     global _pool
-    wanted = _wanted()
+    wanted = _wanted_size()
     with _starting:
         if _pool is None:
             import atexit
@@ -390,12 +393,12 @@ def _stop() -> None:
         _pool.stop()
 
 
-def _forget() -> None:
-    """A forked process has none of its parent's threads."""
+def _discard_pool() -> None:
+    """In a forked child, which has none of its parent's threads: drop the pool."""
     global _pool, _starting
     _pool = None
     _starting = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_discard_pool)

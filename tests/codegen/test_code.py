@@ -26,14 +26,14 @@ from flambeau.runtime import target
 from flambeau.codegen.scalar import scalar_ir as e
 if sys.argv[1:] == ["generates nothing"]:
     def generate(*args): raise SystemExit("compiled again")
-    compiled.Library._translated = generate
+    compiled.Library._compile = generate
 x, y = e.variable(0, "float32"), e.variable(1, "float32")
 a = np.arange(100, dtype="float32")
 print(elementwise.kernel([x * y + 5], ["float32"] * 2)(a, a).sum(), elementwise.kernel([e.sqrt(x)], ["float32"])(a)[4])
 """
 
 #: the pool, two kernels, and a way to call each; and what LLVM says of this processor, where it is known by more
-ENTRIES = 5 + (target._identity() is not None)
+ENTRIES = 5 + (target._host_fingerprint() is not None)
 
 
 def run(folder, *arguments, **environment):
@@ -225,7 +225,7 @@ def test_what_is_compiled_ahead_is_handed_over_while_no_block_can_end(monkeypatc
 
     held: list[bool] = []
     monkeypatch.setattr(compilation, "_loaded", {})
-    monkeypatch.setattr(compilation, "_ahead", [Pool()])
+    monkeypatch.setattr(compilation, "_background_pools", [Pool()])
     compilation.load("nothing", (), str)
     assert held == [True]
 
@@ -236,13 +236,13 @@ def test_code_on_disk_runs_by_its_recipe_alone(tmp_path, monkeypatch):
 
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compilation, "_loaded", {})
-    assert compilation.kept("the answer", ("answer",)) is None
+    assert compilation.load_cached("the answer", ("answer",)) is None
     compilation.load("the answer", ("answer",), generate).addresses()
     monkeypatch.setattr(compilation, "_loaded", {})
-    library = compilation.kept("the answer", ("answer",))
+    library = compilation.load_cached("the answer", ("answer",))
     assert library.function("answer", ctypes.c_int64)() == 42
-    assert (library.origin, compilation.kept("the answer", ("answer",))) == ("disk", library)
-    with pytest.raises(RuntimeError, match="nobody knows how the code of 'the answer' was written"):
+    assert (library.origin, compilation.load_cached("the answer", ("answer",))) == ("disk", library)
+    with pytest.raises(RuntimeError, match="there is no IR of 'the answer'"):
         library.ir
     assert compilation.load("the answer", ("answer",), generate) is library
     assert library.ir == generate()

@@ -138,4 +138,4 @@ def test_machine_code_of_everything_compiled(capsys, monkeypatch, tmp_path):
 def test_unknown_views_are_refused(monkeypatch):
     monkeypatch.setenv("FLAMBEAU_DEBUG", "ir,kernel")
     with pytest.raises(ValueError, match="there is no view 'kernel', only ir, kernels, llvm, asm"):
-        debug_output.wanted("ir")
+        debug_output.is_enabled("ir")

@@ -685,7 +685,7 @@ def test_more_layers_take_no_more_code():
         for _ in range(4):
             step(torch.ones(8, 16))
         assert programs(step) == 1
-        return code.count()
+        return code.library_count()
 
     assert steps(4) == steps(9)
 

@@ -115,7 +115,7 @@ def test_a_plan_that_is_not_whole_is_planned_anew(folder, harm):
 def test_a_plan_whose_code_is_not_there_is_planned_anew(folder, monkeypatch):
     x = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
     [expected] = Program(*sum_of("cos")).run([x])
-    monkeypatch.setattr(compilation, "kept", lambda recipe, names: None)
+    monkeypatch.setattr(compilation, "load_cached", lambda recipe, names: None)
     again = sum_of("cos")
     assert plan_cache.read(plan_cache.cache_key(*again), again[0]) is None
     assert Program(*again).run([x])[0].tobytes() == expected.tobytes()

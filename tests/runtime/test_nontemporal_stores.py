@@ -11,7 +11,7 @@ from flambeau.codegen.rows import rows
 from flambeau.codegen.rows.rows import Rows
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.dtypes import BFLOAT16
-from flambeau.runtime import cache_store, launch, nontemporal_stores, nontemporal_threshold
+from flambeau.runtime import cache_store, cpu_cache, launch, nontemporal_stores, nontemporal_threshold
 from flambeau.runtime.launch import Spec
 
 
@@ -22,10 +22,10 @@ def random(*shape, dtype="float32", seed=0):
 @pytest.fixture
 def small_cache(monkeypatch):
     """All that kernels write goes past the caches, where it may; says how to do without."""
-    monkeypatch.setattr(nontemporal_stores, "overflow", lambda size: True)
+    monkeypatch.setattr(nontemporal_stores, "are_faster", lambda size: True)
 
     def forget(past):
-        monkeypatch.setattr(nontemporal_stores, "overflow", lambda size: past)
+        monkeypatch.setattr(nontemporal_stores, "are_faster", lambda size: past)
         rows._kernels.clear()
 
     rows._kernels.clear()
@@ -103,23 +103,23 @@ def test_only_what_waits_for_memory(small_cache):
 
 
 def test_what_the_last_cache_holds(monkeypatch):
-    assert not nontemporal_stores.overflow(nontemporal_stores.FEWEST - 1)
-    monkeypatch.setattr(nontemporal_threshold, "pays_from", lambda last: last)
-    assert nontemporal_stores.overflow(nontemporal_stores.last())
-    assert not nontemporal_stores.overflow(nontemporal_stores.last() - 1)
-    monkeypatch.setattr(nontemporal_threshold, "pays_from", lambda last: 0)
-    assert not nontemporal_stores.overflow(nontemporal_stores.last() - 1)
-    monkeypatch.setattr(nontemporal_stores, "_LISTED", "/nowhere")
-    assert nontemporal_stores.last.__wrapped__() == nontemporal_stores.USUAL
+    assert not nontemporal_stores.are_faster(cpu_cache.MIN_LAST_LEVEL - 1)
+    monkeypatch.setattr(nontemporal_threshold, "threshold", lambda last: last)
+    assert nontemporal_stores.are_faster(cpu_cache.last_level_size())
+    assert not nontemporal_stores.are_faster(cpu_cache.last_level_size() - 1)
+    monkeypatch.setattr(nontemporal_threshold, "threshold", lambda last: 0)
+    assert not nontemporal_stores.are_faster(cpu_cache.last_level_size() - 1)
+    monkeypatch.setattr(cpu_cache, "_SYSFS", "/nowhere")
+    assert cpu_cache.last_level_size.__wrapped__() == cpu_cache.USUAL_LAST_LEVEL
 
 
 @pytest.mark.parametrize("past", [0, 1])
 def test_what_is_timed_adds_up(past):
-    memory, address = launch.aligned(3 * 8192)
+    memory, address = launch.allocate_aligned(3 * 8192)
     first = address - memory.ctypes.data
     out, x, y = (memory[first + i * 8192:][:8192].view(np.float32) for i in range(3))
     x[:], y[:], out[:] = random(2048), random(2048, seed=1), 0
-    code = nontemporal_threshold.code()
+    code = nontemporal_threshold.library()
     launch.run([launch.Launch(code, code.address("body"), 4, (2048, past))], [out, x, y])
     np.testing.assert_array_equal(out, x + y)
 
@@ -127,22 +127,22 @@ def test_what_is_timed_adds_up(past):
 def test_from_where_on_is_measured_once(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(nontemporal_threshold, "_known", {})
-    found = nontemporal_threshold.pays_from(4 << 20)
+    found = nontemporal_threshold.threshold(4 << 20)
     assert found in {int(each * (4 << 20)) for each in (*nontemporal_threshold.MULTIPLES,
                                                         2 * nontemporal_threshold.MULTIPLES[-1])}
-    monkeypatch.setattr(nontemporal_threshold, "measured", lambda last: pytest.fail("it is known"))
-    assert nontemporal_threshold.pays_from(4 << 20) == found
+    monkeypatch.setattr(nontemporal_threshold, "measure", lambda last: pytest.fail("it is known"))
+    assert nontemporal_threshold.threshold(4 << 20) == found
     nontemporal_threshold._known.clear()
-    assert nontemporal_threshold.pays_from(4 << 20) == found  # from disk
-    assert nontemporal_threshold.pays_from(1 << 30) == 1 << 30  # too much memory to try it
+    assert nontemporal_threshold.threshold(4 << 20) == found  # from disk
+    assert nontemporal_threshold.threshold(1 << 30) == 1 << 30  # too much memory to try it
 
 
 def test_what_is_kept_of_it_may_be_damaged(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(nontemporal_threshold, "_known", {})
-    monkeypatch.setattr(nontemporal_threshold, "measured", lambda last: last)
-    assert nontemporal_threshold.pays_from(4 << 20) == 4 << 20
+    monkeypatch.setattr(nontemporal_threshold, "measure", lambda last: last)
+    assert nontemporal_threshold.threshold(4 << 20) == 4 << 20
     [entry] = (tmp_path / "measurements").iterdir()
     cache_store.MEASUREMENTS.write(entry.name, b"neither a number nor anything else")
     nontemporal_threshold._known.clear()
-    assert nontemporal_threshold.pays_from(4 << 20) == 4 << 20
+    assert nontemporal_threshold.threshold(4 << 20) == 4 << 20

@@ -12,7 +12,7 @@ import pytest
 
 from flambeau.runtime import object_emission, object_loader, target
 
-plain = pytest.mark.skipif(not object_loader.works(), reason="objects of another kind")
+plain = pytest.mark.skipif(not object_loader.is_supported(), reason="objects of another kind")
 
 SUM = """
 @weights = internal constant [4 x double] [double 1.0, double 2.0, double 4.0, double 8.0]
@@ -54,7 +54,7 @@ define i64 @next() {
 
 @plain
 def test_functions_constants_and_calls():
-    found = object_loader.load(object_emission.object_code(SUM, False), ["twice", "weighted"])
+    found = object_loader.load(object_emission.emit_object(SUM, False), ["twice", "weighted"])
     weighted = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int64)(found["weighted"])
     twice = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found["twice"])
     assert [weighted(3.0, i) for i in range(4)] == [4.5, 7.5, 13.5, 25.5]
@@ -63,7 +63,7 @@ def test_functions_constants_and_calls():
 
 @plain
 def test_functions_of_the_c_library():
-    found = object_loader.load(object_emission.object_code(FAR), ["fill"])
+    found = object_loader.load(object_emission.emit_object(FAR), ["fill"])
     memory = (ctypes.c_uint8 * 8)()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(found["fill"])(memory, 5)
     assert list(memory) == [7] * 5 + [0] * 3
@@ -74,22 +74,22 @@ def test_functions_of_the_c_library():
     lambda code: b"", lambda code: b"no object", lambda code: code[:100], lambda code: code[:-200],
     lambda code: code.replace(b"\x7fELF\x02", b"\x7fELF\x01")])
 def test_what_is_no_object_is_left_to_llvm(of):
-    with pytest.raises(object_loader.NotPlain):
-        object_loader.load(of(object_emission.object_code(SUM)), ["weighted"])
+    with pytest.raises(object_loader.UnsupportedObject):
+        object_loader.load(of(object_emission.emit_object(SUM)), ["weighted"])
 
 
 @plain
 def test_what_is_beyond_it_is_left_to_llvm():
     for source, name in ((WRITTEN, "next"), (FAR.replace("memset", "no_such_function"), "fill"), (SUM, "missing")):
-        with pytest.raises(object_loader.NotPlain):
-            object_loader.load(object_emission.object_code(source), [name])
+        with pytest.raises(object_loader.UnsupportedObject):
+            object_loader.load(object_emission.emit_object(source), [name])
 
 
 def test_llvm_links_what_is_left_to_it(monkeypatch):
     from flambeau.runtime import compilation
 
     def refuse(code, names):
-        raise object_loader.NotPlain("not today")
+        raise object_loader.UnsupportedObject("not today")
 
     monkeypatch.setattr(object_loader, "load", refuse)
     library = compilation.Library("a test of LLVM's linker", ("twice",), lambda: SUM)
@@ -97,7 +97,7 @@ def test_llvm_links_what_is_left_to_it(monkeypatch):
 
 
 @plain
-@pytest.mark.skipif(target._identity() is None, reason="the processor is known to LLVM alone")
+@pytest.mark.skipif(target._host_fingerprint() is None, reason="the processor is known to LLVM alone")
 def test_a_process_that_finds_its_code_loads_no_llvm(tmp_path):
     program = """
 import sys
@@ -116,15 +116,15 @@ print([round(v, 4) for _ in range(4) for v in step(x).tolist()], "llvmlite.bindi
 def test_texts_that_are_no_code_raise():
     for source in ("define nothing", "define i64 @f() { ret i64 0 }\ndefine i64 @g() {"):
         with pytest.raises(RuntimeError, match="parsing"):
-            object_emission.object_code(source)
-    assert object_emission.object_code(SUM)  # the thread goes on
+            object_emission.emit_object(source)
+    assert object_emission.emit_object(SUM)  # the thread goes on
 
 
 def test_several_threads_compile_the_same():
-    expected, found = object_emission.object_code(SUM), []
+    expected, found = object_emission.emit_object(SUM), []
 
     def work():
-        found.extend(object_emission.object_code(SUM, passes) for passes in (True, "few", False) for _ in range(5))
+        found.extend(object_emission.emit_object(SUM, passes) for passes in (True, "few", False) for _ in range(5))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

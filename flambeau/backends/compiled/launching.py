@@ -27,7 +27,7 @@ _BYTE = np.dtype(np.uint8)
 #: words of a plan's block: how many launches, whether there is scratch memory, whether it may take long, how many
 #: numbers, which of them are doubles; those of `entrance`; then the launches, of so many words each
 _SCRATCH, _LONG, _NUMBERS, _DOUBLES, _ADDRESSES = range(1, 6)
-_HEAD = _ADDRESSES + entry_points.WORDS
+_HEAD = _ADDRESSES + entry_points.FIELD_COUNT
 _EACH = 4
 _DOUBLE = np.dtype(np.float64)
 
@@ -184,20 +184,21 @@ leave:
   %refer = load ptr, ptr %refer.at
   call void %refer(ptr %result)
   ret ptr %result
-""" + entry_points.REFUSE + """}}
+""" + entry_points.RAISE_TYPE_ERROR + """}}
 """
 
 
 def _generate() -> str:
-    return _IR.format(data=entry_points.DATA, run=thread_pool.RUN, head=_HEAD, each=_EACH, alignment=launch.ALIGNMENT,
-                      alignment_mask=launch.ALIGNMENT - 1, scratch=_SCRATCH, long=_LONG, numbers=_NUMBERS,
-                      doubles=_DOUBLES, type=entry_points.TYPE, **entry_points.places(_ADDRESSES))
+    return _IR.format(data=entry_points.DATA, run=thread_pool.RUN_OFFSET, head=_HEAD, each=_EACH,
+                      alignment=launch.ALIGNMENT, alignment_mask=launch.ALIGNMENT - 1, scratch=_SCRATCH, long=_LONG,
+                      numbers=_NUMBERS, doubles=_DOUBLES, type=entry_points.TYPE,
+                      **entry_points.field_indices(_ADDRESSES))
 
 
 @cache
 def _bound() -> Callable[[np.ndarray], Callable[..., Any]]:
     """What makes a function of a plan's block."""
-    return entry_points.maker("enter", _generate())
+    return entry_points.builtin_function_maker("enter", _generate())
 
 
 class Plan:
@@ -227,11 +228,11 @@ class Plan:
         doubles = sum(1 << i for i, dtype in enumerate(numbers) if dtype == _DOUBLE)
         # what takes one thread some ten microseconds may keep the interpreter's lock
         words = [len(launches), bool(self.scratch), any(each.shared for each in launches), len(numbers), doubles,
-                 *entry_points.words()]
+                 *entry_points.block_fields()]
         for each in launches:
-            plan = launch.listed(each.words)
+            plan = launch.plan_array(each.words)
             self._keep += [each.library, plan]
-            words += [launch.address(each.body), each.chunks, ctypes.addressof(plan), launch.address(each.then)]
+            words += [launch.resolve(each.body), each.chunks, ctypes.addressof(plan), launch.resolve(each.then)]
         self.enter = _bound()(np.array(words, np.int64))
 
     def run(self, arrays: Sequence[Any]) -> None:

@@ -52,7 +52,7 @@ class Writer:
         outputs = self.operands[:len(expressions)]
         self.past = past and not ending.once and all(each.step == "c" and each.dtype != BOOL for each in outputs)
         if self.past:  # whole lines of memory at a time
-            unroll = max(unroll, *(nontemporal_stores.LINE // (lanes * each.dtype.itemsize) for each in outputs))
+            unroll = max(unroll, *(nontemporal_stores.CACHE_LINE // (lanes * each.dtype.itemsize) for each in outputs))
         self.unroll, self.ending = min(unroll, ending.most), ending
         self.inputs = {len(expressions) + node.const: node for node in ordered(expressions) if node.op == "input"}
 
@@ -133,7 +133,7 @@ class Writer:
             for start, found in zip(starts, results, strict=True):
                 for k, value in enumerate(found):
                     if past:
-                        operands[k].store_past(b, value, bases[k], start, lanes)
+                        operands[k].store_nontemporal(b, value, bases[k], start, lanes)
                     elif lanes:
                         operands[k].store(b, value, bases[k], strides[k], start, lanes, mask)
                     else:

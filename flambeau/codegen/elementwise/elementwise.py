@@ -89,7 +89,7 @@ class Kernel:
         self._lanes = max(4, target.host().vector_bits // 8 // widest)
         work = cost(outputs)
         self._unroll = 4 if work <= 4 else 2 if work <= 24 else 1
-        self._waits = work <= nontemporal_stores.MOST_WORK
+        self._waits = work <= nontemporal_stores.MAX_WORK
         # about ten microseconds of one thread: bytes at 30 a nanosecond, additions at 20
         self._grain = max(512, int(10_000 / (sum(self._sizes) / 30 + work / 20)))
         self._info: Any = None
@@ -396,6 +396,6 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
     if iteration_space.elements(shape) == 0:
         return []
     course = found._course(shape, every)
-    past = found._waits and nontemporal_stores.overflow(iteration_space.touched(shape, every, found._sizes))
+    past = found._waits and nontemporal_stores.are_faster(iteration_space.touched(shape, every, found._sizes))
     library, body = found._body(course.steps, course.rows, course.ending, past)
     return [Launch(library, body, course.chunks, tuple(course.words))]

@@ -47,7 +47,7 @@ def launch(builder: ir.IRBuilder, body: Any, pool: Any, pointers: Any, plan: Any
     several = builder.icmp_signed(">", total, i64(1))
     with builder.if_else(several) as (many, one):
         with many:
-            run = builder.load(at(builder, pool, thread_pool.RUN), typ=POINTER)
+            run = builder.load(at(builder, pool, thread_pool.RUN_OFFSET), typ=POINTER)
             builder.call(_Callee(run, _RUN), [pool, body, pointers, plan, total])
         with one:
             builder.call(_Callee(body, BODY), [pointers, plan, i64(0)])

@@ -76,7 +76,7 @@ def past_if_possible(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], 
             write(False)
 
 
-def store_past(builder: ir.IRBuilder, value: Any, place: Any, size: int) -> None:
+def store_nontemporal(builder: ir.IRBuilder, value: Any, place: Any, size: int) -> None:
     """Write a vector of so many bytes past the caches; the address is a multiple of its size."""
     made = builder.store(value, place, align=size)
     made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
@@ -234,12 +234,12 @@ class Operand:
         addresses = self._addresses(builder, base, stride, index, lanes)
         intrinsic(builder, "masked.scatter", ir.VoidType(), [value, addresses, one, mask], [vector, addresses.type])
 
-    def store_past(self, builder: ir.IRBuilder, value: Any, base: Any, index: Any, lanes: int) -> None:
+    def store_nontemporal(self, builder: ir.IRBuilder, value: Any, base: Any, index: Any, lanes: int) -> None:
         """Write `lanes` elements that follow each other to memory, without reading what the caches lack of it.
 
         The address is a multiple of the vector's size.
         """
-        store_past(builder, value, builder.gep(base, [index], source_etype=stored(self.dtype)),
+        store_nontemporal(builder, value, builder.gep(base, [index], source_etype=stored(self.dtype)),
                    lanes * self.dtype.itemsize)
 
     def store_one(self, builder: ir.IRBuilder, value: Any, place: Any) -> None:

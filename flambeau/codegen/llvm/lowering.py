@@ -177,7 +177,7 @@ def _cast(builder: ir.IRBuilder, node: Node, x: Any, lanes: int) -> Any:
     if to == BFLOAT16:
         return to_bfloat16(builder, x, lanes)
     if source.kind == "f":
-        if 2 in (source.itemsize, to.itemsize) and to.kind == "f" and not target.host().halves:
+        if 2 in (source.itemsize, to.itemsize) and to.kind == "f" and not target.host().converts_half:
             return _from_half(builder, x, lanes) if source.itemsize == 2 else _to_half(builder, x, lanes)
         if to == HALF and node.args[0].op == "cast" and node.args[0].args[0].dtype == FLOAT64:
             # rounded twice, as PyTorch does: LLVM would make one call to a library of it, which is not there

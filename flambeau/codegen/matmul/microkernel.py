@@ -16,7 +16,7 @@ import numpy as np
 from llvmlite import ir
 
 from ...runtime import target
-from ...runtime.nontemporal_stores import LINE
+from ...runtime.nontemporal_stores import CACHE_LINE
 from ..llvm.loop_nests import I1, I32, I64, POINTER, after, at, first_lanes, i64, loop, smaller, word
 from ..llvm.lowering import intrinsic, stored
 
@@ -267,7 +267,7 @@ class _Panel:
         with counted_loop(builder, count, [*start, *hints]) as (values, following):
             next_address, left_address = values[number:]
             prefetch(builder, next_address, False, 2)
-            for offset in range(0, height * UNROLL * self.size, LINE):
+            for offset in range(0, height * UNROLL * self.size, CACHE_LINE):
                 prefetch(builder, at(builder, left_address, offset), False, 3)
             products, advanced = values[:number - 2], values[number - 2:number]
             for i in range(UNROLL):  # interleaving the loads of two steps would spill registers
@@ -299,7 +299,7 @@ class _Panel:
         """
         builder, args = self.builder, self.args
         block = builder.sdiv(row, i64(height))
-        within = smaller(builder, builder.mul(builder.sdiv(block, i64(UNROLL)), i64(LINE)),
+        within = smaller(builder, builder.mul(builder.sdiv(block, i64(UNROLL)), i64(CACHE_LINE)),
                          builder.sub(args["next_row_bytes"], i64(1)))
         rest = builder.mul(args["next_k_stride"], builder.srem(block, i64(UNROLL)))
         return at(builder, args["next"], builder.add(within, rest))
@@ -357,7 +357,7 @@ class _Panel:
             by_column = word(builder, args["strides"], builder.add(i, args["operands"]))
             down = builder.mul(builder.add(builder.add(args["row"], row), part), by_row)
             place = at(builder, at(builder, base, down), builder.mul(args["column"], by_column))
-            for element in range(0, self.vectors * self.shape.lanes, LINE // self.size):
+            for element in range(0, self.vectors * self.shape.lanes, CACHE_LINE // self.size):
                 prefetch(builder, at(builder, place, builder.mul(by_column, i64(element))), False, 3)
 
     def _accumulate(self, sums: list[Any], lines: list[Any]) -> list[Any]:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ...runtime.nontemporal_stores import LINE
+from ...runtime.nontemporal_stores import CACHE_LINE
 from ..llvm import kernel_entry
-from ..llvm.loop_nests import I32, I64, POINTER, at, first_lanes, i64, loop, settle, smaller, store_past, word
+from ..llvm.loop_nests import I32, I64, POINTER, at, first_lanes, i64, loop, settle, smaller, store_nontemporal, word
 from ..llvm.lowering import intrinsic, number, stored
 from .microkernel import VOID, RegisterBlocking, positive_loop, register_blocking
 from .plan import SEGMENT, PackingPlan, RightLayout
@@ -107,7 +107,7 @@ class Packers:
         function, builder = self._begin_function("columns")
         _, _, _, _, depth, _ = function.args
         line = self.lanes * self.size
-        if line % LINE:
+        if line % CACHE_LINE:
             self._emit_segments(function, builder, SEGMENT)
         else:
             with builder.if_else(builder.icmp_signed(">=", depth, i64(self.lanes))) as (long, short):
@@ -129,7 +129,7 @@ class Packers:
         segment = length // size
         part = ir.VectorType(self.kind, segment)
         pitch = builder.mul(builder.sdiv(builder.add(columns, i64(lanes - 1)), i64(lanes)), i64(lanes * size))
-        last, whole = builder.sub(columns, i64(1)), lanes * size % LINE == 0
+        last, whole = builder.sub(columns, i64(1)), lanes * size % CACHE_LINE == 0
         with loop(builder, i64(0), columns, lanes) as column:
             starts = [at(builder, matrix, builder.mul(smaller(builder, builder.add(column, i64(lane)), last),
                                                       by_column)) for lane in range(lanes)]
@@ -154,7 +154,7 @@ class Packers:
 
     def _store(self, builder: ir.IRBuilder, value: Any, place: Any, nontemporal: bool) -> None:
         if nontemporal:
-            store_past(builder, value, place, self.lanes * self.size)
+            store_nontemporal(builder, value, place, self.lanes * self.size)
         else:
             builder.store(value, place, align=SEGMENT)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import threads as limits
-from ...runtime import cache_blocking, target
+from ...runtime import cpu_cache, target
 from ...runtime.compilation import Symbol
 
 #: longest part of K accumulated in registers before it is added to the partial result; it bounds the rounding error
@@ -164,7 +164,7 @@ def region_rows(problem: Problem, slab: int, height: int, buffered: bool) -> int
 
 def _cached_left_bytes() -> int:
     """Return the bytes of A that stay in a core's own cache while all columns are computed."""
-    return min(CACHED_LEFT_BYTES, int(CACHED_LEFT_SHARE * cache_blocking.size()))
+    return min(CACHED_LEFT_BYTES, int(CACHED_LEFT_SHARE * cpu_cache.l2_size()))
 
 
 def packs_right(problem: Problem, shared: Regions, layout: RightLayout) -> bool:

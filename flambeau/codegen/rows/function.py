@@ -77,7 +77,7 @@ class Kind:
         """Whether what loop k writes for every element goes past the caches, where it lies as vectors do."""
         written = [i for i, _ in self.schedule.loops[k].outputs]
         return (self.course.past and bool(written) and not self.course.ending.once
-                and self.schedule.loops[k].work <= nontemporal_stores.MOST_WORK
+                and self.schedule.loops[k].work <= nontemporal_stores.MAX_WORK
                 and all(self.course.steps[i] == "c" and self.dtypes[i] != BOOL for i in written))
 
     def unroll(self, k: int) -> int:

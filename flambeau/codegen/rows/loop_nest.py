@@ -153,8 +153,8 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     long = n > (64 if across else 64 * lanes)
     if across and not turning and not operands.columns:
         # a block of several vectors reads as much together: at least all that a line of memory brings
-        wide = WIDE_BLOCK * lanes if cheap else nontemporal_stores.LINE // min(
-            (sizes[i] for i in full), default=nontemporal_stores.LINE)
+        wide = WIDE_BLOCK * lanes if cheap else nontemporal_stores.CACHE_LINE // min(
+            (sizes[i] for i in full), default=nontemporal_stores.CACHE_LINE)
         if side >= wide:
             lanes = max(lanes, min(wide, MOST_LANES))
     found = Course(lanes, across, True, "", of_row, long, outer, within, rows, n)
@@ -162,7 +162,7 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     if across and not few:
         steps = ["t" if i in turning else each for i, each in enumerate(steps)]
     known = ending([n], 1 if across else lanes, rows * n) if not few and found.flat_elements else ANY
-    past = not across and operands.elementwise > 0 and nontemporal_stores.overflow(iteration_space.touched(shape,
+    past = not across and operands.elementwise > 0 and nontemporal_stores.are_faster(iteration_space.touched(shape,
                                                                                                            strides,
                                                                                                            sizes))
     return found._replace(whole=not few, steps="".join(steps), ending=known, past=past)
@@ -234,5 +234,5 @@ def plan(found: Course, operands: Operands, regions: Sequence[tuple[str, int]], 
              *extents, *(stride for each in outer_strides for stride in each),
              *inner.extents[1:], *(stride for each in inner.strides for stride in each[1:])]
     if chunks > 1 and rows * n <= grain // 2:  # parted for the sake of exactness alone
-        chunks += thread_pool.HERE
+        chunks += thread_pool.CALLER_ONLY
     return Plan(words, chunks, scratch, finishing)

@@ -144,7 +144,7 @@ class Sweep:
             self.states.write(state, self.monoid.merge(b, self.states.value(state), lifted))
         for (k, _), value in zip(self.loop.outputs, rest, strict=False):
             if past:
-                self._operand(k).store_past(b, value, here[k], index, lanes)
+                self._operand(k).store_nontemporal(b, value, here[k], index, lanes)
             else:
                 self._operand(k).store(b, value, *self._at(k, here, index), lanes, mask)
         rest = rest[len(self.loop.outputs):]

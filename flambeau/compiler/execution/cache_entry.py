@@ -94,7 +94,7 @@ class CacheEntry:
         self._pin(before, trace)
         if record.free:
             self.pins = [None if is_free else pin for pin, is_free in zip(self.pins, record.free, strict=True)]
-        self.name, self.libraries_before = name, code.count()
+        self.name, self.libraries_before = name, code.library_count()
         written = {t.overwrites for t in trace.targets if t.overwrites is not None}
         self.backward = None if trace.joint is None else BackwardGraph(trace.joint, f"{name} backward", written)
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]

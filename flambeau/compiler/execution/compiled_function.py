@@ -296,7 +296,7 @@ class CompiledFunction:
     def _load(self, kind: SignatureCache, key: tuple, arguments: list[Any]) -> None:
         """Let calls be replayed as an earlier process found that they can be, if everything is as it was there."""
         # provenance and debug output need a trace of this process
-        if self.records_provenance or debug_output.wanted("ir", "kernels"):
+        if self.records_provenance or debug_output.is_enabled("ir", "kernels"):
             return
         place = program_cache.program_key(self.function, key, arguments)
         if place is None:
@@ -377,7 +377,7 @@ class CompiledFunction:
                 return self.function(*args, **kwargs)
             last = kind.pending_traces[-1].guard_set if kind.pending_traces else None
             moved = None if last is None else last.moved()
-            told = self.records_provenance or debug_output.wanted("ir", "kernels")
+            told = self.records_provenance or debug_output.is_enabled("ir", "kernels")
             tracer = self._lined(args, kwargs) if told else Tracer()
             tracer.frame_hook.hand(self._title, self.function)
             leaves, tree = tree_flatten((args, kwargs))

@@ -153,7 +153,7 @@ class Programs:
 
     def _made(self, args: Sequence[Any], params: dict[str, Any], arrays: Sequence[np.ndarray]) -> _Made | None:
         """The program for these arguments: planned, or after the pattern of those that were, once there are some."""
-        if debug_output.wanted("ir", "kernels", "llvm", "asm"):  # which are shown of plans
+        if debug_output.is_enabled("ir", "kernels", "llvm", "asm"):  # which are shown of plans
             return _program(self.title, self.line, args, params)
         from ..shapes.symbolic_shapes import shape_signature
 
@@ -217,7 +217,7 @@ def _program(title: str, line: Line, args: Sequence[Any], params: dict[str, Any]
 
     try:
         graph, targets, result, kept, count = traced(title, line, args, params)
-        since = compilation.count()
+        since = compilation.library_count()
         program = Program(graph, targets, graph.conditions)
         report(program, title, since)
         return _Made(program, result, kept, count)

@@ -114,7 +114,7 @@ def write(entry: str, execution_plan: ExecutionPlan, graph: Graph) -> None:
 
 def read(entry: str, graph: Graph) -> ExecutionPlan | None:
     """The execution_plan of this name; None where there is none, or where its code is not there."""
-    if debug_output.wanted("llvm", "asm"):  # which are shown of what is compiled
+    if debug_output.is_enabled("llvm", "asm"):  # which are shown of what is compiled
         return None
     payload = PLANS.read(entry)
     if payload is None:
@@ -128,7 +128,7 @@ def read(entry: str, graph: Graph) -> ExecutionPlan | None:
 
 def _read(payload: bytes, graph: Graph) -> ExecutionPlan | None:
     inputs, output_specs, constants, arena, arena_entry, entries, code, steps = marshal.loads(payload)
-    libraries = [compilation.kept(recipe, names) for recipe, names in code]
+    libraries = [compilation.load_cached(recipe, names) for recipe, names in code]
     if None in libraries:
         return None
     return ExecutionPlan(inputs, [(shape, _dtype(said)) for shape, said in output_specs],

@@ -94,7 +94,7 @@ class Program:
         self.start: Callable[..., Any] | None = None
         if self.single is not None:
             self.single.enter(self.template)
-            self.start = self.single.starter(self.template, launch.FIRST + execution_plan.arena_entry)
+            self.start = self.single.start_function(self.template, launch.FIRST + execution_plan.arena_entry)
 
     def _load_or_build(self) -> ExecutionPlan:
         """What there is to run: as it is kept on disk, else planned."""
@@ -102,7 +102,7 @@ class Program:
         if found is None:
             from .execution_plan import build_execution_plan  # which a process whose plans are on disk does not need
 
-            with compilation.ahead():
+            with compilation.compile_in_background():
                 found = build_execution_plan(self.schedule)
             plan_cache.write(self.cache_key, found, self._definition[0])
         return found
@@ -154,7 +154,7 @@ class Program:
             i += 1
         mine = self.keeps_arena and self.lock.acquire(blocking=False)
         try:
-            arena = self.arena if mine else launch.aligned(self.execution_plan.arena)
+            arena = self.arena if mine else launch.allocate_aligned(self.execution_plan.arena)
             table[launch.FIRST + self.execution_plan.arena_entry] = arena[1]
             holds = self.run_segments(table, [*inputs, *outs, *self.internal_arrays(arena)], watch)
         finally:
@@ -169,7 +169,7 @@ class Program:
             return self.start(pool, 0, *inputs, *outs) is not pool  # type: ignore[misc]
         mine = self.keeps_arena and self.lock.acquire(blocking=False)
         try:
-            memory = self.arena if mine else launch.aligned(self.execution_plan.arena)
+            memory = self.arena if mine else launch.allocate_aligned(self.execution_plan.arena)
             return self.start(pool, memory[1], *inputs, *outs) is not pool  # type: ignore[misc]
         finally:
             if mine:
@@ -178,7 +178,7 @@ class Program:
     @functools.cached_property
     def arena(self) -> tuple[np.ndarray, int]:
         """The memory of what is computed on the way, and its aligned address; the lock's holder may use it."""
-        return launch.aligned(self.execution_plan.arena)
+        return launch.allocate_aligned(self.execution_plan.arena)
 
     def internal_arrays(self, arena: tuple[np.ndarray, int]) -> list[np.ndarray]:
         """The arrays of a table behind inputs and results: what is computed on the way, and constants."""

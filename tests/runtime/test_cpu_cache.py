@@ -1,8 +1,8 @@
-"""The size of a processor's own cache, from what systems say."""
+"""The size of the L2 cache, from what the system reports."""
 
 from __future__ import annotations
 
-from flambeau.runtime import cache_blocking
+from flambeau.runtime import cpu_cache
 
 
 def entry(folder, number, **files):
@@ -16,17 +16,17 @@ def test_the_second_level_of_data(tmp_path):
     entry(tmp_path, 0, level="1", type="Data", size="48K")
     entry(tmp_path, 1, level="2", type="Instruction", size="64K")
     entry(tmp_path, 2, level="2", type="Unified", size="2M")
-    assert cache_blocking._of_linux(tmp_path) == 2 << 20
+    assert cpu_cache._l2_size_on_linux(tmp_path) == 2 << 20
 
 
 def test_what_cannot_be_read(tmp_path):
-    assert cache_blocking._of_linux(tmp_path) is None
+    assert cpu_cache._l2_size_on_linux(tmp_path) is None
     entry(tmp_path, 0, level="2", type="Unified", size="much")
     entry(tmp_path, 1, level="2", type="Unified")
-    assert cache_blocking._of_linux(tmp_path) is None
+    assert cpu_cache._l2_size_on_linux(tmp_path) is None
     entry(tmp_path, 2, level="2", type="Unified", size="524288")
-    assert cache_blocking._of_linux(tmp_path) == 512 << 10
+    assert cpu_cache._l2_size_on_linux(tmp_path) == 512 << 10
 
 
 def test_of_this_machine():
-    assert 1 << 16 <= cache_blocking.size() <= 1 << 30
+    assert 1 << 16 <= cpu_cache.l2_size() <= 1 << 30
