@@ -9,12 +9,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .. import ops
 from ..engine.node import layer
 from ..ops.declare import REGISTRY
 from .dispatch.binding import functions_of
 
-FAMILIES = ops.FAMILIES
 _namespace = globals()
 _internal = frozenset(_namespace)  # what this file works with: no names for users
 for _key, _op in REGISTRY.items():

@@ -11,7 +11,7 @@ from ... import dtypes
 from ...engine.node import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ...ops.linalg.decomposition import check_floating, check_matrices
+from ...ops.linalg.matrix_checks import check_floating, check_matrices
 from ...shapes import are_vectors
 from ..dispatch.apply import apply
 from ..dispatch.binding import functions_of, write_out

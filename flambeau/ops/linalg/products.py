@@ -10,139 +10,18 @@ from typing import Any
 
 from ... import dtypes
 from ..declare import linear, not_implemented, not_implemented_error, op
-
-# ----- what the inputs must be ----------------------------------------------------------
-
-
-def _check_mm(input: Any, mat2: Any) -> None:
-    for name, x in (("self", input), ("mat2", mat2)):
-        if len(x.shape) != 2:
-            raise RuntimeError(f"{name} must be a matrix")
-    (n, m), (k, p) = input.shape, mat2.shape
-    if m != k:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
-    if input.dtype is not mat2.dtype:
-        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
-                           f"{dtypes.C_NAMES[input.dtype.name]} != {dtypes.C_NAMES[mat2.dtype.name]}")
-
-
-def _check_bmm(batch1: Any, batch2: Any) -> None:
-    for name, x in (("batch1", batch1), ("batch2", batch2)):
-        if len(x.shape) != 3:
-            raise RuntimeError(f"{name} must be a 3D tensor")
-    expected = [batch1.shape[0], batch1.shape[2]]
-    if list(batch2.shape[:2]) != expected:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
-                           f"{list(batch2.shape[:2])}.")
-    _same_scalar_type(batch1, batch2)
-
-
-def _same_scalar_type(x: Any, y: Any) -> None:
-    if x.dtype is not y.dtype:
-        raise RuntimeError(f"expected scalar type {x.dtype.scalar_name} but found {y.dtype.scalar_name}")
-
-
-def _check_mv(input: Any, vec: Any) -> None:
-    _check_addmv(vec, input, vec, own=True)
-
-
-def _check_addmv(input: Any, mat: Any, vec: Any, own: bool = False) -> None:
-    n = 1 if own else len(input.shape)
-    if len(mat.shape) != 2 or len(vec.shape) != 1 or n > 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got {n}, {len(mat.shape)}, {len(vec.shape)}")
-    rows, columns = mat.shape
-    have = rows if own or n == 0 else input.shape[0]
-    if columns != vec.shape[0] or have not in (1, rows):
-        raise RuntimeError(f"size mismatch, got input ({have}), mat ({rows}x{columns}), vec ({vec.shape[0]})")
-    if not input.dtype is mat.dtype is vec.dtype:
-        raise RuntimeError("addmv input tensors must have the same dtype, but got "
-                           f"{input.dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}")
-
-
-def _check_dot(input: Any, tensor: Any) -> None:
-    if len(input.shape) != 1 or len(tensor.shape) != 1:
-        raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and {len(tensor.shape)}D tensors")
-    if input.dtype is not tensor.dtype:
-        raise RuntimeError("dot : expected both vectors to have same dtype, but found "
-                           f"{input.dtype.scalar_name} and {tensor.dtype.scalar_name}")
-    n, m = input.shape[0], tensor.shape[0]
-    if n != m:
-        raise RuntimeError(f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of "
-                           f"elements, but got {n} and {m} elements respectively")
-
-
-def _check_expands(input: Any, size: tuple[int, ...]) -> None:
-    shape = tuple(input.shape)
-    lead = len(size) - len(shape)
-    if lead < 0:
-        raise RuntimeError(f"expand({input.dtype.legacy}{{{list(shape)}}}, size={list(size)}): the number of sizes "
-                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
-                           f"({len(shape)})")
-    for i in range(len(shape) - 1, -1, -1):
-        if shape[i] not in (1, size[i + lead]):
-            raise RuntimeError(f"The expanded size of the tensor ({size[i + lead]}) must match the existing size "
-                               f"({shape[i]}) at non-singleton dimension {i + lead}.  Target sizes: {list(size)}.  "
-                               f"Tensor sizes: {list(shape)}")
-
-
-def _check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
-    for name, x in (("mat1", mat1), ("mat2", mat2)):
-        if len(x.shape) != 2:
-            raise RuntimeError(f"{name} must be a matrix, got {len(x.shape)}-D tensor")
-    (n, m), (k, p) = mat1.shape, mat2.shape
-    if m == k:
-        _check_expands(input, (n, p))
-    else:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
-    for name, x, y in (("mat1 and mat2", mat1, mat2), ("self and mat2", input, mat2)):
-        if x.dtype is not y.dtype:
-            raise RuntimeError(f"{name} must have the same dtype, but got {x.dtype.scalar_name} and "
-                               f"{y.dtype.scalar_name}")
-
-
-def _check_baddbmm(input: Any, batch1: Any, batch2: Any) -> None:
-    size = (batch1.shape[0], batch1.shape[1], batch2.shape[-1]) if len(batch1.shape) > 2 else batch1.shape[:1]
-    if len(batch1.shape) == 3 and len(batch2.shape) == 3:
-        _check_expands(input, size)
-    _check_bmm(batch1, batch2)
-    if input.dtype is not batch1.dtype:
-        raise RuntimeError("Input dtypes must be the same, got: input "
-                           f"{dtypes.C_NAMES[input.dtype.name]}, batch1: {dtypes.C_NAMES[batch1.dtype.name]}, batch2: "
-                           f"{dtypes.C_NAMES[batch2.dtype.name]}")
-
-
-def _check_addbmm(input: Any, batch1: Any, batch2: Any) -> None:
-    for name, x in (("batch1", batch1), ("batch2", batch2)):
-        if len(x.shape) != 3:
-            raise RuntimeError(f"{name} must be a 3D tensor")
-    b, n, m = batch1.shape
-    c, k, p = batch2.shape
-    if b != c:
-        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {b} and {c}")
-    if m != k:
-        raise RuntimeError(f"Incompatible matrix sizes for bmm ({n}x{m} and {k}x{p})")
-    _check_expands(input, (n, p))
-    if not input.dtype is batch1.dtype is batch2.dtype:
-        x = batch1 if batch1.dtype is not input.dtype else batch2
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: "
-                           f"{dtypes.C_NAMES[input.dtype.name]} != {dtypes.C_NAMES[x.dtype.name]}")
-
-
-def _check_vector(function: str, name: str, x: Any) -> None:
-    if len(x.shape) != 1:
-        raise RuntimeError(f"{function}: Expected 1-D argument {name}, but got {len(x.shape)}-D")
-
-
-def _check_addr(input: Any, vec1: Any, vec2: Any) -> None:
-    _check_vector("addr", "vec1", vec1)
-    _check_vector("addr", "vec2", vec2)
-    _check_expands(input, (vec1.shape[0], vec2.shape[0]))
-
-
-def _check_cross(input: Any, other: Any) -> None:
-    if len(input.shape) != len(other.shape):
-        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-
+from .product_checks import (
+    check_addbmm,
+    check_addmm,
+    check_addmv,
+    check_addr,
+    check_baddbmm,
+    check_bmm,
+    check_cross,
+    check_dot,
+    check_mm,
+    check_mv,
+)
 
 # ----- products -------------------------------------------------------------------------
 
@@ -181,7 +60,7 @@ def _unsupported_in_trilinear(input1, weight, input2):
     return _missing_kernel("bmm", input1.shape[0], *weight.shape[1:])
 
 
-@linear("input", "mat2", check=_check_mm, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
+@linear("input", "mat2", check=check_mm, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
 def mm(xp, input, mat2):
     """The product of two matrices, (n, m) by (m, p).
 
@@ -210,7 +89,7 @@ mm.vjp(input=lambda xp, g, mat2, input_strides: _mm_vjp_input(xp, g, mat2, input
 mm.vmap(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
 
 
-@linear("input", "mat2", check=_check_bmm, unsupported_dtypes=_unsupported_in_product("bmm"), exact_out=True)
+@linear("input", "mat2", check=check_bmm, unsupported_dtypes=_unsupported_in_product("bmm"), exact_out=True)
 def bmm(xp, input, mat2):
     """The products of two batches of matrices, (b, n, m) by (b, m, p).
 
@@ -246,7 +125,7 @@ def _bmm_vmap(xp, batch, left, left_on, right, right_on):
 bmm.vmap(lambda xp, batch, input, mat2: _bmm_vmap(xp, batch, input, batch.on[0], mat2, batch.on[1]))
 
 
-@linear("input", "vec", check=_check_mv, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
+@linear("input", "vec", check=check_mv, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
 def mv(xp, input, vec):
     """The product of a matrix and a vector, (n, m) by (m).
 
@@ -272,7 +151,7 @@ def _mv_vmap(xp, mat, mat_on, vec, vec_on):
 mv.vmap(lambda xp, batch, input, vec: _mv_vmap(xp, input, batch.on[0], vec, batch.on[1]))
 
 
-@linear("input", "tensor", check=_check_dot, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
+@linear("input", "tensor", check=check_dot, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
 def dot(xp, input, tensor):
     """The inner product of two vectors, without conjugation.
 
@@ -296,7 +175,7 @@ def _dot_vmap(xp, x, x_on, y, y_on):
 dot.vmap(lambda xp, batch, input, tensor: _dot_vmap(xp, input, batch.on[0], tensor, batch.on[1]))
 
 
-@linear("input", "other", check=_check_dot, holomorphic=False, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
+@linear("input", "other", check=check_dot, holomorphic=False, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
 def vdot(xp, input, other):
     """The inner product of two vectors, the first conjugated.
 
@@ -324,7 +203,7 @@ def _add_optional(x: Any, y: Any) -> Any:
     return y if x is None else x if y is None else x + y
 
 
-@op(check=_check_addmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
+@op(check=check_addmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
 def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     """beta · input + alpha · (mat1 @ mat2).
 
@@ -365,7 +244,7 @@ addmm.vmap(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _add_batched
     batch, input, xp.matmul(mat1, mat2), beta, alpha, 2))
 
 
-@op(check=_check_addmv, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
+@op(check=check_addmv, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
 def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     """beta · input + alpha · (mat @ vec).
 
@@ -385,7 +264,7 @@ addmv.vmap(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _add_batched_p
     batch, input, _mv_vmap(xp, mat, batch.on[1], vec, batch.on[2]), beta, alpha, 1))
 
 
-@op(check=_check_baddbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("baddbmm"), exact_out=True)
+@op(check=check_baddbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("baddbmm"), exact_out=True)
 def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · (batch1 @ batch2), matrix by matrix.
 
@@ -405,7 +284,7 @@ baddbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _add_b
     batch, input, _bmm_vmap(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), beta, alpha, 3))
 
 
-@op(check=_check_addbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
+@op(check=check_addbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
 def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · Σ (batch1 @ batch2) over the batch.
 
@@ -432,7 +311,7 @@ addbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _add_ba
     batch, input, xp.sum(_bmm_vmap(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), -3), beta, alpha, 2))
 
 
-@op(check=_check_addr, promote="common", expose=("torch", "method", "inplace"))
+@op(check=check_addr, promote="common", expose=("torch", "method", "inplace"))
 def addr(xp, input, vec1, vec2, *, beta=1, alpha=1):
     """beta · input + alpha · (vec1 ⊗ vec2).
 
@@ -486,7 +365,7 @@ trace.vmap(lambda xp, batch, input: xp.sum(xp.diagonal(input, 0, -2, -1), -1, dt
 
 
 @linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
-        promote="common", check=_check_cross, unsupported_dtypes=not_implemented("cross", *_NO_PRODUCT))
+        promote="common", check=check_cross, unsupported_dtypes=not_implemented("cross", *_NO_PRODUCT))
 def linalg_cross(xp, input, other, *, dim=-1):
     """The cross product of vectors of length 3 along `dim`.
 

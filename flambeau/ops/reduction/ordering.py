@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...backends.numpy.memory import refuse_number
 from ..declare import composite, not_implemented, not_implemented_error, op
-from .reductions import declare_selection, declare_ties_in_rows, declare_ties_over_all
+from .extrema import declare_selection, declare_ties_in_rows, declare_ties_over_all
 
 _PAIR = ("values", "indices")
 

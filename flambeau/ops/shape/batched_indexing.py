@@ -13,8 +13,6 @@ from ...shapes import wrap_dim
 from .indexing import (
     _add_at_indices,
     _gather_padded,
-    _masked_scatter_backward,
-    _masked_select_backward,
     gather,
     index_,
     index_add,
@@ -24,16 +22,20 @@ from .indexing import (
     index_put,
     index_reduce,
     index_select,
+    scatter,
+    scatter_add,
+    scatter_reduce,
+    scatter_scalar,
+)
+from .masking import (
+    _masked_scatter_backward,
+    _masked_select_backward,
     masked_fill,
     masked_fill_scalar,
     masked_scatter,
     masked_select,
     nonzero,
     put,
-    scatter,
-    scatter_add,
-    scatter_reduce,
-    scatter_scalar,
     take,
 )
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from ...modes import is_grad_enabled
 from ..declare import linear, not_implemented_error, op
 
-_MOVES = {"opmath": False, "holomorphic": False}  # only data moves
-_INDEX = {**_MOVES, "nondifferentiable_inputs": ("index",)}
-_MASK = {**_MOVES, "nondifferentiable_inputs": ("mask",)}
+MOVES = {"opmath": False, "holomorphic": False}  # only data moves
+INDEX_OPTIONS = {**MOVES, "nondifferentiable_inputs": ("index",)}
 
 
 # ----- x[i, j] ---------------------------------------------------------------------------
 
 
-@linear("input", name="index", key="_index", expose=(), nondifferentiable_inputs=("indices",), **_MOVES)
+@linear("input", name="index", key="_index", expose=(), nondifferentiable_inputs=("indices",), **MOVES)
 def index_(xp, input, *indices):
     """The elements at index arrays, one per dimension (None: the whole dimension)."""
     return xp.index_at(input, *indices)
@@ -26,7 +25,7 @@ def index_(xp, input, *indices):
 index_.joint_vjp(lambda xp, g, input_shape, indices: (xp._add_at_indices(g, indices, size=input_shape),))
 
 
-@linear("input", name="_add_at_indices", expose=(), nondifferentiable_inputs=("indices",), **_MOVES)
+@linear("input", name="_add_at_indices", expose=(), nondifferentiable_inputs=("indices",), **MOVES)
 def _add_at_indices(xp, input, *indices, size):
     """Zeros of shape `size` with the input added at index arrays."""
     return xp.add_at_indices(input, *indices, size=size)
@@ -35,7 +34,7 @@ def _add_at_indices(xp, input, *indices, size):
 _add_at_indices.joint_vjp(lambda xp, g, indices: (xp._index(g, indices),))
 
 
-@linear(name="index_put", key="_index_put", expose=(), nondifferentiable_inputs=("indices",), **_MOVES)
+@linear(name="index_put", key="_index_put", expose=(), nondifferentiable_inputs=("indices",), **MOVES)
 def index_put(xp, input, values, *indices, accumulate=False):
     """The input with `values` written (or added) at index arrays."""
     return xp.put_at_indices(input, values, *indices, accumulate=accumulate)
@@ -60,7 +59,7 @@ index_put.jvp(lambda xp, input, values, indices, t_input, t_values, accumulate: 
 # ----- along a dimension -------------------------------------------------------------------
 
 
-@linear("input", argument_order=("input", "dim", "index"), exact_out=True, disjoint_out=True, **_INDEX)
+@linear("input", argument_order=("input", "dim", "index"), exact_out=True, disjoint_out=True, **INDEX_OPTIONS)
 def gather(xp, input, index, *, dim, sparse_grad=False):
     """out[i][j] = input[index[i][j]][j] for dim = 0, and so on for every dimension.
 
@@ -76,13 +75,13 @@ gather.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
     xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
 
 
-@linear("input", "src", name="scatter", key="_scatter", expose=(), **_INDEX)
+@linear("input", "src", name="scatter", key="_scatter", expose=(), **INDEX_OPTIONS)
 def scatter(xp, input, index, src, *, dim):
     """The input with out[index[i][j]][j] = src[i][j] for dim = 0, and so on."""
     return xp.scatter_along(input, index, src, dim)
 
 
-@op(name="scatter", key="_scatter_scalar", node="ScatterBackward1", expose=(), **_INDEX)
+@op(name="scatter", key="_scatter_scalar", node="ScatterBackward1", expose=(), **INDEX_OPTIONS)
 def scatter_scalar(xp, input, index, *, dim, value):
     """The input with a number at the index."""
     return xp.scatter_along(input, index, value, dim)
@@ -97,7 +96,7 @@ scatter_scalar.vjp(input=lambda xp, g, index, dim: xp._scatter_scalar(g, index=i
 scatter_scalar.jvp(lambda xp, index, t_input, dim: xp._scatter_scalar(t_input, index=index, dim=dim, value=0))
 
 
-@linear("input", name="_gather_padded", expose=(), **_INDEX)
+@linear("input", name="_gather_padded", expose=(), **INDEX_OPTIONS)
 def _gather_padded(xp, input, index, *, dim, size):
     """`gather`, with zeros where `size` reaches beyond the index."""
     found = xp.gather_along(input, index, dim)
@@ -110,7 +109,7 @@ _gather_padded.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
     xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
 
 
-@linear(argument_order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **_INDEX)
+@linear(argument_order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **INDEX_OPTIONS)
 def scatter_add(xp, input, index, src, *, dim):
     """The input with src[i][j] added at [index[i][j]][j] for dim = 0, and so on.
 
@@ -233,7 +232,7 @@ scatter_reduce.joint_vjp(_scatter_reduce_vjp)
 
 
 @linear("input", argument_order=("input", "dim", "index"),
-        exact_out="index_select(): self and result must have the same scalar type", disjoint_out=True, **_INDEX)
+        exact_out="index_select(): self and result must have the same scalar type", disjoint_out=True, **INDEX_OPTIONS)
 def index_select(xp, input, index, *, dim):
     """The slices of a dimension that a vector of indices names, in its order.
 
@@ -249,7 +248,7 @@ index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
 
 
 @linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
-        exact_out=True, **_INDEX)
+        exact_out=True, **INDEX_OPTIONS)
 def index_add(xp, input, index, source, *, dim, alpha=1):
     """The input with `alpha` times the slices of `source` added to the slices that the index names.
 
@@ -273,7 +272,7 @@ index_add.jvp(lambda xp, input, index, source, t_input, t_source, dim, alpha: xp
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim, alpha=alpha))
 
 
-@linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **_INDEX)
+@linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **INDEX_OPTIONS)
 def index_copy(xp, input, index, source, *, dim):
     """The input with the slices that the index names replaced by those of `source`.
 
@@ -291,7 +290,7 @@ index_copy.jvp(lambda xp, input, index, source, t_input, t_source, dim: xp.index
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim))
 
 
-@op(name="index_fill", key="_index_fill_scalar", expose=(), **_INDEX)
+@op(name="index_fill", key="_index_fill_scalar", expose=(), **INDEX_OPTIONS)
 def index_fill_scalar(xp, input, index, *, dim, value):
     """The input with a number in the slices that the index names."""
     return xp.rows_filled(input, index, value, dim)
@@ -301,7 +300,7 @@ index_fill_scalar.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, i
 index_fill_scalar.jvp(lambda xp, index, t_input, dim: xp._index_fill_scalar(t_input, index=index, dim=dim, value=0))
 
 
-@op(name="index_fill", key="_index_fill_tensor", node="IndexFillBackward1", expose=(), **_INDEX)
+@op(name="index_fill", key="_index_fill_tensor", node="IndexFillBackward1", expose=(), **INDEX_OPTIONS)
 def index_fill_tensor(xp, input, index, value, *, dim):
     """The input with a 0-d tensor's value in the slices that the index names."""
     return xp.rows_filled(input, index, value, dim)
@@ -362,160 +361,6 @@ def _index_reduce_vjp(xp, g, input, index, source, out, dim, reduce, include_sel
 
 
 index_reduce.joint_vjp(_index_reduce_vjp)
-
-
-# ----- masks -------------------------------------------------------------------------------
-
-
-@op(name="masked_fill", key="_masked_fill_scalar", expose=(), **_MASK)
-def masked_fill_scalar(xp, input, mask, *, value):
-    """The input with a number where the mask is true."""
-    return xp.fill_masked(input, mask, value)
-
-
-masked_fill_scalar.vjp(input=lambda xp, g, mask, input_shape: xp.sum_to_size(
-    xp._masked_fill_scalar(g, mask=mask, value=0), input_shape))
-masked_fill_scalar.jvp(lambda xp, mask, t_input: xp._masked_fill_scalar(t_input, mask=mask, value=0))
-
-
-@op(scalar_inputs=("value",), node="MaskedFillBackward1", expose=("torch", "method", "inplace"), **_MASK)
-def masked_fill(xp, input, mask, value):
-    """The input with `value`, a number or a 0-d tensor, where the mask is true.
-
-    >>> import flambeau as torch
-    >>> torch.masked_fill(torch.zeros(2), torch.tensor([True, False]), 1.)
-    tensor([1., 0.])
-    """
-    return xp.fill_masked(input, mask, value)
-
-
-masked_fill.scalar_overload("value", masked_fill_scalar)
-masked_fill.vjp(
-    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_scalar(g, mask=mask, value=0), input_shape),
-    value=lambda xp, g, mask: xp.sum(xp.where(mask, g, xp.zeros_like(g))))
-masked_fill.jvp(lambda xp, input, mask, value, t_input, t_value: xp.masked_fill(
-    xp.zeros_like(input) if t_input is None else t_input, mask,
-    xp.zeros_like(value) if t_value is None else t_value))
-
-
-@linear("input", disjoint_out=True, **_MASK)
-def masked_select(xp, input, mask):
-    """The elements where the mask is true, as a vector.
-
-    >>> import flambeau as torch
-    >>> torch.masked_select(torch.tensor([1, 2]), torch.tensor([False, True]))
-    tensor([2])
-    """
-    return xp.select_masked(input, mask)
-
-
-masked_select.vjp(input=lambda xp, g, mask, input_shape: xp._masked_select_backward(g, mask=mask, size=input_shape))
-
-
-@linear("input", name="_masked_select_backward", expose=(), **_MASK)
-def _masked_select_backward(xp, input, mask, *, size):
-    """A vector's elements put where a mask is true, zeros elsewhere, summed to `size`."""
-    from ...shapes import broadcast_shapes
-
-    shape = broadcast_shapes(size, mask.shape)
-    return xp.sum_to_size(xp.scatter_masked(xp.zeros(shape, dtype=input.dtype), mask, input), size)
-
-
-_masked_select_backward.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
-
-
-@op(expose=("torch", "method", "inplace"), **_MASK)
-def masked_scatter(xp, input, mask, source):
-    """The input with the first elements of `source`, in order, where the mask is true.
-
-    >>> import flambeau as torch
-    >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5., 6.]))
-    tensor([5., 0., 6.])
-    """
-    return xp.scatter_masked(input, mask, source)
-
-
-masked_scatter.vjp(
-    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_scalar(g, mask=mask, value=0), input_shape),
-    source=lambda xp, g, mask, source_shape: xp._masked_scatter_backward(g, mask=mask, size=source_shape))
-masked_scatter.jvp(lambda xp, input, mask, source, t_input, t_source: xp.masked_scatter(
-    xp.zeros_like(input) if t_input is None else t_input, mask,
-    xp.zeros_like(source) if t_source is None else t_source))
-
-
-@linear("input", name="_masked_scatter_backward", expose=(), **_MASK)
-def _masked_scatter_backward(xp, input, mask, *, size):
-    """The masked elements, first, in a tensor of zeros of shape `size`."""
-    return xp.masked_scatter_gradient(input, mask, size)
-
-
-_masked_scatter_backward.vjp(input=lambda xp, g, mask, input_shape: xp.masked_scatter(
-    xp.zeros(input_shape, dtype=g.dtype), mask, g))
-
-
-# ----- positions in the flattened tensor ---------------------------------------------------
-
-
-@linear("input", disjoint_out=True, **_INDEX)
-def take(xp, input, index):
-    """The elements at positions in the flattened input.
-
-    >>> import flambeau as torch
-    >>> torch.take(torch.tensor([[4, 5], [6, 7]]), torch.tensor([0, 3]))
-    tensor([4, 7])
-    """
-    return xp.take_flat(input, index)
-
-
-take.vjp(input=lambda xp, g, index, input_shape:
-         xp.put(xp.zeros(input_shape, dtype=g.dtype), index, g, accumulate=True))
-
-
-@op(expose=("torch", "method", "inplace"), **_INDEX)
-def put(xp, input, index, source, *, accumulate=False):
-    """The input with `source` at positions in the flattened input.
-
-    >>> import flambeau as torch
-    >>> torch.put(torch.zeros(3), torch.tensor([1]), torch.ones(1))
-    tensor([0., 1., 0.])
-    """
-    return xp.put_flat(input, index, source, accumulate)
-
-
-def _put_vjp(xp, g, index, source_shape, accumulate, needs):
-    into = source = None
-    if needs[0]:
-        into = g if accumulate else xp.put(g, index, xp.zeros(tuple(index.shape), dtype=g.dtype))
-    if needs[2]:
-        source = xp.reshape(xp.take(g, index), source_shape)
-    return into, None, source
-
-
-put.joint_vjp(_put_vjp)
-put.jvp(lambda xp, input, index, source, t_input, t_source, accumulate: xp.put(
-    xp.zeros_like(input) if t_input is None else t_input, index,
-    xp.zeros_like(source) if t_source is None else t_source, accumulate=accumulate))
-
-
-# ----- where something is ------------------------------------------------------------------
-
-
-@op(name="nonzero", key="_nonzero", expose=(), differentiable=False, opmath=False)
-def nonzero(xp, input):
-    """The indices of the elements that are not zero, a row each."""
-    return xp.nonzero(input)
-
-
-@op(differentiable=False, opmath=False)
-def argwhere(xp, input):
-    """The indices of the elements that are not zero, a row each.
-
-    >>> import flambeau as torch
-    >>> torch.argwhere(torch.tensor([0, 3, 4]))
-    tensor([[1],
-            [2]])
-    """
-    return xp.nonzero(input)
 
 
 # ----- what PyTorch records but cannot differentiate ----------------------------------------

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..declare import LINEAR, REGISTRY, Op, composite, linear, op, view
+from ..declare import REGISTRY, Op, composite, linear, view
 
-_VIEW: dict[str, Any] = {"holomorphic": False}  # only data moves: nothing to conjugate
+VIEW_OPTIONS: dict[str, Any] = {"holomorphic": False}  # only data moves: nothing to conjugate
 
 
 # ----- parts of a whole ------------------------------------------------------------------
@@ -69,14 +69,15 @@ _embed_windows.vjp(input=lambda xp, g, dimension, window, step: xp.unfold(
     g, dimension=dimension, size=window, step=step))
 
 
-def _at(shape, dim, key):
+def index_at(shape, dim, key):
     """The basic index that is `key` in dimension `dim` and everything elsewhere."""
     from ...shapes import wrap_dim
 
     return (slice(None),) * wrap_dim(dim, len(shape)) + (key,)
 
 
-def _bounds(shape, dim, start, end, step):
+def slice_bounds(shape, dim, start, end, step):
+    """Return the slice of dimension `dim` of a shape, its bounds limited as PyTorch limits them."""
     from ...shapes import wrap_dim
 
     length = shape[wrap_dim(dim, len(shape))]
@@ -87,7 +88,7 @@ def _bounds(shape, dim, start, end, step):
 # ----- views -----------------------------------------------------------------------------
 
 
-@view(name="view", expose=("method",), spread="size", batching_rule="size", **_VIEW)
+@view(name="view", expose=("method",), spread="size", batching_rule="size", **VIEW_OPTIONS)
 def view_(xp, input, *, size):
     """The same elements under another shape, in the same memory.
 
@@ -118,7 +119,7 @@ def _view_dtype_vmap(xp, batch, input, dtype):
 view_dtype.vmap(_view_dtype_vmap)
 
 
-@view(key="_alias", name="alias", expose=(), batching_rule="trailing", **_VIEW)
+@view(key="_alias", name="alias", expose=(), batching_rule="trailing", **VIEW_OPTIONS)
 def alias(xp, input):
     """The same elements, as a view of their own."""
     return input[...]
@@ -127,7 +128,7 @@ def alias(xp, input):
 alias.vjp(input=lambda g: g)
 
 
-@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), opmath=False, batching_rule="size", **_VIEW)
+@linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), opmath=False, batching_rule="size", **VIEW_OPTIONS)
 def _unsafe_view(xp, input, *, size):
     """`view` of a fresh copy, which nobody else can see: not tracked as a view."""
     return xp.view(input, size)
@@ -136,7 +137,7 @@ def _unsafe_view(xp, input, *, size):
 _unsafe_view.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
-@view(expose=("torch", "method"), **_VIEW)
+@view(expose=("torch", "method"), **VIEW_OPTIONS)
 def t(xp, input):
     """The transpose of a matrix; a vector as it is.
 
@@ -158,7 +159,7 @@ t.vmap(_t_vmap)
 t.vjp(input=lambda xp, g: xp.t(g))
 
 
-@view(aliases=("swapaxes", "swapdims"), **_VIEW)
+@view(aliases=("swapaxes", "swapdims"), **VIEW_OPTIONS)
 def transpose(xp, input, *, dim0, dim1):
     """Two dimensions swapped.
 
@@ -172,7 +173,7 @@ def transpose(xp, input, *, dim0, dim1):
 transpose.vjp(input=lambda xp, g, dim0, dim1: xp.transpose(g, dim0, dim1))
 
 
-@view(spread="dims", **_VIEW)
+@view(spread="dims", **VIEW_OPTIONS)
 def permute(xp, input, *, dims):
     """The dimensions in another order.
 
@@ -195,7 +196,7 @@ permute.vmap(lambda xp, batch, input, dims: xp.permute(
 permute.vjp(input=lambda xp, g, dims: xp.permute(g, dims=_inverse(dims)))
 
 
-@view(spread="size", expose=("method",), batching_rule="size", **_VIEW)
+@view(spread="size", expose=("method",), batching_rule="size", **VIEW_OPTIONS)
 def expand(xp, input, *, size, implicit=False):
     """Dimensions of size 1 stretched, without copying. -1 keeps a size.
 
@@ -210,7 +211,7 @@ def expand(xp, input, *, size, implicit=False):
 expand.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
 
-@view(expose=("torch", "method"), spread="size", **_VIEW)
+@view(expose=("torch", "method"), spread="size", **VIEW_OPTIONS)
 def broadcast_to(xp, input, *, size):
     """`expand` to a whole shape.
 
@@ -226,19 +227,19 @@ broadcast_to.node = "ExpandBackward0"
 broadcast_to.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
 
-@view(name="squeeze", key="_squeeze_all", node="SqueezeBackward0", expose=(), **_VIEW)
+@view(name="squeeze", key="_squeeze_all", node="SqueezeBackward0", expose=(), **VIEW_OPTIONS)
 def squeeze_all(xp, input):
     """All dimensions of size 1 left out."""
     return xp.squeeze(input)
 
 
-@view(name="squeeze", key="_squeeze_dim", node="SqueezeBackward1", expose=(), **_VIEW)
+@view(name="squeeze", key="_squeeze_dim", node="SqueezeBackward1", expose=(), **VIEW_OPTIONS)
 def squeeze_dim(xp, input, *, dim):
     """One dimension left out, if its size is 1."""
     return xp.squeeze(input, dim)
 
 
-@view(name="squeeze", key="_squeeze_dims", node="SqueezeBackward2", expose=(), **_VIEW)
+@view(name="squeeze", key="_squeeze_dims", node="SqueezeBackward2", expose=(), **VIEW_OPTIONS)
 def squeeze_dims(xp, input, *, dim):
     """Some dimensions left out, where their sizes are 1."""
     return xp.squeeze(input, dim)
@@ -249,7 +250,7 @@ for _op in (squeeze_all, squeeze_dim, squeeze_dims):
     _op.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
-@view(**_VIEW)
+@view(**VIEW_OPTIONS)
 def unsqueeze(xp, input, *, dim):
     """A new dimension of size 1 at `dim`.
 
@@ -263,7 +264,7 @@ def unsqueeze(xp, input, *, dim):
 unsqueeze.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
-@view(argument_order=("input", "dim", "index"), **_VIEW)
+@view(argument_order=("input", "dim", "index"), **VIEW_OPTIONS)
 def select(xp, input, *, dim, index):
     """The slice number `index` of dimension `dim`, without that dimension.
 
@@ -275,20 +276,20 @@ def select(xp, input, *, dim, index):
 
 
 select.vjp(input=lambda xp, g, input_shape, dim, index: xp._embed(
-    g, size=input_shape, key=_at(input_shape, dim, index)))
+    g, size=input_shape, key=index_at(input_shape, dim, index)))
 
 
-@view(name="slice", expose=(), **_VIEW)
+@view(name="slice", expose=(), **VIEW_OPTIONS)
 def slice_(xp, input, *, dim=0, start=None, end=None, step=1):
     """From `start` up to, not including, `end`, every `step`-th, of dimension `dim`."""
     return xp.slice(input, dim, start, end, step)
 
 
 slice_.vjp(input=lambda xp, g, input_shape, dim, start, end, step: xp._embed(
-    g, size=input_shape, key=_at(input_shape, dim, _bounds(input_shape, dim, start, end, step))))
+    g, size=input_shape, key=index_at(input_shape, dim, slice_bounds(input_shape, dim, start, end, step))))
 
 
-@view(**_VIEW)
+@view(**VIEW_OPTIONS)
 def diagonal(xp, input, *, offset=0, dim1=0, dim2=1):
     """The diagonal of two dimensions, as a new last dimension.
 
@@ -303,7 +304,7 @@ diagonal.vjp(input=lambda xp, g, input_shape, offset, dim1, dim2: xp._embed_diag
     g, size=input_shape, offset=offset, dim1=dim1, dim2=dim2))
 
 
-@view(name="unfold", expose=("method",), **_VIEW)
+@view(name="unfold", expose=("method",), **VIEW_OPTIONS)
 def unfold(xp, input, *, dimension, size, step):
     """All windows of `size` elements, every `step`-th, of a dimension, as a new last dimension.
 
@@ -328,7 +329,7 @@ unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_win
     g, size=input_shape, dimension=dimension, window=size, step=step))
 
 
-@view(name="as_strided", key="_as_strided", expose=(), batching_rule="trailing", **_VIEW)
+@view(name="as_strided", key="_as_strided", expose=(), batching_rule="trailing", **VIEW_OPTIONS)
 def as_strided(xp, input, *, size, stride, storage_offset, geometry):
     """Any shape and strides over the input's storage; `geometry` says where that lies in the input."""
     return xp.strided_view(input, size, stride, storage_offset)
@@ -341,7 +342,7 @@ as_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geome
 # ----- views that come in lists ------------------------------------------------------------
 
 
-@view(tensor_list=True, multi_output_view=True, **_VIEW)
+@view(tensor_list=True, multi_output_view=True, **VIEW_OPTIONS)
 def unbind(xp, input, *, dim=0):
     """All slices of a dimension, each without it.
 
@@ -355,13 +356,13 @@ def unbind(xp, input, *, dim=0):
 unbind.vjp(input=lambda xp, gs, dim: xp.stack(gs, dim=dim))
 
 
-@view(name="split", key="_split", tensor_list=True, multi_output_view=True, expose=(), **_VIEW)
+@view(name="split", key="_split", tensor_list=True, multi_output_view=True, expose=(), **VIEW_OPTIONS)
 def split(xp, input, *, split_size, dim=0):
     """Pieces of `split_size` along a dimension, the last one smaller where it does not divide."""
     return xp.split(input, split_size, dim)
 
 
-@view(tensor_list=True, multi_output_view=True, **_VIEW)
+@view(tensor_list=True, multi_output_view=True, **VIEW_OPTIONS)
 def split_with_sizes(xp, input, *, split_sizes, dim=0):
     """Pieces of the given sizes along a dimension.
 
@@ -376,7 +377,7 @@ for _op in (split, split_with_sizes):
     _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
 
 
-@linear(name="unsafe_split", tensor_list=True, expose=("torch", "method"), opmath=False, **_VIEW)
+@linear(name="unsafe_split", tensor_list=True, expose=("torch", "method"), opmath=False, **VIEW_OPTIONS)
 def unsafe_split(xp, input, *, split_size, dim=0):
     """`split`, without telling autograd that the pieces share memory.
 
@@ -387,7 +388,7 @@ def unsafe_split(xp, input, *, split_size, dim=0):
     return xp.split(input, split_size, dim)
 
 
-@linear(name="unsafe_split_with_sizes", tensor_list=True, expose=("torch", "method"), opmath=False, **_VIEW)
+@linear(name="unsafe_split_with_sizes", tensor_list=True, expose=("torch", "method"), opmath=False, **VIEW_OPTIONS)
 def unsafe_split_with_sizes(xp, input, *, split_sizes, dim=0):
     """`split_with_sizes`, without telling autograd that the pieces share memory.
 
@@ -400,170 +401,6 @@ def unsafe_split_with_sizes(xp, input, *, split_sizes, dim=0):
 
 for _op in (unsafe_split, unsafe_split_with_sizes):
     _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
-
-
-# ----- copies under a view's name ------------------------------------------------------------
-
-
-def _declare_copy(of: Op, name: str, example: str = "", shows: str = "") -> None:
-    """Declare the operator that gives a copy of what the view `of` shows.
-
-    Args:
-        example: a call on a (2, 3) tensor `x`, for the docstring.
-        shows: the shape of its result, or of its first result.
-    """
-    forward_of, many = of.forward, of.tensor_list
-
-    def forward(xp, input, **params):
-        found = forward_of(xp, input, **params)
-        return [a.copy() for a in found] if many else found.copy()
-
-    doc = f"A copy of what `{of.name}` shows."
-    if example:
-        first = "[0]" if many else ""
-        doc += f"""
-
-    >>> import flambeau as torch
-    >>> x = torch.ones(2, 3)
-    >>> torch.{name}({example}){first}.shape
-    flambeau.Size({shows})
-    """
-    rule = of.batching_rule
-    if callable(rule):
-        def rule(xp, batch, *inputs, **params):
-            return xp.clone(of.batching_rule(xp, batch, *inputs, **params))
-
-    copied = object.__new__(Op)
-    copied.__dict__.update(of.__dict__)
-    copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", backward_plans={}, doc=doc,
-                           batching_rule=rule,
-                           expose=("torch",) if example else (), aliases=(), multi_output_view=False, exact_out=True)
-    REGISTRY[name] = copied
-
-
-_declare_copy(view_, "view_copy", "x, (6,)", "[6]")
-_declare_copy(alias, "alias_copy", "x", "[2, 3]")
-_declare_copy(t, "t_copy", "x", "[3, 2]")
-_declare_copy(transpose, "transpose_copy", "x, 0, 1", "[3, 2]")
-_declare_copy(permute, "permute_copy", "x, (1, 0)", "[3, 2]")
-_declare_copy(expand, "expand_copy", "x, (4, 2, 3)", "[4, 2, 3]")
-_declare_copy(unsqueeze, "unsqueeze_copy", "x, 0", "[1, 2, 3]")
-_declare_copy(select, "select_copy", "x, 0, 1", "[3]")
-_declare_copy(slice_, "slice_copy", "x, 0, 0, 1", "[1, 3]")
-_declare_copy(diagonal, "diagonal_copy", "x", "[2]")
-_declare_copy(unfold, "unfold_copy", "x, 1, 2, 1", "[2, 2, 2]")
-_declare_copy(unbind, "unbind_copy", "x", "[3]")
-_declare_copy(split, "split_copy", "x, 1", "[1, 3]")
-_declare_copy(split_with_sizes, "split_with_sizes_copy", "x, [1, 1]", "[1, 3]")
-_declare_copy(squeeze_all, "_squeeze_all_copy")
-_declare_copy(squeeze_dim, "_squeeze_dim_copy")
-_declare_copy(squeeze_dims, "_squeeze_dims_copy")
-_declare_copy(as_strided, "_as_strided_copy")
-
-
-@linear(expose=("torch", "method"), opmath=False, **_VIEW)
-def narrow_copy(xp, input, *, dim, start, length):
-    """A copy of `length` elements from `start` on, of dimension `dim`.
-
-    >>> import flambeau as torch
-    >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
-    tensor([1, 2])
-    """
-    return xp.slice(input, dim, start, start + length).copy()
-
-
-narrow_copy.vjp(input=lambda xp, g, input_shape, dim, start, length: xp._embed(
-    g, size=input_shape, key=_at(input_shape, dim, _bounds(input_shape, dim, start, start + length, 1))))
-
-
-# ----- a part replaced ---------------------------------------------------------------------
-
-
-@op(argument_order=("input", "src", "dim", "index"), opmath=False, **_VIEW)
-def select_scatter(xp, input, src, *, dim, index):
-    """A copy of `input` with `src` as its slice number `index` of dimension `dim`.
-
-    >>> import flambeau as torch
-    >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 0)
-    tensor([[1., 1.],
-            [0., 0.]])
-    """
-    return xp.replace_part(input, src, xp.select(input, dim, index).shape, _at(input.shape, dim, index), "select")
-
-
-def _without_part(xp, g, key):
-    return g - xp._embed(xp._basic_index(g, key=key), size=g.shape, key=key)
-
-
-select_scatter.vjp(
-    input=lambda xp, g, input_shape, dim, index: _without_part(xp, g, _at(input_shape, dim, index)),
-    src=lambda xp, g, input_shape, dim, index: xp._basic_index(g, key=_at(input_shape, dim, index)))
-
-
-@op(opmath=False, **_VIEW)
-def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
-    """A copy of `input` with `src` as a slice of it.
-
-    >>> import flambeau as torch
-    >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
-    tensor([0., 1., 1., 0.])
-    """
-    return xp.replace_part(input, src, xp.slice(input, dim, start, end, step).shape,
-                           _at(input.shape, dim, _bounds(input.shape, dim, start, end, step)), "slice")
-
-
-slice_scatter.vjp(
-    input=lambda xp, g, input_shape, dim, start, end, step: _without_part(
-        xp, g, _at(input_shape, dim, _bounds(input_shape, dim, start, end, step))),
-    src=lambda xp, g, input_shape, dim, start, end, step: xp._basic_index(
-        g, key=_at(input_shape, dim, _bounds(input_shape, dim, start, end, step))))
-
-
-@op(opmath=False, **_VIEW)
-def diagonal_scatter(xp, input, src, *, offset=0, dim1=0, dim2=1):
-    """A copy of `input` with `src` as a diagonal.
-
-    >>> import flambeau as torch
-    >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    return xp.replace_diagonal(input, src, offset, dim1, dim2)
-
-
-diagonal_scatter.vjp(
-    input=lambda xp, g, offset, dim1, dim2: g - xp._embed_diagonal(
-        xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2), size=g.shape, offset=offset, dim1=dim1, dim2=dim2),
-    src=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
-
-
-@op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), opmath=False, **_VIEW)
-def as_strided_scatter(xp, input, src, *, size, stride, storage_offset, geometry):
-    """A copy of `input` with `src` at strided places."""
-    return xp.replace_strided(input, src, geometry)
-
-
-as_strided_scatter.vmap(lambda xp, batch, input, src, size, stride, storage_offset, geometry: xp._replace_strided(
-    input if batch.on[0] else batch.full(input), src if batch.on[1] else batch.full(src),
-    geometry=geometry.repeated(batch.sizes)))
-as_strided_scatter.vjp(
-    input=lambda xp, g, geometry: xp._replace_strided(
-        g, xp.zeros_like(xp._take_strided(g, geometry=geometry)), geometry=geometry),
-    src=lambda xp, g, geometry: xp._take_strided(g, geometry=geometry))
-
-
-select_scatter.jvp(lambda xp, input, src, t_input, t_src, dim, index: xp.select_scatter(
-    xp.zeros_like(input) if t_input is None else t_input,
-    xp.zeros_like(src) if t_src is None else t_src, dim=dim, index=index))
-slice_scatter.jvp(lambda xp, input, src, t_input, t_src, dim, start, end, step: xp.slice_scatter(
-    xp.zeros_like(input) if t_input is None else t_input,
-    xp.zeros_like(src) if t_src is None else t_src, dim=dim, start=start, end=end, step=step))
-diagonal_scatter.jvp(lambda xp, input, src, t_input, t_src, offset, dim1, dim2: xp.diagonal_scatter(
-    xp.zeros_like(input) if t_input is None else t_input,
-    xp.zeros_like(src) if t_src is None else t_src, offset=offset, dim1=dim1, dim2=dim2))
-as_strided_scatter.jvp(lambda xp, input, src, t_input, t_src, geometry: xp._replace_strided(
-    xp.zeros_like(input) if t_input is None else t_input,
-    xp.zeros_like(src) if t_src is None else t_src, geometry=geometry))
 
 
 # ----- formulas ------------------------------------------------------------------------------

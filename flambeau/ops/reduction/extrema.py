@@ -1,0 +1,225 @@
+"""Extrema: maxima and minima of all elements or along dimensions, and where they are."""
+
+from __future__ import annotations
+
+import math
+
+from ..declare import linear, not_implemented, op
+from .reductions import restore_keepdim
+
+# ----- extrema -----------------------------------------------------------------------------------
+
+
+@op(name="_tie_shares", expose=(), differentiable=False, batching_rule="reduce")
+def _tie_shares(xp, input, out, *, dim=None, keepdim=False, nan=False):
+    """Where the input equals its extremum `out`, 1 / (how many do); 0 elsewhere."""
+    return xp._tie_shares(input, out, dim, keepdim, nan)
+
+
+@linear("input", name="_gather_dim", expose=(), opmath=False, nondifferentiable_inputs=("index",), holomorphic=False)
+def _gather_dim(xp, input, index, *, dim):
+    """The elements at `index` along `dim`; the index may lack that dimension."""
+    return xp._gather_dim(input, index, dim)
+
+
+_gather_dim.vmap(lambda xp, batch, input, index, *, dim: _gather_dim_vmap(xp, batch, input, index, dim))
+_gather_dim.vjp(input=lambda xp, g, index, input_shape, dim: xp._scatter_dim(g, index, dim=dim, size=input_shape))
+
+
+@linear("input", name="_scatter_dim", expose=(), nondifferentiable_inputs=("index",), holomorphic=False)
+def _scatter_dim(xp, input, index, *, dim, size, repeats=False):
+    """Zeros of shape `size` with the input at `index` along `dim`, added up where an index repeats."""
+    return xp._scatter_dim(input, index, dim, size, repeats)
+
+
+_scatter_dim.vjp(input=lambda xp, g, index, dim: xp._gather_dim(g, index, dim=dim))
+
+
+def _gather_dim_vmap(xp, batch, input, index, dim):
+    from ...shapes import wrap_dim
+
+    input, index = (x if on else batch.full(x) for x, on in zip((input, index), batch.on, strict=True))
+    n = len(input.shape) - batch.k
+    return xp._gather_dim(input, index, dim=batch.k + wrap_dim(dim, n)) if n else input
+
+
+def _scatter_dim_vmap(xp, batch, input, index, dim, size, repeats):
+    from ...shapes import wrap_dim
+
+    input, index = (x if on else batch.full(x) for x, on in zip((input, index), batch.on, strict=True))
+    if not size:
+        return input
+    return xp._scatter_dim(input, index, dim=batch.k + wrap_dim(dim, len(size)), size=(*batch.sizes, *size),
+                           repeats=repeats)
+
+
+_scatter_dim.vmap(lambda xp, batch, input, index, *, dim, size, repeats=False: _scatter_dim_vmap(
+    xp, batch, input, index, dim, size, repeats))
+
+
+def declare_selection(operator):
+    """The rules of an operator whose `values` are the input's elements at `indices` along `dim`."""
+    operator.vjp(input=lambda xp, g0, indices, input_shape, dim: xp._scatter_dim(
+        g0, indices, dim=dim, size=input_shape))
+    operator.jvp(lambda xp, t_input, indices, dim: (xp._gather_dim(t_input, indices, dim=dim), None))
+    return operator
+
+
+def declare_ties(operator, nan=False):
+    """The rules of an extremum over several dimensions: ties share the gradient evenly."""
+    operator.vjp(input=lambda xp, g, input, out, dim, keepdim: restore_keepdim(xp, g, dim, keepdim, input.shape)
+                 * xp._tie_shares(input, out, dim=dim, keepdim=keepdim))
+    operator.jvp(lambda xp, t_input, input, out, dim, keepdim: xp.sum(
+        t_input * xp._tie_shares(input, out, dim=dim, keepdim=keepdim), dim, keepdim))
+    return operator
+
+
+def declare_ties_over_all(operator, by_rows):
+    """The rules of an extremum of all elements; NaNs tie with each other.
+
+    Args:
+        by_rows: the name of the operator that finds it for each row (…, n), for batches.
+    """
+    operator.vjp(input=lambda xp, g, input, out: g * xp._tie_shares(input, out, nan=True))
+    operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._tie_shares(input, out, nan=True)))
+    operator.vmap(lambda xp, batch, input: getattr(xp, by_rows)(
+        xp.reshape(input, (*batch.sizes, math.prod(input.shape[batch.k:])))))
+    return operator
+
+
+def declare_ties_in_rows(operator):
+    """The rules of an extremum of each row; NaNs tie with each other."""
+    operator.batching_rule = "trailing"
+    operator.vjp(input=lambda xp, g, input, out: xp.unsqueeze(g, -1) * xp._tie_shares(input, out, dim=-1, nan=True))
+    operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._tie_shares(input, out, dim=-1, nan=True), -1))
+    return operator
+
+
+@op(name="max", key="_max_all", node="MaxBackward1", expose=(),
+    unsupported_dtypes=not_implemented("max_all", "unsigned", "complex"))
+def max_all(xp, input):
+    """The greatest element."""
+    return xp._max_all(input)
+
+
+@op(name="min", key="_min_all", node="MinBackward1", expose=(),
+    unsupported_dtypes=not_implemented("min_all", "unsigned", "complex"))
+def min_all(xp, input):
+    """The least element."""
+    return xp._min_all(input)
+
+
+@op(name="max", key="_max_of_rows", expose=())
+def max_of_rows(xp, input):
+    """The greatest element of each row."""
+    return xp.amax(input, -1, False)
+
+
+@op(name="min", key="_min_of_rows", expose=())
+def min_of_rows(xp, input):
+    """The least element of each row."""
+    return xp.amin(input, -1, False)
+
+
+declare_ties_over_all(max_all, "_max_of_rows")
+declare_ties_over_all(min_all, "_min_of_rows")
+declare_ties_in_rows(max_of_rows)
+declare_ties_in_rows(min_of_rows)
+
+
+def _unsupported_in_dim(name):
+    return not_implemented(f"{name}_cpu", "unsigned") | {
+        "complex": RuntimeError(f"{name}(): does not support complex input")}
+
+
+@op(name="max", key="_max_dim", outputs=("values", "indices"), expose=(),
+    unsupported_dtypes=_unsupported_in_dim("max"))
+def max_dim(xp, input, *, dim, keepdim=False):
+    """The greatest elements along `dim`, and where they are."""
+    return xp._max_dim(input, dim, keepdim)
+
+
+@op(name="min", key="_min_dim", outputs=("values", "indices"), expose=(),
+    unsupported_dtypes=_unsupported_in_dim("min"))
+def min_dim(xp, input, *, dim, keepdim=False):
+    """The least elements along `dim`, and where they are."""
+    return xp._min_dim(input, dim, keepdim)
+
+
+declare_selection(max_dim)
+declare_selection(min_dim)
+
+
+@op(batching_rule="reduce", unsupported_dtypes=not_implemented("max_values_cpu", "complex"))
+def amax(xp, input, *, dim=(), keepdim=False):
+    """The greatest elements over the dimensions `dim` (all if empty); ties share the gradient.
+
+    >>> import flambeau as torch
+    >>> torch.amax(torch.tensor([[1., 2.], [4., 3.]]), dim=1)
+    tensor([2., 4.])
+    """
+    return xp.amax(input, dim, keepdim)
+
+
+@op(batching_rule="reduce", unsupported_dtypes=not_implemented("min_values_cpu", "complex"))
+def amin(xp, input, *, dim=(), keepdim=False):
+    """The least elements over the dimensions `dim` (all if empty); ties share the gradient.
+
+    >>> import flambeau as torch
+    >>> torch.amin(torch.tensor([[1., 2.], [4., 3.]]), dim=1)
+    tensor([1., 3.])
+    """
+    return xp.amin(input, dim, keepdim)
+
+
+declare_ties(amax)
+declare_ties(amin)
+
+
+@op(outputs=("min", "max"), unsupported_dtypes=not_implemented("aminmax_cpu", "complex"))
+def aminmax(xp, input, *, dim=None, keepdim=False):
+    """The least and the greatest elements along `dim`, or of all.
+
+    >>> import flambeau as torch
+    >>> tuple(torch.aminmax(torch.tensor([2., 1., 3.])))
+    (tensor(1.), tensor(3.))
+    """
+    return xp.aminmax(input, dim, keepdim)
+
+
+def _aminmax_vjp(xp, g0, g1, input, min, max, dim, keepdim):
+    shape = input.shape
+    return (restore_keepdim(xp, g0, dim, keepdim, shape) * xp._tie_shares(input, min, dim=dim, keepdim=keepdim)
+            + restore_keepdim(xp, g1, dim, keepdim, shape) * xp._tie_shares(input, max, dim=dim, keepdim=keepdim))
+
+
+aminmax.vjp(input=_aminmax_vjp)
+aminmax.jvp(lambda xp, t_input, input, min, max, dim, keepdim: tuple(
+    xp.sum(t_input * xp._tie_shares(input, out, dim=dim, keepdim=keepdim), dim, keepdim) for out in (min, max)))
+
+
+def _unsupported_in_arg(name):
+    return {"bool": RuntimeError(f"{name}(): does not support bool input"),
+            "complex": RuntimeError(f"{name}(): does not support complex input")}
+
+
+@op(differentiable=False, unsupported_dtypes=_unsupported_in_arg("argmax"))
+def argmax(xp, input, *, dim=None, keepdim=False):
+    """The index of the greatest element along `dim`, or in the flattened input; the first of equals.
+
+    >>> import flambeau as torch
+    >>> torch.argmax(torch.tensor([1., 3., 2.]))
+    tensor(1)
+    """
+    return xp.argmax(input, dim, keepdim)
+
+
+@op(differentiable=False, unsupported_dtypes=_unsupported_in_arg("argmin"))
+def argmin(xp, input, *, dim=None, keepdim=False):
+    """The index of the least element along `dim`, or in the flattened input; the first of equals.
+
+    >>> import flambeau as torch
+    >>> torch.argmin(torch.tensor([2., 3., 1.]))
+    tensor(2)
+    """
+    return xp.argmin(input, dim, keepdim)

@@ -1,0 +1,164 @@
+"""Masks and flat positions: elements selected, filled and written where a mask is true, or at flat positions.
+
+A mask or an index is an input without a derivative formula: it has no gradient and its node has no edge for it.
+"""
+
+from __future__ import annotations
+
+from ..declare import linear, op
+from .indexing import INDEX_OPTIONS, MOVES
+
+_MASK = {**MOVES, "nondifferentiable_inputs": ("mask",)}
+
+# ----- masks -------------------------------------------------------------------------------
+
+
+@op(name="masked_fill", key="_masked_fill_scalar", expose=(), **_MASK)
+def masked_fill_scalar(xp, input, mask, *, value):
+    """The input with a number where the mask is true."""
+    return xp.fill_masked(input, mask, value)
+
+
+masked_fill_scalar.vjp(input=lambda xp, g, mask, input_shape: xp.sum_to_size(
+    xp._masked_fill_scalar(g, mask=mask, value=0), input_shape))
+masked_fill_scalar.jvp(lambda xp, mask, t_input: xp._masked_fill_scalar(t_input, mask=mask, value=0))
+
+
+@op(scalar_inputs=("value",), node="MaskedFillBackward1", expose=("torch", "method", "inplace"), **_MASK)
+def masked_fill(xp, input, mask, value):
+    """The input with `value`, a number or a 0-d tensor, where the mask is true.
+
+    >>> import flambeau as torch
+    >>> torch.masked_fill(torch.zeros(2), torch.tensor([True, False]), 1.)
+    tensor([1., 0.])
+    """
+    return xp.fill_masked(input, mask, value)
+
+
+masked_fill.scalar_overload("value", masked_fill_scalar)
+masked_fill.vjp(
+    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_scalar(g, mask=mask, value=0), input_shape),
+    value=lambda xp, g, mask: xp.sum(xp.where(mask, g, xp.zeros_like(g))))
+masked_fill.jvp(lambda xp, input, mask, value, t_input, t_value: xp.masked_fill(
+    xp.zeros_like(input) if t_input is None else t_input, mask,
+    xp.zeros_like(value) if t_value is None else t_value))
+
+
+@linear("input", disjoint_out=True, **_MASK)
+def masked_select(xp, input, mask):
+    """The elements where the mask is true, as a vector.
+
+    >>> import flambeau as torch
+    >>> torch.masked_select(torch.tensor([1, 2]), torch.tensor([False, True]))
+    tensor([2])
+    """
+    return xp.select_masked(input, mask)
+
+
+masked_select.vjp(input=lambda xp, g, mask, input_shape: xp._masked_select_backward(g, mask=mask, size=input_shape))
+
+
+@linear("input", name="_masked_select_backward", expose=(), **_MASK)
+def _masked_select_backward(xp, input, mask, *, size):
+    """A vector's elements put where a mask is true, zeros elsewhere, summed to `size`."""
+    from ...shapes import broadcast_shapes
+
+    shape = broadcast_shapes(size, mask.shape)
+    return xp.sum_to_size(xp.scatter_masked(xp.zeros(shape, dtype=input.dtype), mask, input), size)
+
+
+_masked_select_backward.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
+
+
+@op(expose=("torch", "method", "inplace"), **_MASK)
+def masked_scatter(xp, input, mask, source):
+    """The input with the first elements of `source`, in order, where the mask is true.
+
+    >>> import flambeau as torch
+    >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5., 6.]))
+    tensor([5., 0., 6.])
+    """
+    return xp.scatter_masked(input, mask, source)
+
+
+masked_scatter.vjp(
+    input=lambda xp, g, mask, input_shape: xp.sum_to_size(xp._masked_fill_scalar(g, mask=mask, value=0), input_shape),
+    source=lambda xp, g, mask, source_shape: xp._masked_scatter_backward(g, mask=mask, size=source_shape))
+masked_scatter.jvp(lambda xp, input, mask, source, t_input, t_source: xp.masked_scatter(
+    xp.zeros_like(input) if t_input is None else t_input, mask,
+    xp.zeros_like(source) if t_source is None else t_source))
+
+
+@linear("input", name="_masked_scatter_backward", expose=(), **_MASK)
+def _masked_scatter_backward(xp, input, mask, *, size):
+    """The masked elements, first, in a tensor of zeros of shape `size`."""
+    return xp.masked_scatter_gradient(input, mask, size)
+
+
+_masked_scatter_backward.vjp(input=lambda xp, g, mask, input_shape: xp.masked_scatter(
+    xp.zeros(input_shape, dtype=g.dtype), mask, g))
+
+
+# ----- positions in the flattened tensor ---------------------------------------------------
+
+
+@linear("input", disjoint_out=True, **INDEX_OPTIONS)
+def take(xp, input, index):
+    """The elements at positions in the flattened input.
+
+    >>> import flambeau as torch
+    >>> torch.take(torch.tensor([[4, 5], [6, 7]]), torch.tensor([0, 3]))
+    tensor([4, 7])
+    """
+    return xp.take_flat(input, index)
+
+
+take.vjp(input=lambda xp, g, index, input_shape:
+         xp.put(xp.zeros(input_shape, dtype=g.dtype), index, g, accumulate=True))
+
+
+@op(expose=("torch", "method", "inplace"), **INDEX_OPTIONS)
+def put(xp, input, index, source, *, accumulate=False):
+    """The input with `source` at positions in the flattened input.
+
+    >>> import flambeau as torch
+    >>> torch.put(torch.zeros(3), torch.tensor([1]), torch.ones(1))
+    tensor([0., 1., 0.])
+    """
+    return xp.put_flat(input, index, source, accumulate)
+
+
+def _put_vjp(xp, g, index, source_shape, accumulate, needs):
+    into = source = None
+    if needs[0]:
+        into = g if accumulate else xp.put(g, index, xp.zeros(tuple(index.shape), dtype=g.dtype))
+    if needs[2]:
+        source = xp.reshape(xp.take(g, index), source_shape)
+    return into, None, source
+
+
+put.joint_vjp(_put_vjp)
+put.jvp(lambda xp, input, index, source, t_input, t_source, accumulate: xp.put(
+    xp.zeros_like(input) if t_input is None else t_input, index,
+    xp.zeros_like(source) if t_source is None else t_source, accumulate=accumulate))
+
+
+# ----- where something is ------------------------------------------------------------------
+
+
+@op(name="nonzero", key="_nonzero", expose=(), differentiable=False, opmath=False)
+def nonzero(xp, input):
+    """The indices of the elements that are not zero, a row each."""
+    return xp.nonzero(input)
+
+
+@op(differentiable=False, opmath=False)
+def argwhere(xp, input):
+    """The indices of the elements that are not zero, a row each.
+
+    >>> import flambeau as torch
+    >>> torch.argwhere(torch.tensor([0, 3, 4]))
+    tensor([[1],
+            [2]])
+    """
+    return xp.nonzero(input)
