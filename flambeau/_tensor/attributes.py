@@ -6,7 +6,7 @@ import warnings
 from typing import Any, NoReturn
 
 from .. import dtypes
-from ..engine.node import LeafHooks
+from ..engine.leaf_hooks import LeafHooks
 from ..warning_location import outside
 from .tensor import Tensor
 
@@ -44,7 +44,7 @@ def _set_hooks(self: Tensor, hooks: Any) -> None:
     elif node is not None:
         node.register_tensor_hook(0, hooks)
     else:
-        LeafHooks.put_on(self)
+        LeafHooks.register(self)
 
 
 def _set_history(self: Tensor, value: None) -> None:
@@ -98,7 +98,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
                            "before changing grad_dtype, or ensure the new grad_dtype matches the existing gradient's "
                            "dtype.")
     self._grad_type = value
-    LeafHooks.put_on(self)  # the quick way to the leaves knows nothing of it
+    LeafHooks.register(self)  # the quick way to the leaves knows nothing of it
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:

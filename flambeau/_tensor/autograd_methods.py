@@ -11,7 +11,8 @@ import numpy as np
 
 from ..engine.api import backward as run_engine
 from ..engine.engine import run_backward
-from ..engine.node import HookDict, LeafHooks, RemovableHandle
+from ..engine.hooks import HookDict, RemovableHandle
+from ..engine.leaf_hooks import LeafHooks
 from ..engine.version_counters import DETACHED
 from ..modes import inference, transforming, transforms
 from .tensor import Tensor, wrap
@@ -80,10 +81,10 @@ def retain_grad(self: Tensor) -> None:
     node = self.grad_fn
     assert node is not None
     self._retains = True
-    more = node._more()
-    if more.retained is None:
-        more.retained = {}
-    more.retained[self._output_nr] = weakref.ref(self)
+    extra = node.make_extra()
+    if extra.retained is None:
+        extra.retained = {}
+    extra.retained[self._output_nr] = weakref.ref(self)
 
 
 def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
@@ -103,7 +104,7 @@ def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     if node is not None:
         node.register_tensor_hook(self._output_nr, self._hooks)
     else:
-        LeafHooks.put_on(self)
+        LeafHooks.register(self)
         reference = self._accumulator
         node = None if reference is None else reference()
         if node is not None:
@@ -121,7 +122,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHand
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     if self._post_accumulate_hooks is None:
         self._post_accumulate_hooks = HookDict()
-    LeafHooks.put_on(self)
+    LeafHooks.register(self)
     handle = RemovableHandle(self._post_accumulate_hooks)
     self._post_accumulate_hooks[handle.id] = hook
     return handle

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..engine.node import layer
+from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
 from .dispatch.binding import functions_of
 

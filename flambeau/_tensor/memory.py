@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.numpy.memory import address, lying, owner
-from ..engine.node import layer
+from ..engine.tensor_interface import layer
 from ..modes import active_tracer, grad_mode, inference, special
 from .dispatch.batched_tensor import detached
 from .dispatch.promotion import result_type as promoted_type

@@ -26,7 +26,8 @@ import numpy as np
 from .. import dtypes
 from ..backends.compiled.thresholds import LEAST, MET
 from ..devices import CPU, device
-from ..engine.node import HookDict, Node
+from ..engine.hooks import HookDict
+from ..engine.node import Node
 from ..engine.tensor_interface import layer
 from ..engine.version_counters import WRITES
 from ..modes import active_tracer, inference, special, transforming, transforms

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.hooks import NodeExtra
 from ..engine.inlined_rules import plan_of
-from ..engine.node import FREED_MESSAGE, Extra, Node, OpNode, layer, next_number, revealed
+from ..engine.node import FREED_MESSAGE, Node, next_number
+from ..engine.op_node import OpNode, public_node
+from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
 from .dispatch.gradient_edge import gradient_edge
 from .dispatch.graph_recording import hang
@@ -60,9 +63,9 @@ def regenerate(view: Tensor) -> None:
         keep_retaining(view, old, number)
 
 
-def follow_write(out: Tensor, extra: Extra) -> None:
+def follow_write(out: Tensor, extra: NodeExtra) -> None:
     """Give what a write through a view saved as its result the history of that view: a part of the base, as written."""
-    view, slices = extra.written(), extra.within()
+    view, slices = extra.written_view(), extra.copy_slices()
     if view is not None and view._base is not None:
         out._node, out._output_nr = view.grad_fn, view._output_nr
     elif slices is not None and slices.geometry.dtype == slices.geometry.base_dtype:
@@ -90,7 +93,7 @@ class CopySlices(Node):
 
     def __init__(self, base_edge: Node | None, base_nr: int, geometry: Geometry, fn: OpNode) -> None:
         self.fn: Any = fn  # None once freed
-        self.drawn = fn.drawn_edges()
+        self.drawn = fn.visible_edges()
         self.geometry = geometry
         self.edges = (base_edge, *fn.edges[1:])
         numbers = (base_nr, *(fn.edge_outputs or (0,) * len(fn.edges))[1:])
@@ -98,12 +101,12 @@ class CopySlices(Node):
         self.outputs = self.extra = self.run = None
         self.seq = next_number()
 
-    def release(self) -> None:
+    def release_variables(self) -> None:
         if self.fn is not None:
-            self.fn.release()
+            self.fn.release_variables()
             self.fn = None
 
-    def drawn_edges(self) -> list[int] | None:
+    def visible_edges(self) -> list[int] | None:
         return self.drawn
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
@@ -177,7 +180,7 @@ def grad_fn(self: Tensor) -> Node | None:
         assert self._counter is not None
         if self._view_version != self._counter[0]:
             regenerate(self)
-    return revealed(self._node)
+    return public_node(self._node)
 
 
 def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) -> Tensor:
@@ -188,7 +191,7 @@ def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) 
         out._requires_grad = True
         out._node = node
         out._output_nr = number
-        if node.extra is not None and node.extra.within is not None:
+        if node.extra is not None and node.extra.copy_slices is not None:
             follow_write(out, node.extra)
     return out
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..engine.api import GradientEdge, edge
-from ..engine.node import Node, layer
+from ..engine.node import Node
 from ..engine.saved_tensor_mutation import allow_mutation_on_saved_tensors
-from ..engine.saved_tensors import pop_hooks, push_hooks, refusal, refuse_hooks
+from ..engine.saved_tensors import disable_hooks, disabled_message, pop_hooks, push_hooks
+from ..engine.tensor_interface import layer
 from .multi_grad_hook import register_multi_grad_hook
 
 
@@ -95,12 +96,12 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     Traceback (most recent call last):
     RuntimeError: no hooks here
     """
-    before = refusal()
+    before = disabled_message()
     try:
-        refuse_hooks(error_message)
+        disable_hooks(error_message)
         yield
     finally:
-        refuse_hooks(before, fail_if_on=False)
+        disable_hooks(before, fail_if_on=False)
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
@@ -118,8 +119,8 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node, number = edge(tensor)
     if node is not None and not node.is_leaf and node.outputs is None:
-        more = node._more()
-        more.shown = {**(more.shown or {}), number: (tensor._array.shape, tensor._array.dtype)}
+        extra = node.make_extra()
+        extra.output_info = {**(extra.output_info or {}), number: (tensor._array.shape, tensor._array.dtype)}
     return GradientEdge(node, number)
 
 

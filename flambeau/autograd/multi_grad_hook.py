@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine.engine import current_pass, executes
-from ..engine.node import Node, RemovableHandle, layer
+from ..engine.engine import current_graph_task_id, will_execute
+from ..engine.hooks import RemovableHandle
+from ..engine.node import Node
+from ..engine.tensor_interface import layer
 
 _MODES = ("all", "any")
 
@@ -48,12 +50,12 @@ class _Gathering:
         self.missing: dict[int, int] = {}  # pass -> how many have yet to come
 
     def receive(self, place: int, grad: Any) -> None:
-        run = current_pass()
+        run = current_graph_task_id()
         assert run != -1, "expected this hook to be called inside a backward call"
         with self.lock:
             if run not in self.arrived:
                 self.arrived[run] = [None] * len(self.nodes)
-                self.missing[run] = sum(map(executes, self.nodes))
+                self.missing[run] = sum(map(will_execute, self.nodes))
             self.arrived[run][place] = grad
             self.missing[run] -= 1
             complete = not self.missing[run]
@@ -97,7 +99,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
     @functools.wraps(fn)
     def first(grad: Any) -> None:
-        run = current_pass()
+        run = current_graph_task_id()
         assert run != -1, "expected this hook to be called inside a backward call"
         with lock:
             if run in seen:

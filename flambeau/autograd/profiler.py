@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .._tensor.dispatch import profiling as _timed  # noqa: F401  (so that the first operator's time is its own)
-from ..engine import profiled_run as _timed_run  # noqa: F401
 from ..engine.profiler_events import USER, Timeline, recording, spanned
 from .composite_spans import Handwritten
 from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, write_trace

@@ -1,4 +1,4 @@
-"""Adding a gradient into a leaf's `.grad`, taking the array over where nobody else holds it."""
+"""AccumulateGrad: the node of a leaf, and the accumulation into `.grad`, which takes an array over where it can."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from ..backends.compiled import copied, copied_like
 from ..backends.compiled.thresholds import MET
 from ..devices import contiguous_format
 from ..modes import active_tracer, grad_mode, special
-from .compiled_rules import add as add_large
-from .deferred_accumulation import Gathered
+from .deferred_accumulation import DeferredSum
+from .hooks import NodeExtra
+from .large_arrays import add as add_large
+from .leaf_hooks import LeafHooks
+from .node import Node, call_node, next_number
 from .policies import keeps_layout
 from .tensor_interface import layer
 
@@ -27,13 +30,13 @@ def _references(box: list[Any]) -> int:
     return sys.getrefcount(g)
 
 
-# What a reference count is when nobody else refers to an array taken from a box, as this Python counts.
-# Without the global interpreter lock a count says nothing certain: copy always.
-_ALONE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
+# The reference count of an array that was alone in its box, as this Python counts. Without the global interpreter
+# lock a count is not reliable: -1 means that the array is always copied.
+_SOLE_REFERENCE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
 
 
 def add_arrays(a: Any, b: Any) -> Any:
-    """a + b, in the dtype of `a`, also where NumPy cannot add (bfloat16)."""
+    """a + b in the dtype of `a`, also for bfloat16, which NumPy cannot add."""
     try:
         return a + b if not MET[0] else add_large(a, b)
     except TypeError:
@@ -41,7 +44,7 @@ def add_arrays(a: Any, b: Any) -> Any:
 
 
 def is_dense(a: np.ndarray) -> bool:
-    """Whether the elements fill a stretch of memory, in whatever order."""
+    """Whether an array is non-overlapping and dense: its elements fill a segment of memory, in any order."""
     if a.flags.forc:
         return True
     filled = a.itemsize
@@ -52,15 +55,15 @@ def is_dense(a: np.ndarray) -> bool:
     return True
 
 
-def _lies_well(g: np.ndarray, a: np.ndarray) -> bool:
-    """Whether a gradient lies in memory as it should: as its leaf where that is dense, else row by row."""
+def _has_gradient_layout(g: np.ndarray, a: np.ndarray) -> bool:
+    """Whether a gradient has the strides of its leaf where that is dense, else is contiguous (the gradient layout)."""
     if a.__class__ is not np.ndarray or not is_dense(a):
         return bool(g.flags.c_contiguous)
     return all(n == 1 or s == t for n, s, t in zip(a.shape, g.strides, a.strides, strict=True)) or not a.size
 
 
-def _copied(g: Any, variable: Any) -> Any:
-    """A gradient's copy, recorded as one, that lies in memory as a gradient of its leaf should."""
+def _copy_in_layout(g: Any, variable: Any) -> Any:
+    """A recorded copy of a gradient, in the gradient layout of its leaf."""
     a = variable._array
     if g._array.__class__ is not np.ndarray or not is_dense(a):
         return g.clone(memory_format=contiguous_format)
@@ -72,13 +75,17 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
 
     Args:
         variable: a leaf tensor.
-        box: its cotangent, alone in a list, so that who calls need not refer to it: an array, or a
-            tensor if `tensors`. An array that nobody else refers to becomes the gradient; another is copied.
-        hold: how many others refer to the array who shall see what becomes of it.
+        box: its cotangent, alone in a list so that the caller holds no reference: an array, or a tensor if
+            `tensors`. An array without other references becomes the gradient; any other is copied.
+        tensors: whether the cotangent is a tensor, under `create_graph`.
+        hold: the number of references whose holders may see the array change.
+
+    Raises:
+        RuntimeError: the variable is no leaf any more.
     """
     g = box.pop()
-    if not variable._requires_grad:  # it was told so after the graph was made
-        told(variable)
+    if not variable._requires_grad:  # changed after the graph was recorded
+        call_post_accumulate_hooks(variable)
         return
     if variable._node is not None:
         raise RuntimeError("leaf variable has been moved into the graph interior")
@@ -90,13 +97,14 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
             if tracer is not None:
                 tracer.note_entry_grad(variable)
             if held is not None and tracer is not None and not grad_mode.get():
-                held.add_(g)  # what a capture sees is what is done without one
+                held.add_(g)  # the tracer records what an untraced pass does
             else:
-                variable._grad = _copied(g, variable) if held is None else held + g
+                variable._grad = _copy_in_layout(g, variable) if held is None else held + g
         elif held is None:
-            if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _ALONE + hold and g.base is None and g.flags.owndata
-                    and g.flags.writeable and (g.strides == variable._array.strides or _lies_well(g, variable._array)
-                                              or not keeps_layout())):
+            if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _SOLE_REFERENCE + hold and g.base is None
+                    and g.flags.owndata and g.flags.writeable and (
+                        g.strides == variable._array.strides or _has_gradient_layout(g, variable._array)
+                        or not keeps_layout())):
                 mine = g
             elif type(g) is not np.ndarray:
                 mine = np.asarray(g)
@@ -114,35 +122,81 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
                     add_large(target, g, target)
                 else:
                     _add(target, g, target)
-            elif isinstance(g, Gathered):
+            elif isinstance(g, DeferredSum):
                 add_large(target, np.asarray(g), target)
             else:
-                target[()] = target[()] + g  # scalars: four times as quick as an addition of arrays
+                target[()] = target[()] + g  # scalars: four times faster than an addition of arrays
             counter = held._counter
             if counter is None:
                 held._counter = [1]
             else:
                 counter[0] += 1
     if post:
-        told(variable)
+        call_post_accumulate_hooks(variable)
 
 
-def converted(g: Any, to: Any, tensors: bool) -> Any:
-    """A cotangent in another dtype: a leaf's `grad_dtype`."""
+def cast_gradient(g: Any, to: Any, tensors: bool) -> Any:
+    """A cotangent in the `grad_dtype` of its leaf."""
     if tensors:
         return g.to(to)
     return dtypes.cast(np.asarray(g), to.numpy)
 
 
-def told(variable: Any) -> None:
-    """Call the hooks that wait for a leaf's gradient."""
-    shown = variable
+def call_post_accumulate_hooks(variable: Any) -> None:
+    """Call a leaf's post-accumulate-grad hooks."""
+    current = variable
     for hook in list((variable._post_accumulate_hooks or {}).values()):
-        returned = hook(shown)
+        returned = hook(current)
         if returned is None:
             continue
         if not isinstance(returned, layer.tensor_class):
             raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")
-        shown = returned
-    if shown is not variable:
+        current = returned
+    if current is not variable:
         raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+class AccumulateGrad(Node):
+    """The node of a leaf: adds the cotangent that reaches it to `variable.grad`.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor(2., requires_grad=True)
+    >>> node = (x * 3).grad_fn.next_functions[0][0]
+    >>> node.variable is x
+    True
+    """
+
+    __slots__ = ("variable", "visited")
+    is_leaf = True
+    visited: Any  # True after a pass's first matmul gradient: later ones may be deferred (`deferred_accumulation`)
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+        # written out: a loop over one leaf creates one in every iteration
+        self.edge0 = self.edge1 = self.edge_outputs = self.outputs = self.extra = self.run = self.visited = None
+        self.more_edges = ()
+        self.n_edges = 0
+        self.seq = next_number()
+
+    def vjp(self, cotangents: Any, tensors: bool) -> tuple[()]:
+        accumulate(self.variable, cotangents if type(cotangents) is list else [cotangents], tensors)
+        return ()
+
+    def make_extra(self) -> NodeExtra:
+        LeafHooks.register(self)
+        return super().make_extra()
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {id(self):#x}>"
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1
+
+    def __call__(self, *cotangents: Any) -> Any:
+        return tuple(call_node(self, cotangents))
+
+
+__all__ = ["AccumulateGrad", "accumulate", "add_arrays", "call_post_accumulate_hooks", "cast_gradient", "is_dense"]

@@ -13,10 +13,10 @@ from .. import dtypes
 from ..devices import contiguous_format
 from ..modes import active_tracer, special, transforming, transforms
 from ..shapes import Size
-from .accumulate_grad import is_dense
+from .accumulate_grad import AccumulateGrad, is_dense
 from .engine import run_backward
 from .grad_mode import enable_grad
-from .node import AccumulateGrad, Node
+from .node import Node
 from .tensor_interface import layer
 
 
@@ -50,7 +50,7 @@ def _shown_at(x: Any) -> tuple[tuple[int, ...], np.dtype] | None:
         return node.variable._array.shape, node.variable._array.dtype
     if node.outputs is not None:
         return node.outputs[number]
-    return None if node.extra is None or node.extra.shown is None else node.extra.shown.get(number)
+    return None if node.extra is None or node.extra.output_info is None else node.extra.output_info.get(number)
 
 
 def _implicit_or_given(outputs: Sequence[Any], gradients: Sequence[Any], batched: bool = False) -> list[Any]:
@@ -250,7 +250,8 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
         if not isinstance(x, GradientEdge) and not x._requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge(x))
-    tensors = create or (bool(special[0]) and (active_tracer.get() is not None or layer.carried(outputs, cotangents)))
+    tensors = create or (bool(special[0]) and (
+        active_tracer.get() is not None or layer.has_tangents(outputs, cotangents)))
     captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors)
     found = []
     for i, (x, target) in enumerate(zip(inputs, targets, strict=True)):
@@ -287,7 +288,7 @@ def _batched(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence
     def pull_back(*given: Any) -> tuple[Any, ...]:
         return layer.batched_gradients(outputs, inputs, given, retain, create, allow_unused, materialize)
 
-    return layer.mapped(pull_back, cotangents)
+    return layer.vmap_cotangents(pull_back, cotangents)
 
 
 __all__ = ["AccumulateGrad", "GradientEdge", "backward", "edge", "enable_grad", "grad", "gradients_of"]

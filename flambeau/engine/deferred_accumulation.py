@@ -1,11 +1,13 @@
-"""Gradients of a weight that is used again and again, added up in one product at the end.
+"""Deferred gradient accumulation: the gradients of a weight that is used many times, computed in one matmul.
 
-A recurrent network multiplies by the same weight at every step. Each step's gradient of it is a product over the rows
-of a batch, often few: as quick as a product over the rows of many steps at once, and it has to be added to what there
-is. So where a weight that is a leaf is met again, `linear` answers the engine with what the gradient is made of, and
-`+` puts it aside. Whoever wants an array (`numpy.asarray`, an addition to an array) has the sum computed.
+A recurrent network multiplies by the same weight at every step. Each step's gradient is a matmul over the rows of a
+batch, often few: it takes as long as a matmul over the rows of many steps, and its result has to be added to the
+gradient. So from the second use of a leaf on, the rule of `linear` returns the operands of the gradient instead
+(`DeferredOuterProduct`, `DeferredRowSum`), and `+` concatenates them. `numpy.asarray`, or an addition to an array,
+computes the sum.
 
-Only the short ways backward make these, for a leaf's own accumulator; wherever anybody may look, `settled` is first.
+Only specialised rules return deferred gradients, and only to a leaf's AccumulateGrad; where hooks or captures could
+receive one, the engine calls `evaluate_deferred` first.
 """
 
 from __future__ import annotations
@@ -16,27 +18,27 @@ from typing import Any
 import numpy as np
 
 from ..backends.compiled import row_sum
-from ..backends.compiled.families import matmul as products
+from ..backends.compiled.families import matmul
 from ..backends.errstate import run_in_quiet
-from .compiled_rules import add
+from .large_arrays import add
 
-#: what is put aside is added up when it has so many rows, or bytes
+#: deferred operands are evaluated when they have so many rows, or bytes
 ROWS, BYTES = 2048, 1 << 22
-#: gradients over more rows than this are not put aside
+#: gradients over more rows than this are not deferred
 FEW = 256
 
 
-class Gathered:
-    """A sum of arrays that are not computed yet, all of one shape.
+class DeferredSum:
+    """A sum of gradients of one shape whose evaluation is deferred.
 
     Attributes:
-        total: what has been computed of it; None for nothing.
-        given: the rows of cotangents that wait.
-        rows, size: how many rows, and bytes, wait.
+        total: the part that was evaluated; None for none.
+        cotangents: deferred operands: arrays of rows.
+        rows, size: the number of rows, and of bytes, of the deferred operands.
     """
 
-    __slots__ = ("given", "rows", "size", "total")
-    given: list[np.ndarray]
+    __slots__ = ("cotangents", "rows", "size", "total")
+    cotangents: list[np.ndarray]
     rows: int
     size: int
     total: Any
@@ -48,108 +50,111 @@ class Gathered:
             return self
         if other.total is not None:
             self.total = other.total if self.total is None else add(self.total, other.total)
-        self._take(other)
+        self._append(other)
         self.rows += other.rows
         self.size += other.size
         if self.rows >= ROWS or self.size >= BYTES:
-            self._fold()
+            self._evaluate()
         return self
 
     __radd__ = __add__
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """The sum; an array that nobody else has."""
-        self._fold()
+        """Evaluate the sum; nothing else refers to the array."""
+        self._evaluate()
         result, self.total = self.total, None
         return result if dtype is None else result.astype(dtype, copy=False)
 
-    def _fold(self) -> None:
-        """Compute what waits."""
-        if self.given:
-            found = run_in_quiet(self._sum, ())  # where memory is kept
+    def _evaluate(self) -> None:
+        """Evaluate the deferred operands."""
+        if self.cotangents:
+            found = run_in_quiet(self._sum, ())  # its memory comes from the allocator
             self.total = found if self.total is None else add(self.total, found)
-            self._forget()
+            self._drop()
 
-    def _take(self, other: Any) -> None:
-        """Have what waits in another one wait here."""
+    def _append(self, other: Any) -> None:
+        """Append the deferred operands of another sum."""
         raise NotImplementedError
 
     def _sum(self) -> np.ndarray:
-        """The sum of what waits."""
+        """The sum over the deferred operands."""
         raise NotImplementedError
 
-    def _forget(self) -> None:
-        """Nothing waits any more."""
-        self.given = []
+    def _drop(self) -> None:
+        """Drop the deferred operands."""
+        self.cotangents = []
         self.rows = self.size = 0
 
 
-def _pieces(arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Few arrays with the rows of all: the large ones as they are, the others in one."""
+def _concatenate_small(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The rows of all arrays in few: large arrays as they are, small ones concatenated."""
     if len(arrays) == 1:
         return arrays
     small = [each for each in arrays if len(each) <= FEW]
     return [*(each for each in arrays if len(each) > FEW), *([np.concatenate(small)] if small else ())]
 
 
-class RowSum(Gathered):
+class DeferredRowSum(DeferredSum):
     """Σ over rows of cotangents: the gradient of a bias.
 
     Args:
-        given: cotangents, (N, out), in a list that nobody else has.
+        cotangents: (N, out) each, in a list that the sum may append to.
     """
 
     __slots__ = ()
 
-    def __init__(self, given: list[np.ndarray]) -> None:
+    def __init__(self, cotangents: list[np.ndarray]) -> None:
         self.total = None
-        self.given = given
-        self.rows, self.size = sum(map(len, given)), sum(each.nbytes for each in given)
+        self.cotangents = cotangents
+        self.rows, self.size = sum(map(len, cotangents)), sum(each.nbytes for each in cotangents)
 
-    def _take(self, other: Any) -> None:
-        self.given += other.given
+    def _append(self, other: Any) -> None:
+        self.cotangents += other.cotangents
 
     def _sum(self) -> np.ndarray:
-        return reduce(add, map(row_sum, _pieces(self.given)))
+        return reduce(add, map(row_sum, _concatenate_small(self.cotangents)))
 
 
-class Outer(Gathered):
+class DeferredOuterProduct(DeferredSum):
     """Σ gᵀ x over pairs of cotangents (N, out) and inputs (N, in): the gradient of a weight, or its transpose.
 
     Args:
-        given, x: cotangents, and as many inputs, whose rows belong together, in lists that nobody else has.
-        turned: whether it is the transpose.
+        cotangents, x: as many cotangents as inputs, with corresponding rows, in lists that the sum may append to.
+        transposed: whether the sum is the transpose.
     """
 
-    __slots__ = ("turned", "x")
+    __slots__ = ("transposed", "x")
 
-    def __init__(self, given: list[np.ndarray], x: list[np.ndarray], turned: bool) -> None:
+    def __init__(self, cotangents: list[np.ndarray], x: list[np.ndarray], transposed: bool) -> None:
         self.total = None
-        self.given, self.x = given, x
-        self.rows, self.size = sum(map(len, given)), sum(each.nbytes for each in (*given, *x))
-        self.turned = turned
+        self.cotangents, self.x = cotangents, x
+        self.rows, self.size = sum(map(len, cotangents)), sum(each.nbytes for each in (*cotangents, *x))
+        self.transposed = transposed
 
     @property
-    def T(self) -> Outer:
+    def T(self) -> DeferredOuterProduct:
         """The transpose."""
         assert self.total is None
-        self.turned = not self.turned
+        self.transposed = not self.transposed
         return self
 
-    def _take(self, other: Any) -> None:
-        self.given += other.given
+    def _append(self, other: Any) -> None:
+        self.cotangents += other.cotangents
         self.x += other.x
 
-    def _forget(self) -> None:
-        super()._forget()
+    def _drop(self) -> None:
+        super()._drop()
         self.x = []
 
     def _sum(self) -> np.ndarray:
-        found: np.ndarray = reduce(add, [products.mm(g.T, x) for g, x in zip(
-            _pieces(self.given), _pieces(self.x), strict=True)])
-        return found.T if self.turned else found
+        found: np.ndarray = reduce(add, [matmul.mm(g.T, x) for g, x in zip(
+            _concatenate_small(self.cotangents), _concatenate_small(self.x), strict=True)])
+        return found.T if self.transposed else found
 
 
-def settled(g: Any) -> Any:
-    """A cotangent, as an array if it is one that waits."""
-    return np.asarray(g) if isinstance(g, Gathered) else g
+def evaluate_deferred(g: Any) -> Any:
+    """A cotangent; a deferred one is evaluated."""
+    return np.asarray(g) if isinstance(g, DeferredSum) else g
+
+
+__all__ = ["BYTES", "FEW", "ROWS", "DeferredOuterProduct", "DeferredRowSum", "DeferredSum", "evaluate_deferred"]

@@ -1,7 +1,7 @@
-"""The short ways backward: rules run on arrays, specialised by what they ask for.
+"""Inlined rules: derivative rules on arrays, specialised by the arguments that they use.
 
-A node whose gradients need no mending, with one output and one or two inputs, is run by one
-of these; anything else goes through its plan in full (`OpNode.vjp`).
+They handle nodes with one output and one or two inputs whose gradients need no post-processing; all others are handled
+by `OpNode.vjp`.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from numpy import empty, ndarray
 from ..ir.decompositions.gradient_rules import with_programs
 from ..ops.backward_plan import BackwardPlan
 from ..ops.declare import Op
-from .node import FREED, layer
+from .op_node import FREED
+from .tensor_interface import layer
 
 Run = Callable[[Any, Any], Any]
 Rule = Callable[..., Any]
 
 
 def plan_of(op: Op, mask: int, inputs: int) -> BackwardPlan:
-    """An operator's plan for the inputs in `mask`, with its short way if it has one."""
+    """An operator's backward plan for the inputs in `mask`, with its specialised rule."""
     plan = op.backward_plan(mask, inputs)
     if plan.run is None:
         with_programs(plan, layer.arrays)
-        plan.run = _choose(op, plan) or _in_full
-        plan.run_broadcast = _in_full if plan.run is _in_full else _unbroadcasting(plan.run)
+        plan.run = _specialize(op, plan) or _full_rule
+        plan.run_broadcast = _full_rule if plan.run is _full_rule else _unbroadcasting(plan.run)
     return plan
 
 
 def _unbroadcasting(run: Run) -> Run:
-    """`run`, with each gradient summed over the dimensions its input was broadcast along."""
+    """`run`, with each gradient summed over its input's broadcast dimensions."""
 
     def wide(node: Any, g: Any) -> Any:
         sum_to_size = layer.arrays.sum_to_size
@@ -43,58 +44,58 @@ def _unbroadcasting(run: Run) -> Run:
     return wide
 
 
-def _in_full(node: Any, g: Any) -> Any:
+def _full_rule(node: Any, g: Any) -> Any:
     return node.vjp(g, False)
 
 
-def _choose(op: Op, plan: BackwardPlan) -> Run | None:
-    """The run that fits what the rules ask for, or None."""
+def _specialize(op: Op, plan: BackwardPlan) -> Run | None:
+    """The specialised rule that fits the arguments of an operator's rules, or None."""
     if op.joint_vjp_rule is not None or op.variadic or op.n_outputs > 1 or len(op.inputs) > 2:
         return None
     inputs = op.inputs[: len(plan.needs)]
     saved = tuple(inputs[i] for i in plan.saved_inputs) + tuple("out" for _ in plan.saved_outputs)
     rules = [(i, op.vjp_rules[inputs[i]]) for i, _, _ in plan.steps]
-    asked = [rule.names if rule else () for _, rule in rules]
+    arguments = [rule.names if rule else () for _, rule in rules]
     functions = [function for _, function, _ in plan.steps]
     if plan.consts:
-        if len(inputs) == 1 and not saved and asked == [("xp", "g", inputs[0] + "_shape")]:
-            return spread if _is(functions[0], _spreads) else _of_shape(functions[0])
+        if len(inputs) == 1 and not saved and arguments == [("xp", "g", inputs[0] + "_shape")]:
+            return expand if _matches(functions[0], _expand_pattern) else _of_shape(functions[0])
         if len(inputs) == 1 and len(plan.steps) == 1:
             return _of_plan(plan)
         return None
     if len(inputs) == 1 and len(rules) == 1:
-        if asked[0] == ("g",):
+        if arguments[0] == ("g",):
             rule = functions[0]
             return lambda node, g: (rule(g),)
-        if len(saved) == 1 and asked[0] == ("g", *saved):
+        if len(saved) == 1 and arguments[0] == ("g", *saved):
             return _of_output(functions[0]) if plan.saved_outputs else _of_input(functions[0])
-        if len(saved) == 1 and asked[0] == ("xp", "g", *saved):
+        if len(saved) == 1 and arguments[0] == ("xp", "g", *saved):
             rule = partial(functions[0], layer.arrays)
             return _of_output(rule) if plan.saved_outputs else _of_input(rule)
     if len(inputs) == 2 and not plan.saved_outputs and len(rules) == 2:
         first, second = functions
-        if asked == [("g",), ("g",)] and _is(first, _same) and _is(second, _same):
-            return both
-        if asked == [("g",), ("g",)]:
+        if arguments == [("g",), ("g",)] and _matches(first, _identity_pattern) and _matches(second, _identity_pattern):
+            return pass_to_both
+        if arguments == [("g",), ("g",)]:
             return lambda node, g: (first(g), second(g))
-        if saved == inputs and asked == [("g", inputs[1]), ("g", inputs[0])]:
+        if saved == inputs and arguments == [("g", inputs[1]), ("g", inputs[0])]:
             return _product(first, second)
     if len(inputs) == 2 and not plan.saved_outputs and len(rules) == 1:
         rule, at = functions[0], rules[0][0]
-        if asked[0] == ("g",):
+        if arguments[0] == ("g",):
             return (lambda node, g: (rule(g), None)) if at == 0 else (lambda node, g: (None, rule(g)))
-        if len(saved) == 1 and asked[0] == ("g", *saved):
+        if len(saved) == 1 and arguments[0] == ("g", *saved):
             return _one_of_two(rule, at)
     return None
 
 
-def both(node: Any, g: Any) -> Any:
-    """The run of a sum: its cotangent goes to both inputs. The engine knows it, and need not call it."""
+def pass_to_both(node: Any, g: Any) -> Any:
+    """The rule of an addition: both gradients are the cotangent. `array_backward` inlines it."""
     return g, g
 
 
-def times(node: Any, g: Any) -> Any:
-    """The run of a product: its cotangent, times the other input. The engine knows it, and need not call it."""
+def multiply_rule(node: Any, g: Any) -> Any:
+    """The rule of a product: the cotangent times the other input. `array_backward` inlines it."""
     x, y = node.saved0, node.saved1
     if x is not FREED:
         c, d, versions = x._counter, y._counter, node.versions
@@ -109,44 +110,44 @@ def times(node: Any, g: Any) -> Any:
     return g * b, g * a
 
 
-def spread(node: Any, g: Any) -> Any:
-    """The run of a sum of all elements: its cotangent, stretched."""
+def expand(node: Any, g: Any) -> Any:
+    """The rule of a sum over all elements: the expanded cotangent, a view."""
     return (layer.arrays.broadcast_to(g, node.consts[0]),)
 
 
-def spread_out(node: Any, g: Any) -> Any:
-    """`spread`, written out where that is little: what comes next is quicker on it, and a leaf may keep it."""
+def expand_contiguous(node: Any, g: Any) -> Any:
+    """`expand`, materialised if small: later rules are faster on it, and a leaf may take it over as its gradient."""
     shape = node.consts[0]
     if prod(shape) > 4096 or type(g) is ndarray:
-        return spread(node, g)
+        return expand(node, g)
     whole = empty(shape, g.dtype)
     whole.fill(g)
     return (whole,)
 
 
-def _spreads(xp: Any, g: Any, input_shape: Any) -> Any:
+def _expand_pattern(xp: Any, g: Any, input_shape: Any) -> Any:
     return xp.broadcast_to(g, input_shape)
 
 
-def _same(g: Any) -> Any:
+def _identity_pattern(g: Any) -> Any:
     return g
 
 
-def _times(g: Any, other: Any) -> Any:
+def _product_pattern(g: Any, other: Any) -> Any:
     return g * other
 
 
-def _is(rule: Rule, pattern: Rule) -> bool:
-    """Whether a rule is, instruction by instruction, the pattern."""
+def _matches(rule: Rule, pattern: Rule) -> bool:
+    """Whether a rule has the bytecode of the pattern."""
     mine, its = rule.__code__, pattern.__code__
     return mine.co_code == its.co_code and mine.co_names == its.co_names
 
 
 def _value(node: Any, g: Any) -> Any:
-    """The only saved input's array; a number as it is.
+    """The array of the only saved input, or the Python scalar.
 
-    Beside a NumPy scalar, as gradients of scalars are, a 0-d array is a scalar too: NumPy
-    multiplies two scalars six times as quickly as a scalar and an array.
+    Where the cotangent is a NumPy scalar, a 0-d array is converted to one: NumPy multiplies two scalars six times
+    faster than a scalar and an array.
     """
     x = node.saved0
     try:
@@ -169,7 +170,7 @@ def _of_shape(rule: Rule) -> Run:
 
 
 def _of_plan(plan: BackwardPlan) -> Run:
-    """One input, whatever its rule asks for."""
+    """The specialised rule of an operator with one input, whatever arguments its rule uses."""
     xp, needs = layer.arrays, plan.needs
     _, rule, pick = plan.steps[0]
     if not plan.saves_tensors:
@@ -198,8 +199,8 @@ def _of_output(rule: Rule) -> Run:
 
 
 def _product(first: Rule, second: Rule) -> Run:
-    if _is(first, _times) and _is(second, _times):
-        return times
+    if _matches(first, _product_pattern) and _matches(second, _product_pattern):
+        return multiply_rule
 
     def run(node: Any, g: Any) -> Any:
         x, y = node.saved0, node.saved1

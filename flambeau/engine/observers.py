@@ -1,6 +1,7 @@
-"""Observers: told of what a backward pass of this thread does, node by node, and of optimizers' steps.
+"""Observers: objects that are notified of each node of this thread's backward passes, and of optimizer steps.
 
-They cost nothing while there are none: who is on counts in `modes.special`, and only then is asked for.
+Without observers there is no cost: attached ones count in `modes.special`, and the engine looks for them only if that
+is not 0.
 """
 
 from __future__ import annotations
@@ -13,36 +14,36 @@ from ..modes import special
 
 
 class Observer:
-    """Takes note of backward passes and of optimizers' steps; a subclass says of which."""
+    """Base class: every notification does nothing; subclasses override those of interest."""
 
-    def begins(self, roots: Sequence[tuple[Any, int]], cotangents: Sequence[Any]) -> None:
+    def on_backward_begin(self, roots: Sequence[tuple[Any, int]], cotangents: Sequence[Any]) -> None:
         """A pass begins at the roots (node, output number) with these tensors."""
 
-    def runs(self, node: Any, cotangents: Any, found: Sequence[Any]) -> None:
-        """A node's rules ran: the cotangents of its outputs (a list where there are several) and of its inputs."""
+    def on_node(self, node: Any, cotangents: Any, grads: Sequence[Any]) -> None:
+        """A node was evaluated: the cotangents of its outputs (a list where there are several) and of its inputs."""
 
-    def frees(self, node: Any) -> None:
-        """A node is about to forget what it saved."""
+    def on_release(self, node: Any) -> None:
+        """A node is about to free its saved values."""
 
-    def arrives(self, leaf: Any, cotangent: Any, captured: bool) -> None:
-        """All of a leaf's cotangent is there, about to be accumulated, or else handed out by `autograd.grad`."""
+    def on_leaf(self, leaf: Any, cotangent: Any, captured: bool) -> None:
+        """A leaf's gradient is complete, about to be accumulated, or captured by `autograd.grad`."""
 
-    def accumulated(self, leaf: Any) -> None:
-        """It was added into the leaf's `.grad`."""
+    def on_accumulate(self, leaf: Any) -> None:
+        """A leaf's gradient was added to its `.grad`."""
 
-    def ends(self) -> None:
-        """The pass is over, or was given up."""
+    def on_backward_end(self) -> None:
+        """The pass ended, or was aborted by an error."""
 
-    def steps(self, optimizer: Any) -> None:
-        """An optimizer changed its parameters."""
+    def on_optimizer_step(self, optimizer: Any) -> None:
+        """An optimizer updated its parameters."""
 
-    def observe(self) -> None:
-        """Be told from now on."""
+    def attach(self) -> None:
+        """Start to receive notifications in this thread."""
         _observers.set((*_observers.get(), self))
         special[0] += 1
 
-    def rest(self) -> None:
-        """Be told no longer."""
+    def detach(self) -> None:
+        """Stop receiving notifications."""
         _observers.set(tuple([other for other in _observers.get() if other is not self]))
         special[0] -= 1
 
@@ -51,12 +52,12 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=(
 
 
 def observers() -> tuple[Observer, ...]:
-    """Who is told of what happens in this thread."""
+    """The observers that are attached in this thread."""
     return _observers.get()
 
 
-def unobserved(work: Callable[[], Any]) -> Any:
-    """What `work()` gives, with nobody told of what it does."""
+def without_observers(work: Callable[[], Any]) -> Any:
+    """The result of `work()`, run without observers."""
     token = _observers.set(())
     try:
         return work()
@@ -64,10 +65,10 @@ def unobserved(work: Callable[[], Any]) -> Any:
         _observers.reset(token)
 
 
-def stepped(optimizer: Any) -> None:
-    """Tell that an optimizer changed its parameters."""
+def notify_optimizer_step(optimizer: Any) -> None:
+    """Notify observers that an optimizer updated its parameters."""
     for observer in _observers.get():
-        observer.steps(optimizer)
+        observer.on_optimizer_step(optimizer)
 
 
-__all__ = ["Observer", "observers", "stepped", "unobserved"]
+__all__ = ["Observer", "notify_optimizer_step", "observers", "without_observers"]

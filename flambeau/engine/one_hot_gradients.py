@@ -1,8 +1,8 @@
-"""Cotangents of rows that are zero but for one element each, as losses over classes have them: not written out.
+"""One-hot gradients: cotangents whose rows have one non-zero element, as classification losses have them.
 
-What `nll_loss` hands to a `log_softmax` before it is such a matrix. The gradient that comes of it, g - e^y Σ g, needs
-no more of it than where its elements are: a pass over memory to write zeros, and one to read them, are saved. Anybody
-else who looks at it sees an array (`gathered.settled`).
+`nll_loss` hands such a matrix to the `log_softmax` before it. The gradient g - e^y Σ g uses only the positions of the
+elements, so that the matrix is never written: two passes over memory are saved. Where anything else may receive
+the cotangent it is converted to an array (`deferred_accumulation.evaluate_deferred`).
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy as np
 from ..backends.compiled import mover, negative_share
 from ..backends.compiled.thresholds import MOVES
 from ..backends.errstate import run_in_quiet
-from .compiled_rules import kept, quiet_run
-from .deferred_accumulation import Gathered
+from .compiled_rules import allocator_rule, saved_values
+from .deferred_accumulation import DeferredSum
 
 
-class Named(Gathered):
-    """A matrix of zeros but for one element in each row.
+class OneHotGradient(DeferredSum):
+    """A matrix with one non-zero element in each row.
 
     Args:
-        places: of these elements, as if the matrix were one row.
-        value: all of them.
+        positions: flat indices of these elements.
+        value: their value.
         shape: of the matrix.
     """
 
-    __slots__ = ("places", "shape", "value")
+    __slots__ = ("positions", "shape", "value")
 
-    def __init__(self, places: np.ndarray, value: Any, shape: tuple[int, ...]) -> None:
-        self.places, self.value, self.shape = places, value, shape
+    def __init__(self, positions: np.ndarray, value: Any, shape: tuple[int, ...]) -> None:
+        self.positions, self.value, self.shape = positions, value, shape
 
     def __add__(self, other: Any) -> Any:
         return np.asarray(self) + np.asarray(other)
@@ -40,48 +40,48 @@ class Named(Gathered):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The matrix."""
-        whole = written(self.places, self.value, self.shape)
+        whole = one_hot_matrix(self.positions, self.value, self.shape)
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
 
-def written(places: np.ndarray, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Such a matrix as an array; arguments are those of `Named`."""
+def one_hot_matrix(positions: np.ndarray, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The matrix of a `OneHotGradient` as an array."""
     by = mover() if prod(shape) > MOVES[0] else None
     whole: np.ndarray = np.zeros(shape, value.dtype) if by is None else by.zeros(shape, value.dtype)
-    whole.reshape(-1)[places] = value
+    whole.reshape(-1)[positions] = value
     return whole
 
 
-def takes_named(node: Any) -> bool:
-    """Whether a node is a large `log_softmax` along rows, which nothing watches; it is told what may come."""
-    if node is None or node.extra is not None or (node.run is not quiet_run and node.run is not _slope):
+def accepts_one_hot(node: Any) -> bool:
+    """Let a node accept one-hot gradients if it is a large `log_softmax` along rows without hooks; whether it is."""
+    if node is None or node.extra is not None or (node.run is not allocator_rule and node.run is not _log_softmax_rule):
         return False
     if node.plan.op.name != "log_softmax" or node.consts not in ((1,), (-1,)) or (
             node.saved0.__class__ is not np.ndarray):
         return False
-    node.run = _slope
+    node.run = _log_softmax_rule
     return True
 
 
-def still_takes(node: Any) -> bool:
-    """Whether `takes_named` still holds."""
-    return node.run is _slope
+def still_accepts_one_hot(node: Any) -> bool:
+    """Whether a node that accepted one-hot gradients when it was recorded still does."""
+    return node.run is _log_softmax_rule
 
 
-def _slope(node: Any, g: Any) -> Any:
-    """The run of such a node."""
-    if g.__class__ is Named:
-        out = kept(node)
+def _log_softmax_rule(node: Any, g: Any) -> Any:
+    """The specialised rule of a `log_softmax` that accepts one-hot gradients."""
+    if g.__class__ is OneHotGradient:
+        out = saved_values(node)
         if out is not None:
-            found = run_in_quiet(_of_named, (*out[0], g))
+            found = run_in_quiet(_log_softmax_of_one_hot, (*out[0], g))
             if found is not None:
                 return (found,)
         g = np.asarray(g)
-    return quiet_run(node, g)
+    return allocator_rule(node, g)
 
 
-def _of_named(out: np.ndarray, g: Named) -> np.ndarray | None:
+def _log_softmax_of_one_hot(out: np.ndarray, g: OneHotGradient) -> np.ndarray | None:
     found: np.ndarray | None = negative_share(out, g.value)
     if found is not None:
-        found.reshape(-1)[g.places] += g.value
+        found.reshape(-1)[g.positions] += g.value
     return found

@@ -1,8 +1,8 @@
-"""Backward within backward: passes that are nested deeply go on in a fresh thread, whose stack is empty.
+"""Reentrant backward: passes that are begun within a pass; deeply nested ones continue in a new thread.
 
-A Function's backward, a hook or a checkpoint may begin another pass, and so on without end. Each
-pass takes a dozen frames of Python's stack, so every so many of them the next begins in a thread
-of its own, with the same context, and who asked for it waits.
+The backward of a custom Function, a hook or a checkpoint may begin another pass, to any depth. A pass takes a dozen
+frames of Python's stack, so every `PER_THREAD` levels the next pass runs in a thread of its own with a copy of the
+context, while its caller waits.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any
 
-#: how many passes are nested in one thread
+#: the number of passes nested in one thread
 PER_THREAD = 30
 
 _depth: ContextVar[int] = ContextVar("backward_depth", default=0)
 
 
-def nested(begin: Callable[[], Any]) -> Any:
-    """Run a pass that was asked for within another.
+def run_reentrant(begin: Callable[[], Any]) -> Any:
+    """Run a pass that is begun within another.
 
     Raises:
         Exception: whatever the pass raises, in whichever thread it runs.
@@ -27,12 +27,12 @@ def nested(begin: Callable[[], Any]) -> Any:
     depth = _depth.get() + 1
     entered = _depth.set(depth)
     try:
-        return begin() if depth % PER_THREAD else _elsewhere(begin)
+        return begin() if depth % PER_THREAD else _in_new_thread(begin)
     finally:
         _depth.reset(entered)
 
 
-def _elsewhere(begin: Callable[[], Any]) -> Any:
+def _in_new_thread(begin: Callable[[], Any]) -> Any:
     results: list[Any] = []
     errors: list[BaseException] = []
     context = copy_context()
@@ -54,4 +54,4 @@ def _elsewhere(begin: Callable[[], Any]) -> Any:
     return results[0]
 
 
-__all__ = ["nested"]
+__all__ = ["run_reentrant"]

@@ -1,7 +1,7 @@
-"""Saved-tensor hooks: what a node keeps may be packed when it is saved, and is unpacked whenever it is read.
+"""Saved-tensor hooks: a tensor is packed when a node saves it, and unpacked whenever it is read.
 
-While a pair of hooks is on, operators take the general way, which hands the hooks each tensor that
-is saved; the node then holds what the pack hook returned, and no array. Numbers are not handed out.
+While hooks are active, operators take the general path, which calls the pack hook for each saved tensor; the node then
+stores what the hook returned, and no array. Python scalars are not packed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Unpack = Callable[[Any], Any]
 Hooks = tuple[Pack, Unpack]
 
 _stack: ContextVar[tuple[Hooks, ...]] = ContextVar("saved_tensor_hooks", default=())
-_refusal: ContextVar[str | None] = ContextVar("saved_tensor_hooks_refusal", default=None)
+_disabled_message: ContextVar[str | None] = ContextVar("saved_tensor_hooks_refusal", default=None)
 
 _WRITTEN = (
     "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
@@ -29,17 +29,17 @@ _WRITTEN = (
 
 
 def push_hooks(pack: Pack, unpack: Unpack) -> None:
-    """Let a pair of hooks see what is saved in this thread from now on; the latest pair alone is called.
+    """Activate a pair of hooks in this thread; only the innermost pair is called.
 
     Raises:
         RuntimeError: hooks are disabled.
-        TypeError: one cannot be called.
+        TypeError: one is not callable.
     """
     if not (callable(pack) and callable(unpack)):
         raise TypeError("_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument "
                         "types are supported:\n    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) "
                         f"-> None\n\nInvoked with: {pack!r}, {unpack!r}")
-    message = _refusal.get()
+    message = _disabled_message.get()
     if message is not None:
         raise RuntimeError(message)
     _stack.set((*_stack.get(), (pack, unpack)))
@@ -47,55 +47,55 @@ def push_hooks(pack: Pack, unpack: Unpack) -> None:
 
 
 def pop_hooks() -> None:
-    """Take the latest pair away.
+    """Deactivate the innermost pair.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: no hooks are active.
     """
     stack = _stack.get()
     if not stack:
-        raise RuntimeError("there are no saved tensor hooks to take away in this thread")
+        raise RuntimeError("no saved tensor hooks are active in this thread")
     _stack.set(stack[:-1])
     special[0] -= 1
 
 
 def innermost_hooks() -> Hooks | None:
-    """The pair that is called for what this thread saves now."""
+    """The active pair of this thread that is called, or None."""
     stack = _stack.get()
     return stack[-1] if stack else None
 
 
-def refusal() -> str | None:
-    """What an attempt to use hooks is answered with, where they are disabled."""
-    return _refusal.get()
+def disabled_message() -> str | None:
+    """The error message of an attempt to activate hooks while they are disabled, or None."""
+    return _disabled_message.get()
 
 
-def refuse_hooks(message: str | None, *, fail_if_on: bool = True) -> None:
-    """Disable hooks in this thread, with the message that an attempt to use them raises; None enables them.
+def disable_hooks(message: str | None, *, fail_if_on: bool = True) -> None:
+    """Disable hooks in this thread; an attempt to use them raises the message. None enables them.
 
     Raises:
-        RuntimeError: there are hooks on already.
+        RuntimeError: hooks are active.
     """
-    _refusal.set(message)
+    _disabled_message.set(message)
     if message is not None and fail_if_on and _stack.get():
         raise RuntimeError(message)
 
 
 class Packed:
-    """One saved tensor, as the pack hook returned it, with what its history needs to be given back."""
+    """A packed saved tensor: what the pack hook returned, and the tensor's history."""
 
     __slots__ = ("accumulator", "as_number", "data", "is_output", "node", "number", "requires_grad", "tangents",
                  "unpack_hook")
 
-    def __init__(self, x: Any, hooks: Hooks, *, is_output: bool = False, shown: Any = None,
+    def __init__(self, x: Any, hooks: Hooks, *, is_output: bool = False, hook_input: Any = None,
                  as_number: bool = False) -> None:
         """Pack a tensor.
 
         Args:
             x: the tensor that is saved.
-            is_output: the node that saves it made it; then it is not held here, lest both hold each other.
-            shown: what the pack hook is given instead of `x`.
-            as_number: it stands for a Python number, and is read as one.
+            is_output: whether the saving node computed it; then no reference to the node is stored, to avoid a cycle.
+            hook_input: the tensor that the pack hook receives instead of `x`.
+            as_number: whether it stands for a Python scalar, and is read as one.
         """
         node = x._node if x._base is None else x.grad_fn
         self.is_output = is_output and node is not None
@@ -106,7 +106,7 @@ class Packed:
         self.tangents = x._tangents
         self.as_number = as_number
         self.unpack_hook = hooks[1]
-        given = x if shown is None else shown
+        given = x if hook_input is None else hook_input
         before = 0 if given._counter is None else given._counter[0]
         grad = grad_mode.set(False)
         try:
@@ -117,7 +117,7 @@ class Packed:
             raise RuntimeError(_WRITTEN)
 
     def unpack(self, owner: Any = None) -> Any:
-        """The tensor that the unpack hook makes of it, with the history that was saved.
+        """The tensor that the unpack hook returns, with the saved history.
 
         Args:
             owner: the node that saved it.
@@ -129,7 +129,7 @@ class Packed:
         try:
             data = self.unpack_hook(self.data)
         finally:
-            if _stack.get() is not stack:  # hooks that the hook left on, or took away
+            if _stack.get() is not stack:  # the hook activated or deactivated hooks
                 special[0] += len(stack) - len(_stack.get())
                 _stack.set(stack)
         if not isinstance(data, layer.tensor_class):
@@ -155,7 +155,7 @@ class Packed:
 
 
 class SavedTensor:
-    """One place where a node keeps a tensor, as `grad_fn._raw_saved_<name>` gives it.
+    """One saved tensor of a node: `grad_fn._raw_saved_<name>`.
 
     >>> import flambeau as torch
     >>> x = torch.tensor(3., requires_grad=True)
@@ -169,13 +169,13 @@ class SavedTensor:
     """
 
     _node: Any
-    _place: int
+    _position: int
 
     def __init__(self, *args: Any) -> None:
         raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
 
     def register_hooks(self, *hooks: Any) -> None:
-        """`register_hooks(pack_hook, unpack_hook)`: pack what is saved here now, and unpack it whenever it is read.
+        """`register_hooks(pack_hook, unpack_hook)`: pack the saved tensor now, and unpack it whenever it is read.
 
         Raises:
             RuntimeError: it has hooks already, was freed, or is None; or the pack hook writes to its input.
@@ -185,30 +185,30 @@ class SavedTensor:
                             "supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
                             "arg1: collections.abc.Callable) -> None\n\n"
                             f"Invoked with: {', '.join(map(repr, (self, *hooks)))}")
-        self._node._pack_saved(self._place, hooks)
+        self._node._pack_saved(self._position, hooks)
 
     @property
     def data(self) -> Any:
-        """What is held: what the pack hook returned, or the tensor itself."""
-        return self._node._held(self._place)
+        """What the pack hook returned, or the tensor itself."""
+        return self._node._raw_data(self._position)
 
     @property
     def unpack_hook(self) -> Unpack | None:
-        """The hook that reads it, where it is packed."""
-        return self._node._unpack_hook_of(self._place)
+        """The unpack hook, if the tensor is packed."""
+        return self._node._unpack_hook_of(self._position)
 
     def unpack(self) -> Any:
         """The tensor that was saved."""
-        return self._node._read_saved(self._place)
+        return self._node._tensor_at(self._position)
 
     def __repr__(self) -> str:
         return f"<torch._C._autograd.SavedTensor object at {id(self):#x}>"
 
 
-def place_of(node: Any, place: int) -> SavedTensor:
-    """The place number `place` of a node, for the user."""
+def saved_tensor_of(node: Any, position: int) -> SavedTensor:
+    """The saved tensor of a node at a position."""
     made = object.__new__(SavedTensor)
-    made._node, made._place = node, place
+    made._node, made._position = node, position
     return made
 
 
@@ -221,5 +221,17 @@ IS_FREED = (
 )
 IS_NONE = "Calling register_hooks on a saved tensor with value None is forbidden"
 
-__all__ = ["HAS_HOOKS", "IS_FREED", "IS_NONE", "Hooks", "Packed", "SavedTensor", "innermost_hooks", "place_of",
-           "pop_hooks", "push_hooks", "refusal", "refuse_hooks"]
+__all__ = [
+    "HAS_HOOKS",
+    "IS_FREED",
+    "IS_NONE",
+    "Hooks",
+    "Packed",
+    "SavedTensor",
+    "disable_hooks",
+    "disabled_message",
+    "innermost_hooks",
+    "pop_hooks",
+    "push_hooks",
+    "saved_tensor_of",
+]

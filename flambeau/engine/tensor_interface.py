@@ -1,6 +1,6 @@
-"""What the layer above lends this one: how to make tensors, and the operators on them.
+"""The engine's interface to tensors: their class, constructors and operators.
 
-The graph is below tensors and may not import them; they set the attributes of `layer`.
+The engine lies below tensors and does not import them: `_tensor` sets the attributes of `layer` when it is imported.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import Any
 
 
 class TensorLayer:
-    """The tensor class, its makers and its operators."""
+    """The tensor class, its constructors and its operators."""
 
-    arrays: Any = None  # the array namespace
-    functions: Any = None  # the same operators on tensors
+    arrays: Any = None  # the operators on arrays
+    functions: Any = None  # the operators on tensors
     wrap: Callable[[Any], Any]  # array -> tensor without history
     wrap_output: Callable[..., Any]  # array, node, output number, counter -> tensor with that history
     tensor_class: Any = None
     gradient_edge: Callable[[Any], Any]
-    is_batched: Callable[..., bool]  # whether one of the values has dimensions hidden by `vmap`
-    batched_gradients: Callable[..., tuple[Any, ...]]  # `grad`, where some of the values have
-    mapped: Callable[..., tuple[Any, ...]]  # a function of cotangents under `vmap`; what it gives, unhidden
-    carried: Callable[..., bool]  # whether tangents of forward mode flow, so that gradients must carry them too
+    is_batched: Callable[..., bool]  # whether one of the values is batched by `vmap`
+    batched_gradients: Callable[..., tuple[Any, ...]]  # `grad` where some values are batched
+    vmap_cotangents: Callable[..., tuple[Any, ...]]  # `vmap` of a function of cotangents
+    has_tangents: Callable[..., bool]  # whether forward-mode tangents propagate, so that gradients need them too
 
 
 layer = TensorLayer()

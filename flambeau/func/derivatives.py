@@ -17,10 +17,11 @@ from .._tensor.dispatch.batched_tensor import BatchedTensor, expanded, running
 from .._tensor.dispatch.dual_tensors import dual, parts_of
 from .._tensor.dispatch.forward_mode import close_level, open_level, ungraphed
 from .._tensor.tensor import as_leaf
+from ..engine.accumulate_grad import AccumulateGrad
 from ..engine.api import grad as gradients
 from ..engine.grad_mode import enable_grad, grad_mode
-from ..engine.node import AccumulateGrad, next_number
-from ..engine.saved_tensors import refusal, refuse_hooks
+from ..engine.node import next_number
+from ..engine.saved_tensors import disable_hooks, disabled_message
 from ..modes import Transform, forward_mode, transforming, transforms
 from ..trees import tree_flatten, tree_leaves, tree_map
 
@@ -45,11 +46,11 @@ class transform:
 
     def __enter__(self) -> Transform:
         if self.frame.kind == "grad":
-            before = self._before = refusal()
+            before = self._before = disabled_message()
             try:
-                refuse_hooks(_NO_HOOKS)
+                disable_hooks(_NO_HOOKS)
             except RuntimeError:
-                refuse_hooks(before, fail_if_on=False)
+                disable_hooks(before, fail_if_on=False)
                 raise
         self._token = transforming.set((*transforming.get(), self.frame))
         transforms[0] += 1
@@ -59,7 +60,7 @@ class transform:
         transforms[0] -= 1
         transforming.reset(self._token)
         if self.frame.kind == "grad":
-            refuse_hooks(self._before, fail_if_on=False)
+            disable_hooks(self._before, fail_if_on=False)
 
 
 _NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with "

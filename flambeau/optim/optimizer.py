@@ -18,8 +18,8 @@ from .._tensor import functions as fn
 from .._tensor.parameter import drop_gradients
 from .._tensor.tensor import wrap
 from ..backends.errstate import IGNORE, reset_state, set_state
-from ..engine.node import RemovableHandle
-from ..engine.observers import stepped
+from ..engine.hooks import RemovableHandle
+from ..engine.observers import notify_optimizer_step
 from ..engine.profiler_events import USER, spanned
 from ..modes import active_tracer, special
 from ..nn.naming import typename
@@ -64,7 +64,7 @@ def _with_hooks(step: Callable) -> Callable:
         if special[0]:
             with spanned(f"Optimizer.step#{type(self).__name__}.step", USER):
                 result = run(self, args, kwargs)
-            stepped(self)
+            notify_optimizer_step(self)
             return result
         return run(self, args, kwargs)
 

@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 
 from .._tensor import Tensor
 from ..autograd.graph import saved_tensors_hooks
-from ..engine.engine import current_pass
+from ..engine.engine import current_graph_task_id
 from ..engine.grad_mode import enable_grad
-from ..engine.node import _modified
+from ..engine.modified_in_place import modified_input_message
 from ..engine.saved_tensors import Packed, innermost_hooks
 
 TIP = """
@@ -110,7 +110,7 @@ class _KeptInput:
         x = self.x
         assert x is not None
         if x._counter is not None and x._counter[0] != self.version:
-            raise RuntimeError(_modified(x, x._counter[0], self.version))
+            raise RuntimeError(modified_input_message(x, x._counter[0], self.version))
         return x
 
 
@@ -157,7 +157,7 @@ class Region:
 
     def _fill(self, slot: _Slot) -> Tensor:
         """The tensor that belongs into a slot, recomputed with all the others if this pass has not done so yet."""
-        group, number = _group.get(), current_pass()
+        group, number = _group.get(), current_graph_task_id()
         run: object = group if group is not None else number
         alone = group is None and number == -1  # somebody looks at a saved tensor: nothing is kept for later
         if alone:

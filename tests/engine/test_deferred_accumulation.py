@@ -13,7 +13,7 @@ import pytest
 
 import flambeau
 from flambeau.engine import deferred_accumulation
-from flambeau.engine.deferred_accumulation import Outer, RowSum
+from flambeau.engine.deferred_accumulation import DeferredOuterProduct, DeferredRowSum
 from tests.autograd.beside import function, same
 
 STEPS = 7
@@ -181,16 +181,16 @@ def test_as_pytorch(program: Callable[[Any], Any], rows: int, monkeypatch: Any) 
 @pytest.mark.skipif(not flambeau.codegen.available(), reason="there are no kernels")
 def test_steps_but_the_first_are_put_aside(monkeypatch: Any) -> None:
     found = []
-    fold = deferred_accumulation.Gathered._fold
+    fold = deferred_accumulation.DeferredSum._evaluate
 
     def watched(self: Any) -> None:
-        if self.given:
-            found.append((type(self), len(self.given)))
+        if self.cotangents:
+            found.append((type(self), len(self.cotangents)))
         fold(self)
 
-    monkeypatch.setattr(deferred_accumulation.Gathered, "_fold", watched)
+    monkeypatch.setattr(deferred_accumulation.DeferredSum, "_evaluate", watched)
     backward(flambeau)
-    assert sorted(found, key=str) == [(Outer, STEPS - 1), (RowSum, STEPS - 1)]
+    assert sorted(found, key=str) == [(DeferredOuterProduct, STEPS - 1), (DeferredRowSum, STEPS - 1)]
     found.clear()
     monkeypatch.setattr(import_module("flambeau._tensor.linalg.matmul"), "FEW", 4)
     backward(flambeau)
@@ -202,7 +202,7 @@ def test_one_use_is_computed_at_once(monkeypatch: Any) -> None:
     def refused(self: Any, *args: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(deferred_accumulation.Outer, "__init__", refused)
+    monkeypatch.setattr(deferred_accumulation.DeferredOuterProduct, "__init__", refused)
     xs, w, b = leaves(flambeau)
     for x in xs.unbind():  # a graph of its own each time
         step(flambeau, x, w, b).sum().backward()

@@ -10,7 +10,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.engine import deferred_accumulation, engine, fused_recurrent_backward
+from flambeau.engine import deferred_accumulation, fused_recurrent_backward, graph_task
 from flambeau.nn.modules import rnn, rnn_cells
 
 STEPS, BATCH, INPUTS, HIDDEN = 6, 5, 48, 64
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.skipif(not codegen.available(), reason="there are no k
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many steps each walk took, from here on."""
     lengths: list[int] = []
-    walk, back = fused_recurrent_backward.walk, fused_recurrent_backward.recurrent_steps.back
+    walk, back = fused_recurrent_backward.run_steps, fused_recurrent_backward.recurrent_steps.back
 
     def counted(*args: Any) -> bool:
         lengths.append(1)
@@ -36,7 +36,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         lengths[-1] += 1
         return back(*args)
 
-    monkeypatch.setattr(engine, "walk", counted)
+    monkeypatch.setattr(graph_task, "run_steps", counted)
     monkeypatch.setattr(fused_recurrent_backward.recurrent_steps, "back", further)
     return lengths
 

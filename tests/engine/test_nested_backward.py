@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 import flambeau as torch
-from flambeau.engine.node import LeafHooks
+from flambeau.engine.leaf_hooks import LeafHooks
 from flambeau.engine.reentrant import PER_THREAD
 from tests.autograd.beside import same
 

@@ -38,7 +38,7 @@ def compared(program: Callable[[], list[Any]], monkeypatch: pytest.MonkeyPatch, 
         patch.setattr(one_hot_gradients, "negative_share", counted)
         found = program()
     with monkeypatch.context() as patch:
-        patch.setattr(losses, "takes_named", lambda node: False)
+        patch.setattr(losses, "accepts_one_hot", lambda node: False)
         expected = program()
     for mine, other in zip(found, expected, strict=True):
         assert mine.stride() == other.stride()

@@ -46,7 +46,7 @@ def test_a_functions_backward_is_below_the_call_of_backward():
         Broken.apply(torch.ones(2, requires_grad=True)).sum().backward()
 
     names = frames_of(run)
-    assert in_order(names, "run", "backward", "run_backward", "run_one", "vjp", "backward")
+    assert in_order(names, "run", "backward", "run_backward", "evaluate", "vjp", "backward")
     assert names[-1] == "backward"
 
 
@@ -70,7 +70,7 @@ def test_a_rule_is_below_the_call_of_backward(monkeypatch, create_graph):
         torch.autograd.grad(y, x, create_graph=create_graph)
 
     names = frames_of(run)
-    assert in_order(names, "run", "grad", "run_backward", "step", "run_one", "vjp", "rule")
+    assert in_order(names, "run", "grad", "run_backward", "step", "evaluate", "vjp", "rule")
 
 
 def test_a_tensors_hook_is_below_the_call_of_backward():
@@ -80,7 +80,7 @@ def test_a_tensors_hook_is_below_the_call_of_backward():
         y.register_hook(stop)
         y.sum().backward()
 
-    assert in_order(frames_of(run), "run", "backward", "run_backward", "before", "stop")
+    assert in_order(frames_of(run), "run", "backward", "run_backward", "call_tensor_hooks", "stop")
 
 
 def test_a_nodes_hooks_and_an_accumulated_gradients_are_too():
@@ -99,7 +99,7 @@ def test_a_nodes_hooks_and_an_accumulated_gradients_are_too():
         x.register_post_accumulate_grad_hook(stop)
         (x * 2).sum().backward()
 
-    for run, where in ((after_node, "posthooks"), (before_node, "prehooks"), (accumulated, "accumulate")):
+    for run, where in ((after_node, "call_post_hooks"), (before_node, "call_pre_hooks"), (accumulated, "accumulate")):
         names = frames_of(run)
         assert in_order(names, run.__name__, "backward", "run_backward", where, "stop"), names
 
@@ -118,5 +118,5 @@ def test_locals_can_be_looked_at_from_within_a_hook():
     y = x.exp()
     y.register_hook(hook)
     y.sum().backward()
-    assert seen["run_one"] is y.grad_fn
+    assert seen["evaluate"] is y.grad_fn
     assert "test_locals_can_be_looked_at_from_within_a_hook" in seen

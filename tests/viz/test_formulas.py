@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau._tensor.dispatch.interception import Interceptor
-from flambeau.engine.node import layer
+from flambeau.engine.tensor_interface import layer
 from flambeau.ops.declare import ELEMENTWISE, REGISTRY
 from flambeau.viz.traces.expressions import Symbol, Unknowable, evaluate, substituted
 from flambeau.viz.traces.formulas import forward, node_formula, partial, pullback, pushforward

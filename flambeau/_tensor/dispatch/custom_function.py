@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...engine.grad_mode import grad_mode, no_grad
-from ...engine.node import _NodeType
+from ...engine.node import NodeType
 from ...engine.unsupported_derivatives import delayed_error
 from ...modes import special, transforming, transforms
 from ...trees import tree_flatten
@@ -29,7 +29,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         members = {"_forward_cls": cls, "__module__": cls.__module__}
-        node = _NodeType(name + "Backward", (FunctionNode,), members)
+        node = NodeType(name + "Backward", (FunctionNode,), members)
         cls._backward_cls = node
         super().__init__(name, bases, namespace)
 

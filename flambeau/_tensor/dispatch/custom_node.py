@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.node import FREED_MESSAGE, Node, _modified, _modified_output
+from ...engine.modified_in_place import modified_input_message, modified_output_message
+from ...engine.node import FREED_MESSAGE, Node
 from ...engine.saved_tensors import (
     HAS_HOOKS,
     IS_FREED,
@@ -19,7 +20,7 @@ from ...engine.saved_tensors import (
     Packed,
     SavedTensor,
     innermost_hooks,
-    place_of,
+    saved_tensor_of,
 )
 from ...engine.tensor_interface import layer
 from ...modes import special
@@ -71,7 +72,7 @@ class FunctionNode(Node, FunctionCtx):
     """The node, and context, of one application of a user's Function."""
 
     runs_undefined = True
-    materializes = False  # done here, by the flag the user sets
+    materializes_undefined = False  # done here, by the flag the user sets
     _forward_cls: Any = None  # the user's class
     _function_class: Any = None  # `Function` itself
     to_save: Sequence[Any] = ()
@@ -92,7 +93,7 @@ class FunctionNode(Node, FunctionCtx):
     def name(self) -> str:
         return type(self).__name__
 
-    def release(self) -> None:
+    def release_variables(self) -> None:
         if self._saved:
             self._saved = ()
             self._freed = True
@@ -112,7 +113,7 @@ class FunctionNode(Node, FunctionCtx):
             return value.unpack(self)
         if kind == "out":
             if counter is not None and counter[0] != version:
-                raise RuntimeError(_modified_output(self, value, number, counter[0], version))  # type: ignore[arg-type]
+                raise RuntimeError(modified_output_message(self, value, number, counter[0], version))
             tensor = wrap_output(value, self, number, counter)  # type: ignore[arg-type]
             tensor._requires_grad = self._live[number]
             if not tensor._requires_grad:
@@ -120,7 +121,7 @@ class FunctionNode(Node, FunctionCtx):
             return tensor
         current = version if value._inference else 0 if value._counter is None else value._counter[0]
         if current != version:
-            raise RuntimeError(_modified(value, current, version))
+            raise RuntimeError(modified_input_message(value, current, version))
         return value
 
     @property
@@ -134,14 +135,14 @@ class FunctionNode(Node, FunctionCtx):
     def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
         if self._freed:
             raise RuntimeError(FREED_MESSAGE)
-        return tuple(place_of(self, i) for i in range(len(self._saved)))
+        return tuple(saved_tensor_of(self, i) for i in range(len(self._saved)))
 
-    def _read_saved(self, place: int) -> Any:
+    def _tensor_at(self, place: int) -> Any:
         if self._freed:
             raise RuntimeError(FREED_MESSAGE)
         return self._read(*self._saved[place])
 
-    def _held(self, place: int) -> Any:
+    def _raw_data(self, place: int) -> Any:
         if self._freed:
             raise RuntimeError(FREED_MESSAGE)
         kind, value, *_ = self._saved[place]
@@ -159,7 +160,7 @@ class FunctionNode(Node, FunctionCtx):
         if kind == "none":
             raise RuntimeError(IS_NONE)
         x = self._read(kind, value, counter, version, number)
-        packed = Packed(x, hooks, is_output=kind == "out", shown=x.detach())
+        packed = Packed(x, hooks, is_output=kind == "out", hook_input=x.detach())
         self._saved = (*self._saved[:place], ("packed", packed, None, 0, 0), *self._saved[place + 1:])
 
     def keep(self, outputs: Sequence[Any]) -> None:

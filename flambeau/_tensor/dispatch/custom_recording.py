@@ -8,7 +8,7 @@ from typing import Any
 
 from ...engine.anomaly_mode import Anomaly, remember
 from ...engine.grad_mode import grad_mode, no_grad
-from ...engine.node import _NodeType, next_number
+from ...engine.node import NodeType, next_number
 from ...modes import forward_mode, special, transforming, transforms
 from ..tensor import Tensor
 from .custom_node import FunctionNode
@@ -79,7 +79,7 @@ def _node_class(cls: Any) -> Any:
         return cls._backward_cls
     made = cls.__dict__.get("_generated_cls")
     if made is None:
-        made = cls._generated_cls = _NodeType(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), {})
+        made = cls._generated_cls = NodeType(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), {})
     return made
 
 

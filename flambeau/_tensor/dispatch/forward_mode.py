@@ -12,7 +12,8 @@ from itertools import count
 from typing import Any
 
 from ...engine.grad_mode import enable_grad, grad_mode
-from ...engine.node import OpNode, layer
+from ...engine.op_node import OpNode
+from ...engine.tensor_interface import layer
 from ...modes import forward_levels, inference, leveled, special, transforming
 from ...modes import forward_mode as forward_enabled
 from ...ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
@@ -116,8 +117,8 @@ def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: 
                 node = out._node
                 if isinstance(node, OpNode) and k in node.plan.saved_outputs:
                     # the node keeps its output's memory only; forward over reverse needs the tangents too
-                    more = node._more()
-                    more.tangents = {**(more.tangents or {}), k: out._tangents}
+                    extra = node.make_extra()
+                    extra.tangents = {**(extra.tangents or {}), k: out._tangents}
 
 
 def ungraphed(x: Tensor) -> Tensor:

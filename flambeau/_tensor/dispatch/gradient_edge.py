@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import weakref
 
-from ...engine.node import AccumulateGrad, Node
+from ...engine.accumulate_grad import AccumulateGrad
+from ...engine.node import Node
 from ...engine.tensor_interface import layer
 from ..tensor import Tensor
 

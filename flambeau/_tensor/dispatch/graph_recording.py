@@ -11,10 +11,11 @@ from ... import dtypes
 from ...backends.compiled import kernels_of
 from ...backends.compiled.thresholds import LEAST, MET, limit_of
 from ...engine.anomaly_mode import Anomaly, remember
-from ...engine.compiled_rules import by_kernel, quiet_run
+from ...engine.compiled_rules import allocator_rule, kernel_rule
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.inlined_rules import plan_of
-from ...engine.node import Node, OpNode, next_number
+from ...engine.node import Node, next_number
+from ...engine.op_node import OpNode
 from ...modes import active_tracer, special
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
@@ -146,9 +147,9 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     node.fix = _fix(op, inputs, first)
     if MET[0] and op.kind == ELEMENTWISE and op.n_outputs == 1 and first.size > limit_of(op.name)[0] and (
             first.__class__ is ndarray) and kernels_of(REGISTRY) is not None:
-        node.run = by_kernel
+        node.run = kernel_rule
     elif node.fix is None and op.n_outputs == 1:
-        node.run = quiet_run if MET[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
+        node.run = allocator_rule if MET[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
     else:
         node.run = None
     for k, out in enumerate(outs):

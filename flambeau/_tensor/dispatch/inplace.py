@@ -16,7 +16,7 @@ from ... import dtypes
 from ...backends.compiled.thresholds import MET, limit_of
 from ...backends.errstate import IGNORE, quietly, reset_state, set_state
 from ...engine.grad_mode import grad_mode
-from ...engine.node import OpNode
+from ...engine.op_node import OpNode
 from ...engine.profiler_events import recording
 from ...modes import active_tracer, special, transforms
 from ...ops.declare import ELEMENTWISE, Op
@@ -47,8 +47,8 @@ def rebase(x: Tensor, node: Any) -> None:
     old = gradient_edge(base) if base._requires_grad else None
     slices = CopySlices(old, base._output_nr, Geometry(base._array, x._array), node)
     if isinstance(node, OpNode) and node.plan.saved_outputs:
-        more = node._more()
-        more.written, more.within = weakref.ref(x), weakref.ref(slices)
+        extra = node.make_extra()
+        extra.written_view, extra.copy_slices = weakref.ref(x), weakref.ref(slices)
     _renew(base, slices)
     x._requires_grad = True
     x._view_version = -1  # its history was the base's old one: made anew when asked for

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...engine.grad_mode import grad_mode
 from ...engine.inlined_rules import plan_of
-from ...engine.node import OpNode
+from ...engine.op_node import OpNode
 from ...engine.saved_tensors import Packed, innermost_hooks
 from ...ops.declare import Op
 from ..tensor import Tensor
@@ -61,7 +61,7 @@ def hold_packed(node: OpNode, inputs: Sequence[Any], outs: Sequence[Tensor], pac
     for place, k in enumerate(plan.saved_outputs, len(plan.saved_inputs)):
         places[place] = Packed(outs[k], hooks, is_output=True)
     if places:
-        node.hold_packed(places)
+        node.replace_saved(places)
 
 
 __all__ = ["hold_packed", "pack_inputs"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...engine.api import gradients_of
-from ...engine.node import layer
+from ...engine.tensor_interface import layer
 from .batched_tensor import BatchedTensor, Level, absolute, batched, is_batched, level_of, relative
 from .forward_mode import any_level
 
@@ -58,4 +58,4 @@ def carried(outputs: Sequence[Any], cotangents: Sequence[Any]) -> bool:
 
 
 layer.is_batched, layer.batched_gradients = is_batched, batched_gradients
-layer.mapped, layer.carried = mapped, carried
+layer.vmap_cotangents, layer.has_tangents = mapped, carried

@@ -18,10 +18,11 @@ from ...backends.compiled import kernels_of
 from ...backends.compiled.thresholds import MET, limit_of
 from ...backends.errstate import quietly
 from ...backends.numpy.elementwise import LIMITED
-from ...engine.compiled_rules import by_kernel
+from ...engine.compiled_rules import kernel_rule
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import both, plan_of
-from ...engine.node import OpNode, next_number
+from ...engine.inlined_rules import pass_to_both, plan_of
+from ...engine.node import next_number
+from ...engine.op_node import OpNode
 from ...modes import inferred, special, transforming, transforms
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
@@ -105,7 +106,7 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     if op.kind != ELEMENTWISE:
         return _unary(op, general, kernel_of(op), plan.run, None, general)
     kernel, limit = _on_kernel(op)
-    large = _unary(op, general, kernel, by_kernel, None, general)
+    large = _unary(op, general, kernel, kernel_rule, None, general)
     limited = LIMITED.get(op.name)
     if limited is None or kernel_of(op) is not getattr(arrays, op.name):
         return _unary(op, general, kernel_of(op), plan.run, limit, large)
@@ -234,8 +235,9 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         else:
             codes.append({(0,): 1, (1,): 2, (0, 1): 3}[plan.saved_inputs])
     records_short = records and 4 not in codes
-    runs = tuple([plan and (by_kernel if large is None and plan.run is not both else plan.run) for plan in plans])
-    wide_runs = tuple([plan and (by_kernel if large is None else plan.run_broadcast) for plan in plans])
+    runs = tuple([plan and (kernel_rule if large is None and plan.run is not pass_to_both else plan.run)
+                  for plan in plans])
+    wide_runs = tuple([plan and (kernel_rule if large is None else plan.run_broadcast) for plan in plans])
 
     grows: list[bool] = []  # filled once small arrays have made a large one: shapes are looked at from then on
     save_left = tuple(code & 1 for code in codes)
@@ -321,7 +323,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             node.run = runs[mask]
         else:
             node.fix = ((a.shape, b.shape), None, False, False)
-            node.run = by_kernel if MET[0] and r.size > limit[0] else wide_runs[mask]
+            node.run = kernel_rule if MET[0] and r.size > limit[0] else wide_runs[mask]
         if saves[mask]:
             if save_left[mask]:
                 node.saved0 = input

@@ -14,10 +14,11 @@ import numpy as np
 from ...backends.compiled import kernels_of
 from ...backends.compiled.thresholds import LEAST, MET, limit_of
 from ...backends.errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
-from ...engine.compiled_rules import by_kernel, quiet_run
+from ...engine.compiled_rules import allocator_rule, kernel_rule
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import plan_of, spread
-from ...engine.node import OpNode, next_number
+from ...engine.inlined_rules import expand, plan_of
+from ...engine.node import next_number
+from ...engine.op_node import OpNode
 from ...modes import inferred, special, transforming, transforms
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..dispatch.apply import apply
@@ -75,7 +76,7 @@ def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
                 r = quietly(on_kernel, a, params) if len(params) == count else None
                 if r is None or r.dtype is not dt:
                     return general(op, input, params)
-                return finish(input, a, r, params, by_kernel)
+                return finish(input, a, r, params, kernel_rule)
             r = quietly(kernel, a, *params)
         except RuntimeError:  # another thread is in there; or the kernel refused, and will again
             return general(op, input, params)
@@ -107,7 +108,7 @@ def _finishing(op: Op) -> Callable[..., Any]:
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     constants = _constants(op, plan.consts)
     compact = op.name in ROW_MAJOR
-    usual, least = (None if plan.run is spread else plan.run), LEAST
+    usual, least = (None if plan.run is expand else plan.run), LEAST
 
     def finish(input: Any, a: Any, r: Any, params: tuple[Any, ...], run: Any) -> Any:
         dt = a.dtype
@@ -142,7 +143,7 @@ def _finishing(op: Op) -> Callable[..., Any]:
         node.n_edges = 1
         node.edge_outputs = (input._output_nr,) if input._output_nr else None
         node.plan = plan
-        node.run = (quiet_run if MET[0] and a.size > least[0] and run is usual else run) if r.dtype is dt else None
+        node.run = (allocator_rule if MET[0] and a.size > least[0] and run is usual else run) if r.dtype is dt else None
         node.fix = None if r.dtype is dt else (None, (dt,), False, False)
         node.consts = constants(a.shape, params)
         node.extra = node.outputs = node.versions = node.saved1 = None
@@ -203,7 +204,7 @@ def by_name(op: Op) -> Callable[..., Any] | None:
             return None
         if r is None or r.dtype is not dt:  # no kernel, or not what backward takes short ways for
             return None
-        return finish(input, a, r, values, by_kernel if large else run)
+        return finish(input, a, r, values, kernel_rule if large else run)
 
     return call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...engine.node import layer
+from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..shape.reshaping import reshaped

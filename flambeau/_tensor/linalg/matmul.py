@@ -14,10 +14,13 @@ import numpy as np
 from ...backends.compiled import row_sum
 from ...backends.compiled.families import matmul as kernels
 from ...backends.errstate import quietly
-from ...engine.deferred_accumulation import FEW, Outer, RowSum
+from ...engine.accumulate_grad import AccumulateGrad
+from ...engine.deferred_accumulation import FEW, DeferredOuterProduct, DeferredRowSum
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.inlined_rules import plan_of
-from ...engine.node import FREED, AccumulateGrad, OpNode, layer, next_number
+from ...engine.node import next_number
+from ...engine.op_node import FREED, OpNode
+from ...engine.tensor_interface import layer
 from ...modes import special, transforming, transforms
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
@@ -120,7 +123,7 @@ def _gathering(node: Any, g: Any) -> Any:
         return _linear_runs[5 if node.saved1 is None else 7](node, g)
     values = _values(node)
     left = None if len(values) == 1 else _by_left(g, values[1], node.consts[1])
-    return RowSum([g]), left, Outer([g], [values[0]], True)
+    return DeferredRowSum([g]), left, DeferredOuterProduct([g], [values[0]], True)
 
 
 _mm_plans: tuple[Any, ...] = (None, plan_of(_mm, 1, 2), plan_of(_mm, 2, 2), plan_of(_mm, 3, 2))
@@ -547,9 +550,9 @@ def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b
             w.flags.c_contiguous):
         second = turned._node.edge0
         if second.__class__ is AccumulateGrad:
-            if second.met:
+            if second.visited:
                 node.run = _gathering
-            second.met = True
+            second.visited = True
     _note_versions(node)
     return node
 

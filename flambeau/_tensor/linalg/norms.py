@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.grad_mode import no_grad
-from ...engine.node import layer
+from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes, wrap_dim

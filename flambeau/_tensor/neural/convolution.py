@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ...dtypes import C_NAMES
-from ...engine.node import layer
+from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...ops.neural.convolution import geometry_of
 from ..dispatch.apply import apply

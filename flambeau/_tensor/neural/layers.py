@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.numpy.memory import refuse_number
 from ...dtypes import C_NAMES
-from ...engine.node import layer
+from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply

@@ -10,8 +10,10 @@ import numpy as np
 from ...backends.compiled.thresholds import MOVES
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.inlined_rules import plan_of
-from ...engine.node import OpNode, layer, next_number
-from ...engine.one_hot_gradients import Named, still_takes, takes_named, written
+from ...engine.node import next_number
+from ...engine.one_hot_gradients import OneHotGradient, accepts_one_hot, one_hot_matrix, still_accepts_one_hot
+from ...engine.op_node import OpNode
+from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
@@ -118,11 +120,11 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
         if any(counters):
             node.versions = (*counters, 0)
         node.consts = (reduction, ignore_index)
-        named = a.size > MOVES[0] and a.flags.c_contiguous and not input._output_nr and takes_named(node.edge0)
+        named = a.size > MOVES[0] and a.flags.c_contiguous and not input._output_nr and accepts_one_hot(node.edge0)
 
         def run(node: Any, g: Any) -> Any:
             a = node.unpack(False)[0]
-            made = Named if named and still_takes(node.edge0) else written
+            made = OneHotGradient if named and still_accepts_one_hot(node.edge0) else one_hot_matrix
             return made(places, g / a.dtype.type(divisor), a.shape), None, None
 
         node.run = run

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import dtypes
 from ...engine.grad_mode import grad_mode
-from ...engine.node import layer
+from ...engine.tensor_interface import layer
 from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply

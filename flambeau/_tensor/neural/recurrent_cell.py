@@ -10,12 +10,14 @@ from typing import Any
 
 from ...backends.compiled.families import recurrent_steps
 from ...backends.compiled.families.matmul import LEAST
-from ...engine.compiled_rules import by_kernel
+from ...engine.accumulate_grad import AccumulateGrad
+from ...engine.compiled_rules import kernel_rule
 from ...engine.deferred_accumulation import FEW
 from ...engine.fused_recurrent_backward import sum_of_step
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.inlined_rules import plan_of
-from ...engine.node import AccumulateGrad, OpNode, next_number
+from ...engine.node import next_number
+from ...engine.op_node import OpNode
 from ...modes import special, transforms
 from ...ops.declare import REGISTRY
 from ..linalg.matmul import edge_of, fresh, linear_node, plain
@@ -75,7 +77,7 @@ def rnn_steps(xs: Sequence[Tensor], h: Tensor, weight: Tensor, bias: Tensor | No
         node = OpNode()
         node.seq = next_number()
         node.edge0, node.n_edges = total, 1
-        node.plan, node.run = plan, None if together else by_kernel
+        node.plan, node.run = plan, None if together else kernel_rule
         node.edge1 = node.edge_outputs = node.extra = node.outputs = node.fix = node.versions = None
         node.consts = ()
         state._counter = node.saved1 = [0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...engine.node import layer
+from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.binding import _type_name, functions_of

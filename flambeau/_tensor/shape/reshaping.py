@@ -317,7 +317,7 @@ def adjoint(input: Tensor) -> Tensor:
             raise RuntimeError("tensor.adjoint() on a 0-D tensor is not supported. Did you mean to call tensor.conj()?")
         raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got "
                            f"{input._array.ndim}-D tensor.")
-    from ...engine.node import layer
+    from ...engine.tensor_interface import layer
 
     turned = transpose(input, -2, -1)
     return layer.functions.conj(turned) if input._array.dtype.kind == "c" else turned

@@ -143,7 +143,7 @@ class CompiledFunctionBackward(Node):
     """
 
     __slots__ = ("backward", "leaves", "saved", "versions")
-    materializes = False
+    materializes_undefined = False
 
     def __init__(self, backward: BackwardGraph, inputs: Sequence[Any], outputs: Sequence[Any],
                  saved: Sequence[np.ndarray], leaves: Sequence[np.ndarray],
@@ -174,7 +174,7 @@ class CompiledFunctionBackward(Node):
         found = backward.run(self.saved, arrays, self.leaves)
         return [None if a is None else wrap(a) if tensors else a for a in found]
 
-    def release(self) -> None:
+    def release_variables(self) -> None:
         self.backward = None
         self.saved = self.leaves = self.versions = ()
 

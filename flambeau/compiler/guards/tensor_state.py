@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...engine.node import LeafHooks
+from ...engine.leaf_hooks import LeafHooks
 
 
 class TensorFlags:

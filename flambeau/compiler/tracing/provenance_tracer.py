@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor import Tensor
-from ...engine.engine import _Run
+from ...engine.graph_task import GraphTask
 from ...ir.graph.value import Value
 from ...nn import Module
 from ...optim.optimizer import Optimizer
@@ -25,7 +25,7 @@ from .provenance import Place, Provenance
 from .trace import Trace
 from .tracer import _PACKAGE, Tracer
 
-_RUNS_A_NODE = _Run.run_one.__code__
+_RUNS_A_NODE = GraphTask.evaluate.__code__
 #: functions that call functions are looked into so deep for what they name
 _DEPTH = 3
 

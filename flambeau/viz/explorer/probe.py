@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._tensor.tensor import Tensor
-from ...engine.node import OpNode
-from ...engine.observers import observers, unobserved
+from ...engine.observers import observers, without_observers
+from ...engine.op_node import OpNode
 from ..graph.graph import Graph
 from ..graph.recording import watching
 from ..graph.saved_memory import holdings
@@ -44,7 +44,7 @@ def probed(loss: Any, model: Any = None) -> tuple[list[Step], str]:
     elif _hooked(graph):
         note = _HOOKED
     else:
-        adjoints = unobserved(lambda: _adjoints(graph, _roots(loss)))
+        adjoints = without_observers(lambda: _adjoints(graph, _roots(loss)))
         _fill_in_shapes(described, adjoints)
         events += adjoints
         note = "" if watched else _SAVED
@@ -104,9 +104,9 @@ def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:
         if not isinstance(node, OpNode) or node.saved is None:
             continue
         kept = {held.name: held.array for held in holdings(node)}
-        names = node._kept_names()
+        names = node._names_of_saved()
         arrays = [kept.get(name) for name in names]
-        drawn = node.drawn_edges()
+        drawn = node.visible_edges()
         for target, position, output in each.edges:
             place = position if drawn is None else drawn[position]
             if output == 0 and place in node.plan.saved_inputs and not graph.nodes[target].is_leaf:

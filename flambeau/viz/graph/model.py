@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from ... import dtypes
 from ..._tensor.tensor import Tensor
-from ...engine.node import OpNode
+from ...engine.op_node import OpNode
 from ...engine.profiler_events import owner
 from ...engine.saved_tensors import Packed
 from ...engine.tensor_interface import layer
@@ -302,7 +302,7 @@ def _fill_in_shapes(nodes: Sequence[GraphNode], known: Mapping[tuple[int, int], 
     for node in nodes:  # newest first: a user tells the shape of what it was given
         if not isinstance(node.node, OpNode):
             continue
-        own = found.get((node.id, 0)) or (node.outputs[0] if node.outputs else None) or _saved_output(node.node)
+        own = found.get((node.id, 0)) or (node.outputs[0] if node.outputs else None) or _output_tensor(node.node)
         if own is not None:
             found.setdefault((node.id, 0), own)
         for target, position, output in node.edges:
@@ -323,7 +323,7 @@ def _fill_in_shapes(nodes: Sequence[GraphNode], known: Mapping[tuple[int, int], 
         node.outputs = [found.get((node.id, place), (None, None)) for place in range(max(numbers, default=0) + 1)]
 
 
-def _saved_output(node: OpNode) -> Output | None:
+def _output_tensor(node: OpNode) -> Output | None:
     saved = node.saved
     if saved is None or not node.plan.saved_outputs or node.plan.saved_outputs[0] != 0:
         return None
@@ -333,7 +333,7 @@ def _saved_output(node: OpNode) -> Output | None:
 
 def _input(node: OpNode, position: int, own: Output | None) -> Output | None:
     """What a node knows of its input number `position` among its drawn edges."""
-    drawn = node.drawn_edges()
+    drawn = node.visible_edges()
     place = position if drawn is None else drawn[position]
     shape: Shape | None = None
     dtype = None if own is None else own[1]
@@ -387,7 +387,7 @@ def _pullbacks(node: Any, places: Sequence[int]) -> list[str | None]:
     op = getattr(node, "op", None)
     if op is None:
         return [None] * len(places)
-    drawn = node.drawn_edges()
+    drawn = node.visible_edges()
     inputs = [Symbol(name) for name in op.input_names(len(node.edges))]
     outs = [Symbol(name) for name in op.output_names()]
     cotangents = [Symbol("g")] if len(outs) == 1 else [Symbol(f"g{number}") for number in range(len(outs))]

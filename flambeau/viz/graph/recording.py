@@ -21,8 +21,8 @@ import numpy as np
 from ... import dtypes
 from ..._tensor.dispatch.interception import Interceptor
 from ..._tensor.tensor import Tensor
-from ...engine.node import revealed
 from ...engine.observers import Observer
+from ...engine.op_node import public_node
 from ...modes import grad_mode
 from ...ops.declare import Op
 from ..training.statistics import statistics
@@ -88,11 +88,11 @@ class watching(Observer, Interceptor):
 
     def __enter__(self) -> watching:
         Interceptor.__enter__(self)
-        self.observe()
+        self.attach()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.rest()
+        self.detach()
         Interceptor.__exit__(self)
 
     # ----- names -----
@@ -182,45 +182,45 @@ class watching(Observer, Interceptor):
 
     # ----- backward -----
 
-    def begins(self, roots: Sequence[tuple[Any, int]], cotangents: Sequence[Any]) -> None:
+    def on_backward_begin(self, roots: Sequence[tuple[Any, int]], cotangents: Sequence[Any]) -> None:
         number = self.passes
         self.passes += 1
         self._open.append(number)
         if self.keeps_graphs:
-            graph = Graph([revealed(node) for node, _ in roots])
+            graph = Graph([public_node(node) for node, _ in roots])
             values = {node.seq: self._shown(node.variable._array) for node in graph if node.variable is not None}
             self.graphs.append({"pass": number, "step": self.step, "graph": graph.to_dict(), "values": values})
 
-    def ends(self) -> None:
+    def on_backward_end(self) -> None:
         self._open.pop()
 
     @property
     def _pass(self) -> int:
         return self._open[-1]
 
-    def runs(self, node: Any, cotangents: Any, found: Sequence[Any]) -> None:
+    def on_node(self, node: Any, cotangents: Any, found: Sequence[Any]) -> None:
         given = cotangents if isinstance(cotangents, (list, tuple)) else [cotangents]
-        self._note("backward", node, name=type(revealed(node)).__name__, cotangents=[self._shown(g) for g in given],
+        self._note("backward", node, name=type(public_node(node)).__name__, cotangents=[self._shown(g) for g in given],
                    found=[self._shown(g) for g in found], **{"pass": self._pass})
 
-    def frees(self, node: Any) -> None:
+    def on_release(self, node: Any) -> None:
         held = bytes_held(node)
         if held:
-            self._note("free", node, name=type(revealed(node)).__name__, bytes=held, **{"pass": self._pass})
+            self._note("free", node, name=type(public_node(node)).__name__, bytes=held, **{"pass": self._pass})
 
-    def arrives(self, leaf: Any, cotangent: Any, captured: bool) -> None:
+    def on_leaf(self, leaf: Any, cotangent: Any, captured: bool) -> None:
         if not leaf.is_leaf:
             return
         self._arriving = self._note("accumulate", leaf, name="AccumulateGrad", label=label_of(leaf.variable),
                                     gradient=self._shown(cotangent), grad=None, captured=captured,
                                     **{"pass": self._pass})
 
-    def accumulated(self, leaf: Any) -> None:
+    def on_accumulate(self, leaf: Any) -> None:
         if self._arriving is not None and leaf.variable._grad is not None:
             self._arriving["grad"] = self._shown(leaf.variable._grad)
         self._arriving = None
 
-    def steps(self, optimizer: Any) -> None:
+    def on_optimizer_step(self, optimizer: Any) -> None:
         named: dict[str, Any] = {}
         for group in optimizer.param_groups:
             for number, parameter in enumerate(group["params"]):

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import dtypes
-from ...engine.node import FREED, Node, OpNode
+from ...engine.node import Node
+from ...engine.op_node import FREED, OpNode
 from ...engine.profiler_events import owner
 from ...engine.saved_tensors import Packed
 
@@ -102,7 +103,7 @@ def _kept(node: Any) -> Iterator[tuple[str, Any]]:
         saved = node.saved
         if saved is not None:
             first_output = len(saved) - len(node.plan.saved_outputs)
-            for place, (name, entry) in enumerate(zip(node._kept_names(), saved, strict=True)):
+            for place, (name, entry) in enumerate(zip(node._names_of_saved(), saved, strict=True)):
                 yield name, entry if place < first_output else entry[0]
         for (what, which), value in zip(node.plan.consts, node.consts, strict=True):
             if what == "param":

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ...engine.node import layer
+from ...engine.tensor_interface import layer
 from ..drawing.escaping import escaped
 
 #: how tightly an operation binds: a sum less than a product less than a power

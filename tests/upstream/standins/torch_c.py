@@ -30,19 +30,19 @@ def is_grad_enabled() -> bool:
 
 def _current_graph_task_id() -> int:
     """The number of the backward pass that runs."""
-    from flambeau.engine.engine import current_pass
+    from flambeau.engine.engine import current_graph_task_id
 
-    return current_pass()
+    return current_graph_task_id()
 
 
 def _will_engine_execute_node(node: Any) -> bool:
     """Whether the backward pass that runs will run a node."""
     from flambeau.autograd.graph import Node
-    from flambeau.engine.engine import executes
+    from flambeau.engine.engine import will_execute
 
     if not isinstance(node, Node):
         raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
-    return executes(node)
+    return will_execute(node)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,9 +11,9 @@ from ..absent import Absent
 
 def _saved_tensors_hooks_is_enabled() -> bool:
     """Whether saved-tensor hooks may be used."""
-    from flambeau.engine.saved_tensors import refusal
+    from flambeau.engine.saved_tensors import disabled_message
 
-    return refusal() is None
+    return disabled_message() is None
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,39 @@
+"""Addition of gradients: by a compiled kernel where the arrays are large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from ..backends.compiled import kernels_of
+from ..backends.compiled.thresholds import limit_of
+from ..backends.errstate import run_quietly
+from ..ops.declare import REGISTRY
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_add = REGISTRY["add"]
+_limit = limit_of("add")
+
+
+def add(a: Any, b: Any, out: Any = None) -> Any:
+    """a + b: large arrays by a compiled kernel, others by NumPy.
+
+    Args:
+        out: the array that receives the sum; it may be `a`.
+    """
+    if a.__class__ is ndarray:
+        if b.__class__ is ndarray and a.size > _limit[0] and a.shape == b.shape and a.dtype == b.dtype and (
+                a.dtype in _FLOATS):
+            kernels = kernels_of(REGISTRY)
+            if kernels is not None:
+                found = run_quietly(kernels.run, _add, (a, b), {}, None, None, out)
+                if found is not None:
+                    return found
+    elif out is None:  # scalars, or a `DeferredSum`
+        return a + b
+    return np.add(a, b, out)
+
+
+__all__ = ["add"]

@@ -1,0 +1,386 @@
+"""OpNode: the graph node of a declared operator, with the values that it saved for backward."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.compiled.thresholds import MET
+from ..backends.errstate import run_in_quiet
+from ..ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, BackwardPlan
+from ..ops.declare import Op
+from .modified_in_place import modified_input_message, modified_output_message
+from .node import FREED_MESSAGE, Node, NodeType
+from .saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, saved_tensor_of
+from .tensor_interface import layer
+
+
+class _Freed:
+    """The class of `FREED`."""
+
+
+#: what `saved0` holds once the saved values were freed
+FREED = _Freed()
+
+
+class OpNode(Node):
+    """The node of a declared operator: its backward plan says what was saved and which rules run.
+
+    Inside the engine it is an OpNode, whatever its operator: CPython's attribute access is fastest where all objects
+    at a position have one class. When it is handed to the user it takes the class of PyTorch's name, `MulBackward0`
+    (`public`).
+    """
+
+    __slots__ = ("consts", "fix", "plan", "saved0", "saved1", "versions")
+    # The saved values in the layout `plan.layout`: nothing, one input, two inputs, an output and its version
+    # counter, or a tuple. `saved0` is FREED once they were freed.
+    saved0: Any
+    saved1: Any
+    versions: tuple[int, ...] | None  # the versions at which they were saved; None where all were 0
+    consts: tuple[Any, ...]
+    plan: BackwardPlan
+    fix: tuple[Any, ...] | None  # (shapes, dtypes, conjugate, widen): the post-processing of gradients, if any
+
+    @property
+    def op(self) -> Op:
+        """The operator that was applied."""
+        return self.plan.op
+
+    def name(self) -> str:
+        name = self.plan.op.node
+        return f"torch::autograd::{name}" if name in _NAMESPACED else name
+
+    @property
+    def saved(self) -> tuple[Any, ...] | None:
+        """Tensors, then (array, counter) of outputs; None once freed."""
+        first = self.saved0
+        if first is FREED:
+            return None
+        layout = self.plan.layout
+        if layout == NOTHING:
+            return ()
+        if layout == ONE_INPUT:
+            return (first,)
+        if layout == TWO_INPUTS:
+            return (first, self.saved1)
+        return ((first, self.saved1),) if layout == ONE_OUTPUT else first
+
+    @saved.setter
+    def saved(self, saved: tuple[Any, ...]) -> None:
+        layout = self.plan.layout
+        self.saved0 = self.saved1 = None
+        if layout == ONE_INPUT:
+            self.saved0, = saved
+        elif layout == TWO_INPUTS:
+            self.saved0, self.saved1 = saved
+        elif layout == ONE_OUTPUT:
+            (self.saved0, self.saved1), = saved
+        elif layout == SEVERAL:
+            self.saved0 = saved
+
+    def check_saved(self) -> None:
+        if self.plan.saves_tensors:
+            self.unpack(False)
+
+    def release_variables(self) -> None:
+        if self.plan.layout:
+            self.saved0 = FREED
+            self.saved1 = None
+
+    def public(self) -> Node:
+        if type(self) is OpNode:
+            name = self.plan.op.node
+            cls = _classes.get(name)
+            if cls is None:
+                cls = _classes[name] = NodeType(name, (OpNode,), {"__slots__": ()})
+            self.__class__ = cls
+        return self
+
+    def visible_edges(self) -> list[int] | None:
+        op = self.op
+        if not op.nondifferentiable_inputs:
+            return None
+        without = op.nondifferentiable_inputs
+        star = len(op.inputs) - 1 if op.variadic and op.inputs[-1] in without else len(self.edges)
+        last = len(op.inputs) - 1
+        return [i for i in range(len(self.edges)) if i < star and op.inputs[min(i, last)] not in without]
+
+    def unpack(self, tensors: bool) -> list[Any]:
+        """The saved values, after a check of their versions.
+
+        Raises:
+            RuntimeError: they were freed, or modified in position.
+        """
+        saved = self.saved
+        if saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+        values = []
+        versions = self.versions
+        n_tensors = len(saved) - len(self.plan.saved_outputs)
+        for i, entry in enumerate(saved):
+            expected = 0 if versions is None else versions[i]
+            if i < n_tensors:
+                if entry is None or entry.__class__ in dtypes.PYTHON_CATEGORY:
+                    values.append(entry)
+                    continue
+                if entry.__class__ is Packed:
+                    values.append(self._unpacked(entry, tensors))
+                    continue
+                counter = entry._counter
+                if counter is not None and counter[0] != expected:
+                    raise RuntimeError(self._first_modified(saved, versions))
+                values.append(entry if tensors else entry._array)
+            else:
+                array, counter = entry
+                if counter is None:
+                    values.append(self._unpacked(array, tensors))
+                    continue
+                number = self.plan.saved_outputs[i - n_tensors]
+                if counter[0] != expected:
+                    raise RuntimeError(self._first_modified_output(saved[n_tensors:], versions, n_tensors))
+                values.append(self._output_tensor(array, number, counter) if tensors else array)
+        return values
+
+    def _first_modified_output(self, saved: Sequence[Any], versions: tuple[int, ...] | None, start: int) -> str:
+        """`_first_modified` for saved outputs."""
+        names = self._names_of_saved()[start:]
+        for _, i in sorted(zip(names, range(len(saved)), strict=True)):
+            array, counter = saved[i]
+            expected = 0 if versions is None else versions[start + i]
+            if counter is not None and counter[0] != expected:
+                return modified_output_message(self, array, self.plan.saved_outputs[i], counter[0], expected)
+        raise AssertionError("no saved output was modified")
+
+    def _first_modified(self, saved: tuple[Any, ...], versions: tuple[int, ...] | None) -> str:
+        """The error message for saved inputs that were modified: that of the first by name, as in PyTorch."""
+        found = []
+        for i, name in enumerate(self._names_of_saved()[: len(saved) - len(self.plan.saved_outputs)]):
+            counter = getattr(saved[i], "_counter", None)
+            expected = 0 if versions is None else versions[i]
+            if counter is not None and counter[0] != expected:
+                found.append((name, i, expected))
+        _, i, expected = min(found)
+        return modified_input_message(saved[i], saved[i]._counter[0], expected)
+
+    def _unpacked(self, packed: Packed, tensors: bool) -> Any:
+        value = packed.unpack(self)
+        if packed.as_number:
+            return value
+        if packed.is_output and self.extra is not None and self.extra.tangents:
+            value._tangents = self.extra.tangents.get(packed.number)
+        return value if tensors else value._array
+
+    def _output_tensor(self, array: np.ndarray, number: int, counter: list[int]) -> Any:
+        """A saved output as a tensor with this node as its history, and its tangent."""
+        tensor = layer.wrap_output(array, self, number, counter)
+        if self.extra is not None and self.extra.tangents and number in self.extra.tangents:
+            tensor._tangents = self.extra.tangents[number]
+        return tensor
+
+    def vjp(self, cotangents: Any, tensors: bool) -> Any:
+        plan = self.plan
+        fix = self.fix
+        gs = tuple(cotangents) if self.op.n_outputs > 1 else (cotangents,)
+        unpacked = self.unpack(tensors) if plan.saves_tensors else []
+        if fix is not None:
+            if not tensors and fix[3]:
+                gs = tuple(None if g is None else dtypes.widen(g) for g in gs)
+                unpacked = [dtypes.widen(v) if v.__class__ is np.ndarray else v for v in unpacked]
+            if fix[2]:
+                conj = layer.functions.conj if tensors else np.conjugate
+                gs = tuple(None if g is None else conj(g) for g in gs)
+        if self.op.tensor_list:
+            gs = (list(gs),)
+        values = (*gs, layer.functions if tensors else layer.arrays, plan.needs, *unpacked, *self.consts)
+        if plan.joint is not None:
+            if self.op.variadic:
+                values = self._gather_variadic(values)
+            function, pick = plan.joint
+            given = pick(values)
+            result = list(run_in_quiet(function, given) if MET[0] and not tensors else function(*given))
+            result += [None] * (len(self.edges) - len(result))
+            for i, need in enumerate(plan.needs):
+                if not need:
+                    result[i] = None
+        else:
+            result = [None] * len(self.edges)
+            for i, function, pick in plan.steps:
+                given = pick(values)
+                result[i] = run_in_quiet(function, given) if MET[0] and not tensors else function(*given)
+        return result if fix is None else self._post_process(result, tensors)
+
+    def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.plan.saved_inputs:
+            count = len(self.edges) - len(self.op.inputs) + 1
+            start = self.op.n_outputs + 2 + len(self.plan.saved_inputs) - count
+            return (*values, list(values[start: start + count]))
+        return values
+
+    def _post_process(self, result: list[Any], tensors: bool) -> list[Any]:
+        """Post-process gradients: sum over broadcast dimensions, undo conjugation, cast to the inputs' dtypes."""
+        assert self.fix is not None
+        shapes, types, conjugate, _ = self.fix
+        xp = layer.functions if tensors else layer.arrays
+        for i, g in enumerate(result):
+            if g is None:
+                continue
+            if conjugate:
+                g = xp.conj(g) if tensors else np.conjugate(g)
+            if shapes is not None and g.shape != shapes[i]:
+                g = xp.sum_to_size(g, shapes[i])
+            if types is not None:
+                array_type = g._array.dtype if tensors else g.dtype
+                wanted = types[i]
+                if array_type != wanted:
+                    if array_type.kind == "c" and wanted.kind != "c":
+                        g = xp.real(g)
+                    g = xp.to(g, dtypes.of(wanted))
+            result[i] = g
+        return result
+
+    # ----- saved values under PyTorch's names -----
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_saved_", "_raw_saved_")):
+            return self._value_named(name.removeprefix("_raw").removeprefix("_saved_"), name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _names_of_saved(self) -> list[str]:
+        op, plan = self.op, self.plan
+        last = len(op.inputs) - 1
+        found = [op.inputs[min(i, last)] for i in plan.saved_inputs]  # the tensors of a variadic input share its name
+        if op.outputs is None:
+            found += ["result" for _ in plan.saved_outputs]
+        else:
+            found += [op.outputs[k] for k in plan.saved_outputs]
+        return ["self" if name == "input" else name for name in found]
+
+    def _value_named(self, wanted: str, attribute: str) -> Any:
+        positions = [position for position, name in enumerate(self._names_of_saved()) if name == wanted]
+        if positions:
+            read = functools.partial(saved_tensor_of, self) if attribute.startswith("_raw") else self._tensor_at
+            if self.op.variadic and wanted == self.op.inputs[-1]:
+                return tuple(map(read, positions))
+            return read(positions[0])
+        for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
+            if what == "param" and which == wanted and type(value) is not list:
+                return value
+            if what == "shape" and which == 0 and wanted == "self_sym_sizes":
+                return tuple(value)
+        if wanted == "alpha" and self.plan.op.node in _SCALED:
+            return 1
+        if wanted in self._unsaved_names():
+            return None
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute}'")
+
+    def _entry_at(self, position: int) -> tuple[Any, list[int] | None, int | None]:
+        """A saved value, its version counter, and the number of the output that it is (None: an input)."""
+        saved = self.saved
+        if saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+        at = position - len(saved) + len(self.plan.saved_outputs)
+        if at >= 0:
+            return *saved[position], self.plan.saved_outputs[at]
+        return saved[position], getattr(saved[position], "_counter", None), None
+
+    def _tensor_at(self, position: int) -> Any:
+        entry, counter, number = self._entry_at(position)
+        if entry.__class__ is Packed:
+            entry = self._unpacked(entry, True)
+        elif counter is not None and counter[0] != (
+                expected := 0 if self.versions is None else self.versions[position]):
+            text = modified_input_message(entry, counter[0], expected) if number is None else (
+                modified_output_message(self, entry, number, counter[0], expected))
+            raise RuntimeError(text)
+        elif number is not None:
+            return self._output_tensor(entry, number, counter or [0])
+        return layer.wrap(np.asarray(entry)) if entry.__class__ in dtypes.PYTHON_CATEGORY else entry
+
+    def _raw_data(self, position: int) -> Any:
+        entry, _, number = self._entry_at(position)
+        if entry.__class__ is Packed:
+            return entry.data
+        if number is None:
+            return layer.wrap(np.asarray(entry)) if entry.__class__ in dtypes.PYTHON_CATEGORY else entry
+        return layer.wrap(entry)
+
+    def _unpack_hook_of(self, position: int) -> Any:
+        entry = self._entry_at(position)[0]
+        return entry.unpack_hook if entry.__class__ is Packed else None
+
+    def _pack_saved(self, position: int, hooks: Hooks) -> None:
+        if self.saved is None:
+            raise RuntimeError(IS_FREED)
+        entry, counter, number = self._entry_at(position)
+        if entry.__class__ is Packed:
+            raise RuntimeError(HAS_HOOKS)
+        if entry is None:
+            raise RuntimeError(IS_NONE)
+        if number is not None:
+            shown = layer.wrap(entry)
+            shown._counter = counter
+            packed = Packed(self._output_tensor(entry, number, counter or [0]), hooks, is_output=True, hook_input=shown)
+        elif entry.__class__ in dtypes.PYTHON_CATEGORY:
+            packed = Packed(layer.functions.tensor(entry), hooks, as_number=True)
+        else:
+            packed = Packed(entry, hooks, hook_input=entry.detach())
+        self.replace_saved({position: packed})
+
+    def replace_saved(self, packed: dict[int, Packed]) -> None:
+        """Replace saved tensors, given by their positions, by packed values."""
+        saved = list(self.saved or ())
+        first_output = len(saved) - len(self.plan.saved_outputs)
+        for position, value in packed.items():
+            saved[position] = value if position < first_output else (value, None)
+        self.saved = tuple(saved)
+        self.run = None  # specialised rules read arrays
+
+    def __dir__(self) -> list[str]:
+        names = ["_saved_" + name for name in dict.fromkeys(self._names_of_saved())]
+        names += ["_raw" + name for name in names]
+        for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
+            if what == "param" and type(value) is not list:  # a list is private to the operator and its rule
+                names.append("_saved_" + which)
+            elif what == "shape" and which == 0:
+                names.append("_saved_self_sym_sizes")
+        names += ["_saved_" + name for name in self._unsaved_names()]
+        if self.plan.op.node in _SCALED and "_saved_alpha" not in names:
+            names.append("_saved_alpha")
+        return sorted([*object.__dir__(self), *names])
+
+    def _unsaved_names(self) -> list[str]:
+        """Names of values that only rules of inputs without gradients use: PyTorch's attributes for them are None."""
+        op = self.plan.op
+        if op.variadic or op.joint_vjp_rule is not None:
+            return []
+        saved = set(self._names_of_saved())
+        wanted = {name for rule in op.vjp_rules.values() if rule for name in rule.names}
+        return [name for name in ("self" if name == "input" else name for name in op.inputs
+                                  if name in wanted) if name not in saved]
+
+    @property
+    def saved_tensors(self) -> Iterator[Any]:
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute 'saved_tensors'")
+
+
+#: nodes that have an attribute for the factor of their second operand even where it is 1
+_SCALED = frozenset(("AddBackward0", "SubBackward0"))
+
+
+#: nodes that PyTorch implements by hand, with a namespace in their names
+_NAMESPACED = frozenset(("CopyBackwards",))
+
+
+_classes: dict[str, type] = {}
+
+
+def public_node(node: Node | None) -> Node | None:
+    """A node under the class that bears its name, as users see it."""
+    return None if node is None else node.public()
+
+
+__all__ = ["FREED", "OpNode", "public_node"]
