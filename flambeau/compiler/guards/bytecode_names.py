@@ -44,7 +44,7 @@ _known: dict[int, tuple[types.CodeType, CodeNames]] = {}
 def code_names(code: types.CodeType) -> CodeNames:
     """What `code` names.
 
-    >>> found = naming((lambda model, x: model.scale * x + shift).__code__)
+    >>> found = code_names((lambda model, x: model.scale * x + shift).__code__)
     >>> found.spaces, sorted(found.attributes)
     (('shift',), ['scale'])
     """
