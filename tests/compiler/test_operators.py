@@ -123,7 +123,7 @@ def captured(run: Callable[..., Any], tensors: Sequence[Any]) -> tuple[CompiledF
 def replayed(made: CompiledFunction, replay: CacheEntry, tensors: Sequence[Any]) -> Any:
     """What the program gives; where its conditions do not hold, what the compiled function does then."""
     found = seeded(replay.run, tensors)
-    assert found is not GUARDS_FAILED or replay.trace.data_guards or replay.trace.starts
+    assert found is not GUARDS_FAILED or replay.trace.data_guards or replay.trace.storage_offsets
     return seeded(made, *tensors) if found is GUARDS_FAILED else found
 
 
