@@ -6,7 +6,7 @@ import warnings
 from typing import Any, NoReturn
 
 from .. import dtypes
-from ..engine.leaf_hooks import LeafHooks
+from ..engine.nodes.leaf_hooks import LeafHooks
 from ..warning_location import outside
 from .tensor import Tensor
 

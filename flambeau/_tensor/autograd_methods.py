@@ -11,9 +11,9 @@ import numpy as np
 
 from ..engine.api import backward as run_engine
 from ..engine.engine import run_backward
-from ..engine.hooks import HookDict, RemovableHandle
-from ..engine.leaf_hooks import LeafHooks
-from ..engine.version_counters import DETACHED
+from ..engine.nodes.hooks import HookDict, RemovableHandle
+from ..engine.nodes.leaf_hooks import LeafHooks
+from ..engine.saved.version_counters import DETACHED
 from ..modes import inference, transforming, transforms
 from .tensor import Tensor, wrap
 from .untracked_views import tell

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..backends.numpy.memory import address, element_strides, owner
 from ..engine.grad_mode import grad_mode
-from ..engine.node import Node
+from ..engine.nodes.node import Node
 from ..engine.tensor_interface import layer
 
 #: each step is the array that a view then shows, or None where the dtype changes

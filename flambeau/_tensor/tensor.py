@@ -26,10 +26,10 @@ import numpy as np
 from .. import dtypes
 from ..backends.compiled.thresholds import LEAST, MET
 from ..devices import CPU, device
-from ..engine.hooks import HookDict
-from ..engine.node import Node
+from ..engine.nodes.hooks import HookDict
+from ..engine.nodes.node import Node
+from ..engine.saved.version_counters import WRITES
 from ..engine.tensor_interface import layer
-from ..engine.version_counters import WRITES
 from ..modes import active_tracer, inference, special, transforming, transforms
 from ..shapes import Size, as_size
 from .untracked_views import tell

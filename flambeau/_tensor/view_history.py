@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.hooks import NodeExtra
-from ..engine.inlined_rules import plan_of
-from ..engine.node import FREED_MESSAGE, Node, next_number
-from ..engine.op_node import OpNode, public_node
+from ..engine.nodes.hooks import NodeExtra
+from ..engine.nodes.node import FREED_MESSAGE, Node, next_number
+from ..engine.nodes.op_node import OpNode, public_node
+from ..engine.rules.inlined_rules import plan_of
 from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
 from .dispatch.gradient_edge import gradient_edge

@@ -14,11 +14,11 @@ from ..engine.anomaly_mode import detect_anomaly, set_detect_anomaly
 from ..engine.api import backward, grad
 from ..engine.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-_ABOVE = {"_unsafe_preserve_version_counter": "flambeau.engine.version_counters",
+_ABOVE = {"_unsafe_preserve_version_counter": "flambeau.engine.saved.version_counters",
           "enforce_grad_layout_policy": "flambeau.engine.policies",
           "is_multithreading_enabled": "flambeau.engine.policies",
           "set_multithreading_enabled": "flambeau.engine.policies",
-          "Function": "flambeau._tensor.dispatch.custom_function", "SavedTensor": "flambeau.engine.saved_tensors",
+          "Function": "flambeau._tensor.dispatch.custom_function", "SavedTensor": "flambeau.engine.saved.saved_tensors",
           "Variable": "flambeau.autograd.variable",
           "_profiler_enabled": "flambeau.autograd.profiler", "kineto_available": "flambeau.autograd.profiler",
           "gradcheck": "flambeau.autograd.gradcheck", "gradgradcheck": "flambeau.autograd.gradcheck"}

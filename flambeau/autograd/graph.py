@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..engine.api import GradientEdge, edge
-from ..engine.node import Node
-from ..engine.saved_tensor_mutation import allow_mutation_on_saved_tensors
-from ..engine.saved_tensors import disable_hooks, disabled_message, pop_hooks, push_hooks
+from ..engine.nodes.node import Node
+from ..engine.saved.saved_tensor_mutation import allow_mutation_on_saved_tensors
+from ..engine.saved.saved_tensors import disable_hooks, disabled_message, pop_hooks, push_hooks
 from ..engine.tensor_interface import layer
 from .multi_grad_hook import register_multi_grad_hook
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.engine import current_graph_task_id, will_execute
-from ..engine.hooks import RemovableHandle
-from ..engine.node import Node
+from ..engine.nodes.hooks import RemovableHandle
+from ..engine.nodes.node import Node
 from ..engine.tensor_interface import layer
 
 _MODES = ("all", "any")

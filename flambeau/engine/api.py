@@ -13,10 +13,10 @@ from .. import dtypes
 from ..devices import contiguous_format
 from ..modes import active_tracer, special, transforming, transforms
 from ..shapes import Size
-from .accumulate_grad import AccumulateGrad, is_dense
 from .engine import run_backward
+from .execution.accumulate_grad import AccumulateGrad, is_dense
 from .grad_mode import enable_grad
-from .node import Node
+from .nodes.node import Node
 from .tensor_interface import layer
 
 

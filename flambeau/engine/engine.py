@@ -14,17 +14,17 @@ from typing import Any
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..modes import active_tracer, special
 from .anomaly_mode import Anomaly
-from .array_backward import run_array_backward
+from .execution.array_backward import run_array_backward
+from .execution.graph_task import GraphTask, current_task
+from .execution.instrumented_graph_task import InstrumentedGraphTask
+from .execution.profiled_graph_task import ProfiledGraphTask
+from .execution.reentrant import run_reentrant
+from .execution.topological_order import Edge, needed_nodes, reachable
 from .grad_mode import grad_mode
-from .graph_task import GraphTask, current_task
-from .instrumented_graph_task import InstrumentedGraphTask
-from .leaf_hooks import LeafHooks
-from .node import Node
+from .nodes.leaf_hooks import LeafHooks
+from .nodes.node import Node
 from .observers import observers
-from .profiled_graph_task import ProfiledGraphTask
 from .profiler_events import recording
-from .reentrant import run_reentrant
-from .topological_order import Edge, needed_nodes, reachable
 
 #: the task within which the current pass was begun
 _outer_task: ContextVar[GraphTask | None] = ContextVar("pass_around_this_one", default=None)

@@ -17,11 +17,11 @@ from .._tensor.dispatch.batched_tensor import BatchedTensor, expanded, running
 from .._tensor.dispatch.dual_tensors import dual, parts_of
 from .._tensor.dispatch.forward_mode import close_level, open_level, ungraphed
 from .._tensor.tensor import as_leaf
-from ..engine.accumulate_grad import AccumulateGrad
 from ..engine.api import grad as gradients
+from ..engine.execution.accumulate_grad import AccumulateGrad
 from ..engine.grad_mode import enable_grad, grad_mode
-from ..engine.node import next_number
-from ..engine.saved_tensors import disable_hooks, disabled_message
+from ..engine.nodes.node import next_number
+from ..engine.saved.saved_tensors import disable_hooks, disabled_message
 from ..modes import Transform, forward_mode, transforming, transforms
 from ..trees import tree_flatten, tree_leaves, tree_map
 

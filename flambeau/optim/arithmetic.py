@@ -20,7 +20,7 @@ from .._tensor import functions as fn
 from .._tensor.dispatch.interception import computed
 from ..backends.compiled import ready, update
 from ..backends.compiled.thresholds import SINGLE_UPDATES, UPDATES
-from ..engine.saved_tensor_mutation import about_to_write
+from ..engine.saved.saved_tensor_mutation import about_to_write
 from ..modes import active_tracer, special
 
 #: elements of a piece: a rule's six or so arrays of that length fit a core's second cache

@@ -18,7 +18,7 @@ from .._tensor import functions as fn
 from .._tensor.parameter import drop_gradients
 from .._tensor.tensor import wrap
 from ..backends.errstate import IGNORE, reset_state, set_state
-from ..engine.hooks import RemovableHandle
+from ..engine.nodes.hooks import RemovableHandle
 from ..engine.observers import notify_optimizer_step
 from ..engine.profiler_events import USER, spanned
 from ..modes import active_tracer, special

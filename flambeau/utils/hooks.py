@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..engine.hooks import RemovableHandle
+from ..engine.nodes.hooks import RemovableHandle
 
 __all__ = ["RemovableHandle", "unserializable_hook"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import flambeau
-from flambeau.engine import deferred_accumulation
-from flambeau.engine.deferred_accumulation import DeferredOuterProduct, DeferredRowSum
+from flambeau.engine.rules import deferred_accumulation
+from flambeau.engine.rules.deferred_accumulation import DeferredOuterProduct, DeferredRowSum
 from tests.autograd.beside import function, same
 
 STEPS = 7

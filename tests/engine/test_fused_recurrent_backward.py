@@ -10,7 +10,8 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.engine import deferred_accumulation, fused_recurrent_backward, graph_task
+from flambeau.engine.execution import graph_task
+from flambeau.engine.rules import deferred_accumulation, fused_recurrent_backward
 from flambeau.nn.modules import rnn, rnn_cells
 
 STEPS, BATCH, INPUTS, HIDDEN = 6, 5, 48, 64

@@ -9,8 +9,8 @@ from typing import ClassVar
 import pytest
 
 import flambeau as torch
-from flambeau.engine.leaf_hooks import LeafHooks
-from flambeau.engine.reentrant import PER_THREAD
+from flambeau.engine.execution.reentrant import PER_THREAD
+from flambeau.engine.nodes.leaf_hooks import LeafHooks
 from tests.autograd.beside import same
 
 

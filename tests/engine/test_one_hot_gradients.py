@@ -11,7 +11,7 @@ import pytest
 import flambeau as torch
 from flambeau import codegen
 from flambeau._tensor.neural import losses
-from flambeau.engine import one_hot_gradients
+from flambeau.engine.rules import one_hot_gradients
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="there are no kernels")
 nll = torch.nn.functional.nll_loss

@@ -11,7 +11,7 @@ from ... import dtypes
 from ...backends.compiled import room, room_like
 from ...backends.numpy.memory import copy_as, lying
 from ...dtypes import dtype as dtype_type
-from ...engine.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import about_to_write
 from ...modes import special
 from ..tensor import Tensor, as_leaf
 from ..tracer_notifications import tell_created, tell_overwritten

@@ -17,7 +17,7 @@ from ... import devices, dtypes
 from ...backends.compiled.thresholds import MET
 from ...backends.errstate import run_in_quiet
 from ...dtypes import dtype as dtype_type
-from ...engine.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import about_to_write
 from ...kernels import random as kernels
 from ...modes import special
 from ...ops.declare import REGISTRY

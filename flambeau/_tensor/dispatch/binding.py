@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.compiled import copy
-from ...engine.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import about_to_write
 from ...modes import special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ..fastpath.by_arity import binary, unary

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...engine.grad_mode import grad_mode, no_grad
-from ...engine.node import NodeType
-from ...engine.unsupported_derivatives import delayed_error
+from ...engine.nodes.node import NodeType
+from ...engine.nodes.unsupported_derivatives import delayed_error
 from ...modes import special, transforming, transforms
 from ...trees import tree_flatten
 from ..tensor import Tensor, as_leaf

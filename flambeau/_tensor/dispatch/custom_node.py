@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.modified_in_place import modified_input_message, modified_output_message
-from ...engine.node import FREED_MESSAGE, Node
-from ...engine.saved_tensors import (
+from ...engine.nodes.node import FREED_MESSAGE, Node
+from ...engine.saved.modified_in_place import modified_input_message, modified_output_message
+from ...engine.saved.saved_tensors import (
     HAS_HOOKS,
     IS_FREED,
     IS_NONE,

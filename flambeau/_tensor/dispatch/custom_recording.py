@@ -8,7 +8,7 @@ from typing import Any
 
 from ...engine.anomaly_mode import Anomaly, remember
 from ...engine.grad_mode import grad_mode, no_grad
-from ...engine.node import NodeType, next_number
+from ...engine.nodes.node import NodeType, next_number
 from ...modes import forward_mode, special, transforming, transforms
 from ..tensor import Tensor
 from .custom_node import FunctionNode

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from ...engine.grad_mode import enable_grad, grad_mode
-from ...engine.op_node import OpNode
+from ...engine.nodes.op_node import OpNode
 from ...engine.tensor_interface import layer
 from ...modes import forward_levels, inference, leveled, special, transforming
 from ...modes import forward_mode as forward_enabled

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import weakref
 
-from ...engine.accumulate_grad import AccumulateGrad
-from ...engine.node import Node
+from ...engine.execution.accumulate_grad import AccumulateGrad
+from ...engine.nodes.node import Node
 from ...engine.tensor_interface import layer
 from ..tensor import Tensor
 

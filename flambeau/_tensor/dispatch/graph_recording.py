@@ -11,11 +11,11 @@ from ... import dtypes
 from ...backends.compiled import kernels_of
 from ...backends.compiled.thresholds import LEAST, MET, limit_of
 from ...engine.anomaly_mode import Anomaly, remember
-from ...engine.compiled_rules import allocator_rule, kernel_rule
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import plan_of
-from ...engine.node import Node, next_number
-from ...engine.op_node import OpNode
+from ...engine.nodes.node import Node, next_number
+from ...engine.nodes.op_node import OpNode
+from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
+from ...engine.rules.inlined_rules import plan_of
 from ...modes import active_tracer, special
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op

@@ -16,7 +16,7 @@ from ... import dtypes
 from ...backends.compiled.thresholds import MET, limit_of
 from ...backends.errstate import IGNORE, quietly, reset_state, set_state
 from ...engine.grad_mode import grad_mode
-from ...engine.op_node import OpNode
+from ...engine.nodes.op_node import OpNode
 from ...engine.profiler_events import recording
 from ...modes import active_tracer, special, transforms
 from ...ops.declare import ELEMENTWISE, Op

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...engine.grad_mode import grad_mode
-from ...engine.inlined_rules import plan_of
-from ...engine.op_node import OpNode
-from ...engine.saved_tensors import Packed, innermost_hooks
+from ...engine.nodes.op_node import OpNode
+from ...engine.rules.inlined_rules import plan_of
+from ...engine.saved.saved_tensors import Packed, innermost_hooks
 from ...ops.declare import Op
 from ..tensor import Tensor
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...backends.numpy.memory import address
-from ...engine.modified_in_place import operator_of
-from ...engine.saved_tensor_mutation import about_to_write
+from ...engine.saved.modified_in_place import operator_of
+from ...engine.saved.saved_tensor_mutation import about_to_write
 from ...modes import active_tracer, grad_mode, inference, special, transforming
 from ...ops.declare import ELEMENTWISE, Op
 from ..tensor import Tensor, depth_of

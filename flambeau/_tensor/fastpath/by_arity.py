@@ -18,11 +18,11 @@ from ...backends.compiled import kernels_of
 from ...backends.compiled.thresholds import MET, limit_of
 from ...backends.errstate import quietly
 from ...backends.numpy.elementwise import LIMITED
-from ...engine.compiled_rules import kernel_rule
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import pass_to_both, plan_of
-from ...engine.node import next_number
-from ...engine.op_node import OpNode
+from ...engine.nodes.node import next_number
+from ...engine.nodes.op_node import OpNode
+from ...engine.rules.compiled_rules import kernel_rule
+from ...engine.rules.inlined_rules import pass_to_both, plan_of
 from ...modes import inferred, special, transforming, transforms
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes

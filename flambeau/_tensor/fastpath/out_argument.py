@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.compiled.thresholds import LEAST, MET
-from ...engine.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import about_to_write
 from ...modes import special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes

@@ -14,11 +14,11 @@ import numpy as np
 from ...backends.compiled import kernels_of
 from ...backends.compiled.thresholds import LEAST, MET, limit_of
 from ...backends.errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
-from ...engine.compiled_rules import allocator_rule, kernel_rule
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import expand, plan_of
-from ...engine.node import next_number
-from ...engine.op_node import OpNode
+from ...engine.nodes.node import next_number
+from ...engine.nodes.op_node import OpNode
+from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
+from ...engine.rules.inlined_rules import expand, plan_of
 from ...modes import inferred, special, transforming, transforms
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..dispatch.apply import apply

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import plan_of
+from ...engine.rules.inlined_rules import plan_of
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import REGISTRY, Op
 from ..dispatch.gradient_edge import gradient_edge

@@ -14,12 +14,12 @@ import numpy as np
 from ...backends.compiled import row_sum
 from ...backends.compiled.families import matmul as kernels
 from ...backends.errstate import quietly
-from ...engine.accumulate_grad import AccumulateGrad
-from ...engine.deferred_accumulation import FEW, DeferredOuterProduct, DeferredRowSum
+from ...engine.execution.accumulate_grad import AccumulateGrad
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import plan_of
-from ...engine.node import next_number
-from ...engine.op_node import FREED, OpNode
+from ...engine.nodes.node import next_number
+from ...engine.nodes.op_node import FREED, OpNode
+from ...engine.rules.deferred_accumulation import FEW, DeferredOuterProduct, DeferredRowSum
+from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
 from ...modes import special, transforming, transforms
 from ...ops.declare import REGISTRY

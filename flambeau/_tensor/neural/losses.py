@@ -9,10 +9,10 @@ import numpy as np
 
 from ...backends.compiled.thresholds import MOVES
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import plan_of
-from ...engine.node import next_number
-from ...engine.one_hot_gradients import OneHotGradient, accepts_one_hot, one_hot_matrix, still_accepts_one_hot
-from ...engine.op_node import OpNode
+from ...engine.nodes.node import next_number
+from ...engine.nodes.op_node import OpNode
+from ...engine.rules.inlined_rules import plan_of
+from ...engine.rules.one_hot_gradients import OneHotGradient, accepts_one_hot, one_hot_matrix, still_accepts_one_hot
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY

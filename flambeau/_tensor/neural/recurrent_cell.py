@@ -10,14 +10,14 @@ from typing import Any
 
 from ...backends.compiled.families import recurrent_steps
 from ...backends.compiled.families.matmul import LEAST
-from ...engine.accumulate_grad import AccumulateGrad
-from ...engine.compiled_rules import kernel_rule
-from ...engine.deferred_accumulation import FEW
-from ...engine.fused_recurrent_backward import sum_of_step
+from ...engine.execution.accumulate_grad import AccumulateGrad
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.inlined_rules import plan_of
-from ...engine.node import next_number
-from ...engine.op_node import OpNode
+from ...engine.nodes.node import next_number
+from ...engine.nodes.op_node import OpNode
+from ...engine.rules.compiled_rules import kernel_rule
+from ...engine.rules.deferred_accumulation import FEW
+from ...engine.rules.fused_recurrent_backward import sum_of_step
+from ...engine.rules.inlined_rules import plan_of
 from ...modes import special, transforms
 from ...ops.declare import REGISTRY
 from ..linalg.matmul import edge_of, fresh, linear_node, plain

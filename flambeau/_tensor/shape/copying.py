@@ -412,7 +412,7 @@ def _lose_history(self: Tensor, source: Any, tracked: bool) -> None:
         if self._node is None:
             self._accumulator = None  # what was made of the old values is no longer of this leaf
         return
-    from ...engine.unsupported_derivatives import NotImplemented
+    from ...engine.nodes.unsupported_derivatives import NotImplemented
 
     node = NotImplemented("derivative for set_ is not implemented",
                           (self, source if isinstance(source, Tensor) else None))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...engine.grad_mode import grad_mode
-from ...engine.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import about_to_write
 from ...modes import special
 from ...ops.declare import REGISTRY, Op
 from ..creation.constants import full_like

@@ -15,7 +15,7 @@ import numpy as np
 from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
-from ...engine.node import FREED_MESSAGE, Node, next_number
+from ...engine.nodes.node import FREED_MESSAGE, Node, next_number
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Value
 from ...ir.schedule.program import Program

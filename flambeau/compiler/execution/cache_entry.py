@@ -11,8 +11,8 @@ from ..._tensor import Tensor
 from ..._tensor.parameter import Parameter
 from ..._tensor.tensor import INFERENCE, wrap
 from ...backends.numpy.memory import lying
-from ...engine.leaf_hooks import LeafHooks
-from ...engine.node import FREED_MESSAGE, Node, next_number
+from ...engine.nodes.leaf_hooks import LeafHooks
+from ...engine.nodes.node import FREED_MESSAGE, Node, next_number
 from ...engine.profiler_events import recording
 from ...ir.graph.target import Target
 from ...ir.schedule.program import KernelCallback, Program

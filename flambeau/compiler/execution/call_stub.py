@@ -17,7 +17,7 @@ from ... import dtypes
 from ..._tensor import Tensor
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.leaf_hooks import LeafHooks
+from ...engine.nodes.leaf_hooks import LeafHooks
 from ...modes import configured, inferred, special
 from ...runtime import launch, thread_pool
 from ...trees import is_container, tree_unflatten

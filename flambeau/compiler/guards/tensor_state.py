@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...engine.leaf_hooks import LeafHooks
+from ...engine.nodes.leaf_hooks import LeafHooks
 
 
 class TensorFlags:

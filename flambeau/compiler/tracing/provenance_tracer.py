@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor import Tensor
-from ...engine.graph_task import GraphTask
+from ...engine.execution.graph_task import GraphTask
 from ...ir.graph.value import Value
 from ...nn import Module
 from ...optim.optimizer import Optimizer

@@ -17,8 +17,8 @@ import numpy as np
 from ..._tensor import Tensor
 from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.parameter import Parameter
-from ...engine.accumulate_grad import AccumulateGrad
-from ...engine.node import FREED_MESSAGE
+from ...engine.execution.accumulate_grad import AccumulateGrad
+from ...engine.nodes.node import FREED_MESSAGE
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...trees import tree_flatten

@@ -21,7 +21,7 @@ from ..._tensor.dispatch.interception import Interceptor
 from ..._tensor.dispatch.promotion import _operands, rounded_params
 from ..._tensor.tensor import wrap
 from ...backends.compiled.thresholds import pause, resume
-from ...engine.version_counters import WRITES
+from ...engine.saved.version_counters import WRITES
 from ...ir.graph.extern_kernels import FallbackKernel
 from ...ir.graph.value import BOOL, Graph, Unsupported, Value
 from ...ir.lowering.namespace import lowered

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..._tensor import Tensor
-from ...engine.hooks import RemovableHandle
+from ...engine.nodes.hooks import RemovableHandle
 from ...modes import active_tracer, special
 from .hooks import GLOBAL, BackwardHook, add_hook, warn_of_missing_grads
 

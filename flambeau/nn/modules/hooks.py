@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._tensor import Tensor
-from ...engine.hooks import RemovableHandle
+from ...engine.nodes.hooks import RemovableHandle
 from ...modes import configured
 from ...warning_location import outside
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._tensor import Parameter, Tensor, no_grad
-from ...engine.hooks import RemovableHandle
+from ...engine.nodes.hooks import RemovableHandle
 from .hooks import add_hook
 
 EXTRA_STATE = "_extra_state"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._tensor.tensor import Tensor
+from ...engine.nodes.op_node import OpNode
 from ...engine.observers import observers, without_observers
-from ...engine.op_node import OpNode
 from ..graph.graph import Graph
 from ..graph.recording import watching
 from ..graph.saved_memory import holdings

@@ -27,8 +27,8 @@ from types import (
 from typing import Any, NamedTuple
 
 from ..._tensor.tensor import Tensor
-from ...engine.node import Node
-from ...engine.op_node import OpNode
+from ...engine.nodes.node import Node
+from ...engine.nodes.op_node import OpNode
 from .provenance import origin_of
 from .saved_memory import amount, holdings
 

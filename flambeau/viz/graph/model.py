@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Self
 
 from ... import dtypes
 from ..._tensor.tensor import Tensor
-from ...engine.op_node import OpNode
+from ...engine.nodes.op_node import OpNode
 from ...engine.profiler_events import owner
-from ...engine.saved_tensors import Packed
+from ...engine.saved.saved_tensors import Packed
 from ...engine.tensor_interface import layer
 from ..traces.expressions import Symbol, as_expression
 from ..traces.formulas import node_formula, params_of, pullback

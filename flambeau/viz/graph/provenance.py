@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..._tensor.tensor import Tensor
-from ...engine.node import Node
+from ...engine.nodes.node import Node
 
 _TRACEBACK = "traceback_"  # where anomaly mode keeps the callers of an operator
 

@@ -21,8 +21,8 @@ import numpy as np
 from ... import dtypes
 from ..._tensor.dispatch.interception import Interceptor
 from ..._tensor.tensor import Tensor
+from ...engine.nodes.op_node import public_node
 from ...engine.observers import Observer
-from ...engine.op_node import public_node
 from ...modes import grad_mode
 from ...ops.declare import Op
 from ..training.statistics import statistics

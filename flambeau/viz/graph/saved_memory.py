@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import dtypes
-from ...engine.node import Node
-from ...engine.op_node import FREED, OpNode
+from ...engine.nodes.node import Node
+from ...engine.nodes.op_node import FREED, OpNode
 from ...engine.profiler_events import owner
-from ...engine.saved_tensors import Packed
+from ...engine.saved.saved_tensors import Packed
 
 Array = np.ndarray[Any, Any]
 

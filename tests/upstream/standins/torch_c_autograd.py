@@ -11,7 +11,7 @@ from ..absent import Absent
 
 def _saved_tensors_hooks_is_enabled() -> bool:
     """Whether saved-tensor hooks may be used."""
-    from flambeau.engine.saved_tensors import disabled_message
+    from flambeau.engine.saved.saved_tensors import disabled_message
 
     return disabled_message() is None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
 
-from .node import Node
+from ..nodes.node import Node
 
 #: a node and the number of one of its outputs
 Edge = tuple[Node, int]

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled.thresholds import MET
-from ..modes import special
+from ...backends.compiled.thresholds import MET
+from ...modes import special
+from ..anomaly_mode import Anomaly, check, evaluated, explain
+from ..grad_mode import grad_mode
+from ..nodes.hook_calls import as_tensor, call_post_hooks, call_pre_hooks, call_tensor_hooks, materialize
+from ..nodes.node import Node
+from ..rules.compiled_rules import vjp
+from ..rules.deferred_accumulation import evaluate_deferred
+from ..rules.fused_recurrent_backward import is_step, run_steps
+from ..rules.large_arrays import add as add_large
 from .accumulate_grad import accumulate, add_arrays, call_post_accumulate_hooks, cast_gradient
-from .anomaly_mode import Anomaly, check, evaluated, explain
-from .compiled_rules import vjp
-from .deferred_accumulation import evaluate_deferred
-from .fused_recurrent_backward import is_step, run_steps
-from .grad_mode import grad_mode
-from .hook_calls import as_tensor, call_post_hooks, call_pre_hooks, call_tensor_hooks, materialize
-from .large_arrays import add as add_large
-from .node import Node
 from .topological_order import Edge, reachable
 
 #: the task of the backward pass that runs in this thread

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .node import Node
-from .observers import observers
+from ..nodes.node import Node
+from ..observers import observers
 from .profiled_graph_task import ProfiledGraphTask
 from .topological_order import Edge
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import mover, negative_share
-from ..backends.compiled.thresholds import MOVES
-from ..backends.errstate import run_in_quiet
+from ...backends.compiled import mover, negative_share
+from ...backends.compiled.thresholds import MOVES
+from ...backends.errstate import run_in_quiet
 from .compiled_rules import allocator_rule, saved_values
 from .deferred_accumulation import DeferredSum
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from numpy import empty, ndarray
 
-from ..backends.compiled.families import matmul, recurrent_steps
-from ..backends.errstate import run_in_quiet
+from ...backends.compiled.families import matmul, recurrent_steps
+from ...backends.errstate import run_in_quiet
+from ..nodes.node import Node
+from ..nodes.op_node import FREED
 from .compiled_rules import kernel_rule, saved_values
 from .deferred_accumulation import DeferredOuterProduct, DeferredRowSum
-from .node import Node
-from .op_node import FREED
 
 
 def sum_of_step(node: Any, g: Any) -> Any:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..backends.compiled.thresholds import MET
-from ..backends.errstate import run_in_quiet
-from ..ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, BackwardPlan
-from ..ops.declare import Op
-from .modified_in_place import modified_input_message, modified_output_message
+from ... import dtypes
+from ...backends.compiled.thresholds import MET
+from ...backends.errstate import run_in_quiet
+from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, BackwardPlan
+from ...ops.declare import Op
+from ..saved.modified_in_place import modified_input_message, modified_output_message
+from ..saved.saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, saved_tensor_of
+from ..tensor_interface import layer
 from .node import FREED_MESSAGE, Node, NodeType
-from .saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, saved_tensor_of
-from .tensor_interface import layer
 
 
 class _Freed:

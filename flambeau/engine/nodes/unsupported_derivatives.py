@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ..tensor_interface import layer
 from .node import Node, next_number
-from .tensor_interface import layer
 
 
 class Error(Node):

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from ..modes import grad_mode, special
-from .tensor_interface import layer
+from ...modes import grad_mode, special
+from ..tensor_interface import layer
 
 Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]

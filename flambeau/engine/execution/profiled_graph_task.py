@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..nodes.node import Node
+from ..profiler_events import BACKWARD, FUNCTION, Span, recording, spanned
 from .graph_task import GraphTask
-from .node import Node
-from .profiler_events import BACKWARD, FUNCTION, Span, recording, spanned
 
 
 class ProfiledGraphTask(GraphTask):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ..backends.compiled import kernels_of
-from ..backends.compiled.thresholds import limit_of
-from ..backends.errstate import run_quietly
-from ..ops.declare import REGISTRY
+from ...backends.compiled import kernels_of
+from ...backends.compiled.thresholds import limit_of
+from ...backends.errstate import run_quietly
+from ...ops.declare import REGISTRY
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _add = REGISTRY["add"]

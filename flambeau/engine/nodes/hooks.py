@@ -7,7 +7,7 @@ from collections import OrderedDict
 from itertools import count
 from typing import Any
 
-from ..modes import configured
+from ...modes import configured
 
 
 class RemovableHandle:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import row_sum
-from ..backends.compiled.families import matmul
-from ..backends.errstate import run_in_quiet
+from ...backends.compiled import row_sum
+from ...backends.compiled.families import matmul
+from ...backends.errstate import run_in_quiet
 from .large_arrays import add
 
 #: deferred operands are evaluated when they have so many rows, or bytes

@@ -13,11 +13,11 @@ from typing import Any
 
 from numpy import empty, ndarray
 
-from ..ir.decompositions.gradient_rules import with_programs
-from ..ops.backward_plan import BackwardPlan
-from ..ops.declare import Op
-from .op_node import FREED
-from .tensor_interface import layer
+from ...ir.decompositions.gradient_rules import with_programs
+from ...ops.backward_plan import BackwardPlan
+from ...ops.declare import Op
+from ..nodes.op_node import FREED
+from ..tensor_interface import layer
 
 Run = Callable[[Any, Any], Any]
 Rule = Callable[..., Any]

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ..backends.compiled.thresholds import MET
-from ..backends.errstate import IGNORE, reset_state, set_state
+from ...backends.compiled.thresholds import MET
+from ...backends.errstate import IGNORE, reset_state, set_state
+from ..grad_mode import grad_mode
+from ..nodes.node import Node
+from ..nodes.op_node import FREED
+from ..rules.inlined_rules import expand, expand_contiguous, multiply_rule, pass_to_both
+from ..rules.large_arrays import add as add_large
 from .accumulate_grad import AccumulateGrad, accumulate, add_arrays
-from .grad_mode import grad_mode
 from .graph_task import GraphTask, current_task
-from .inlined_rules import expand, expand_contiguous, multiply_rule, pass_to_both
-from .large_arrays import add as add_large
-from .node import Node
-from .op_node import FREED
 from .topological_order import Edge, reachable
 
 

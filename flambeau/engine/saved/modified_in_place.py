@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from .anomaly_mode import Anomaly
+from ... import dtypes
+from ..anomaly_mode import Anomaly
 from .version_counters import IS_DETACHED, WRITES, was_detached
 
 

@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from ..backends.numpy.memory import address, owner
-from ..modes import grad_mode
+from ...backends.numpy.memory import address, owner
+from ...modes import grad_mode
 from .saved_tensors import pop_hooks, push_hooks
 
 _OUTSIDE = ("Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was "

@@ -10,13 +10,13 @@ from typing import Any
 
 from numpy import ndarray
 
-from ..backends.compiled import kernels_of
-from ..backends.compiled.thresholds import MET, limit_of
-from ..backends.errstate import run_in_quiet, run_quietly
-from ..ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, TWO_INPUTS
-from ..ops.declare import ELEMENTWISE, REGISTRY
-from .op_node import FREED, OpNode
-from .saved_tensors import Packed
+from ...backends.compiled import kernels_of
+from ...backends.compiled.thresholds import MET, limit_of
+from ...backends.errstate import run_in_quiet, run_quietly
+from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, TWO_INPUTS
+from ...ops.declare import ELEMENTWISE, REGISTRY
+from ..nodes.op_node import FREED, OpNode
+from ..saved.saved_tensors import Packed
 
 #: (plan, dtype, class of a Python scalar among the operands) -> kernel; None where there is none
 _kernels: dict[tuple[Any, ...], Any] = {}

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..backends.compiled import copied, copied_like
-from ..backends.compiled.thresholds import MET
-from ..devices import contiguous_format
-from ..modes import active_tracer, grad_mode, special
-from .deferred_accumulation import DeferredSum
-from .hooks import NodeExtra
-from .large_arrays import add as add_large
-from .leaf_hooks import LeafHooks
-from .node import Node, call_node, next_number
-from .policies import keeps_layout
-from .tensor_interface import layer
+from ... import dtypes
+from ...backends.compiled import copied, copied_like
+from ...backends.compiled.thresholds import MET
+from ...devices import contiguous_format
+from ...modes import active_tracer, grad_mode, special
+from ..nodes.hooks import NodeExtra
+from ..nodes.leaf_hooks import LeafHooks
+from ..nodes.node import Node, call_node, next_number
+from ..policies import keeps_layout
+from ..rules.deferred_accumulation import DeferredSum
+from ..rules.large_arrays import add as add_large
+from ..tensor_interface import layer
 
 _lock = threading.Lock()
 _add = np.add

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .tensor_interface import layer
+from ..tensor_interface import layer
 
 #: added to a version when a tensor forgets its history in place: more than any number of writes
 DETACHED = 1 << 32

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from ... import dtypes
+from ..tensor_interface import layer
 from .hooks import NodeExtra
-from .tensor_interface import layer
 
 
 def call_tensor_hooks(node: Any, extra: NodeExtra, g: Any, create_graph: bool) -> Any:

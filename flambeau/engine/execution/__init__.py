@@ -1,0 +1,1 @@
+"""Execution of a backward pass: graph tasks, topological order, gradient accumulation."""

@@ -1,0 +1,1 @@
+"""Graph nodes, their hooks, and the nodes of operators without a derivative."""

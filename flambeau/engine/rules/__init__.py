@@ -1,0 +1,1 @@
+"""Specialised derivative rules: inlined, compiled, deferred and fused ones."""
