@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
+         *(page for folder in (".", "internals", "decisions", "reference", "notebooks")
+           for page in sorted((ROOT / "docs" / folder).glob("*.md")))]
 
 _BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.M | re.S)
 
@@ -50,6 +52,13 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_files_that_pages_name_exist():
+    missing = [f"{page.relative_to(ROOT)}: {path}" for page in PAGES if "decisions" not in page.parts
+               for path in re.findall(r"`((?:flambeau|tests|benchmarks|docs|tools)/[\w/.-]*)`",
+                                      page.read_text(encoding="utf-8")) if not (ROOT / path).exists()]
+    assert not missing, "\n".join(missing)
 
 
 if __name__ == "__main__":
