@@ -15,7 +15,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -97,6 +97,8 @@ class Player:
         row: name of the workload.
         peer: the column.
         reference: file with the pickled Reference.
+        command: what starts the process; None for `python -m benchmarks.turns` of this checkout.
+        environment: its environment variables; None for those of this process.
 
     Attributes:
         runs: whether it can be timed.
@@ -104,11 +106,12 @@ class Player:
         notes: sentences on the ways that failed.
     """
 
-    def __init__(self, row: str, peer: str, reference: Path) -> None:
+    def __init__(self, row: str, peer: str, reference: Path, command: Sequence[str] | None = None,
+                 environment: Mapping[str, str] | None = None) -> None:
         self.peer = peer
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.turns", row, peer, str(reference)], cwd=ROOT, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            command or [sys.executable, "-m", "benchmarks.turns", row, peer, str(reference)], cwd=ROOT, text=True,
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         said = self._answer()
         self.runs, self.way, self.notes = (said["runs"], said["way"], said["notes"]) if said else (
             False, "", [f"{peer}'s process crashed"])

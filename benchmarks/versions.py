@@ -1,0 +1,238 @@
+"""Two revisions of flambeau by turns: the time of each workload and of each operator before and after a change.
+
+    python -m benchmarks.versions v0.1.0                        all workloads and small operators, against this checkout
+    python -m benchmarks.versions HEAD~20 --rows gpt --rounds 15
+    python -m benchmarks.versions HEAD~20 --only operators
+
+Both revisions run the benchmarks of this checkout, each in a process of its own with a cache folder of its own. A ratio
+is the base's time over this checkout's, the median of the rounds' ratios: below 1 is slower. What is slower by more
+than TOLERANCE is printed in bold, and measured a second time with twice the rounds before it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import limits, markdown, timing
+from .fresh import ROOT, say
+
+#: a ratio below 1 - TOLERANCE counts as slower
+TOLERANCE = 0.03
+#: sizes of the matrices on which operators are compared
+SIZES = ((4, 4), (64, 64))
+
+
+# ----- the process of one revision -----
+
+def import_from(checkout: str) -> None:
+    """Import flambeau from `checkout`, whatever else is installed."""
+    sys.path.insert(0, checkout)
+    import flambeau
+
+    sys.path.pop(0)
+    assert Path(flambeau.__file__).is_relative_to(checkout), flambeau.__file__
+
+
+def answer_operators() -> None:
+    """Reads [name, shape, way] as lines of JSON, and answers each with the seconds of one call."""
+    from . import operators
+    from .peers import library
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    torch = library("flambeau")
+    runs: dict[str, Any] = {}
+    for line in sys.stdin:
+        name, shape, way = json.loads(line)
+        if line not in runs:
+            x = torch.arange(shape[0] * shape[1], dtype=torch.float32).reshape(shape).div(7).sin()
+            make = operators.forward_of if way == operators.FORWARD else operators.both_of
+            run = make(torch, operators.OPERATORS[name], x)
+            with torch.set_grad_enabled(way == operators.BOTH):
+                for _ in range(20):
+                    run()
+            runs = {line: run}
+        with torch.set_grad_enabled(way == operators.BOTH):
+            print(operators.turn(runs[line]), file=answers, flush=True)
+
+
+# ----- the comparing side -----
+
+@contextlib.contextmanager
+def checkout_of(revision: str) -> Iterator[Path]:
+    """The folder of a revision of this repository, as a temporary work tree; a folder is taken as it is."""
+    if Path(revision).is_dir():
+        yield Path(revision).resolve()
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "base"
+        subprocess.run(["git", "worktree", "add", "--detach", "--quiet", str(path), revision], cwd=ROOT, check=True)
+        try:
+            yield path
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(path)], cwd=ROOT, check=True)
+
+
+def command(checkout: Path, *arguments: str) -> list[str]:
+    """The command that runs one revision."""
+    return [sys.executable, "-m", "benchmarks.versions", "--child", str(checkout), *arguments]
+
+
+def ratios(times: Mapping[str, Sequence[float]]) -> float:
+    """The base's time over this checkout's, the median over the rounds."""
+    return statistics.median(old / new for old, new in zip(times["base"], times["head"], strict=True))
+
+
+def workload_times(row: str, peer: str, checkouts: Mapping[str, Path], environments: Mapping[str, dict[str, str]],
+                   rounds: int, reference: Path) -> dict[str, list[float]]:
+    """Seconds of one workload in one column, by revision."""
+    from .turns import Player
+
+    with contextlib.ExitStack() as playing:
+        players = {name: playing.enter_context(Player(
+            row, peer, reference, command(path, row, peer, str(reference)), environments[name]))
+            for name, path in checkouts.items()}
+        for name, player in players.items():
+            if not player.runs:
+                raise SystemExit(f"{name}: {row}, {peer}: " + "; ".join(player.notes))
+        times: dict[str, list[float]] = {name: [] for name in players}
+        for name in timing.order(list(players), rounds):
+            times[name].append(players[name].turn())
+        return times
+
+
+def workloads(rows: Collection[str], checkouts: Mapping[str, Path], environments: Mapping[str, dict[str, str]],
+              rounds: int) -> str:
+    """The table of workloads."""
+    import multiprocessing
+
+    from .peers import COMPILED, EAGER
+    from .row import write_reference
+    from .workloads import ROWS
+
+    lines = []
+    for row in rows:
+        with tempfile.TemporaryDirectory() as folder:
+            reference = Path(folder) / "reference"
+            writing = multiprocessing.get_context("spawn").Process(target=write_reference, args=(row, reference))
+            writing.start()
+            writing.join()
+            for peer in (EAGER, COMPILED):
+                for number in (rounds, 2 * rounds):
+                    times = workload_times(row, peer, checkouts, environments, number, reference)
+                    ratio = ratios(times)
+                    if ratio >= 1 - TOLERANCE:
+                        break
+                old, new = (markdown.duration(statistics.median(times[name])) for name in ("base", "head"))
+                shown = f"{ratio:.3f}" if ratio >= 1 - TOLERANCE else f"**{ratio:.3f}**"
+                lines.append([ROWS[row].title, peer.removeprefix("flambeau "), old, new, shown])
+                say(f"    {row}, {peer}: {old}, {new}, {shown}")
+    return markdown.table(["workload", "", "base", "this checkout", "base / this checkout"], lines)
+
+
+class OperatorProcess:
+    """One revision, asked for the time of one operator after the other."""
+
+    def __init__(self, checkout: Path, environment: dict[str, str] | None = None) -> None:
+        self._process = subprocess.Popen(command(checkout, "operators"), cwd=ROOT, text=True, env=environment,
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def turn(self, request: Any) -> float:
+        """Seconds of one call."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        return float(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def small_operators(checkouts: Mapping[str, Path], environments: Mapping[str, dict[str, str]], rounds: int) -> str:
+    """The table of operators on small matrices, and those that are slower."""
+    from .operators import BOTH, FORWARD, OPERATORS
+
+    with contextlib.ExitStack() as closing:
+        processes = {name: OperatorProcess(path, environments[name]) for name, path in checkouts.items()}
+        for process in processes.values():
+            closing.callback(process.close)
+
+        def measured(request: Any, number: int) -> dict[str, list[float]]:
+            times: dict[str, list[float]] = {name: [] for name in processes}
+            for name in timing.order(list(processes), number):
+                times[name].append(processes[name].turn(request))
+            return times
+
+        lines, slower = [], []
+        for shape in SIZES:
+            for way in (FORWARD, BOTH):
+                found = {}
+                for name in OPERATORS:
+                    for number in (rounds, 4 * rounds):
+                        found[name] = ratios(measured((name, shape, way), number))
+                        if found[name] >= 1 - TOLERANCE:
+                            break
+                size = "{} x {}".format(*shape)
+                worse = {name: value for name, value in found.items() if value < 1 - TOLERANCE}
+                lines.append([size, way, f"{statistics.median(found.values()):.3f}", f"{len(worse)} of {len(found)}"])
+                say(f"    {size}, {way}: {statistics.median(found.values()):.3f}")
+                if worse:
+                    slower.append(f"- {size}, {way}: " + ", ".join(
+                        f"{name} {value:.3f}" for name, value in sorted(worse.items(), key=lambda each: each[1])) + ".")
+    heads = ["matrix", "", "base / this checkout, median", f"slower by more than {TOLERANCE:.0%}"]
+    return markdown.table(heads, lines) + ("\n\n" + "\n".join(slower) if slower else "")
+
+
+def child(arguments: Sequence[str]) -> None:
+    """The process of one revision: `CHECKOUT operators`, or `CHECKOUT ROW PEER REFERENCE`."""
+    limits.apply()
+    checkout, *rest = arguments
+    import_from(checkout)
+    if rest == ["operators"]:
+        answer_operators()
+    else:
+        from . import turns
+
+        turns.main(rest)
+
+
+def main() -> None:
+    """Parse the command line, measure, print Markdown."""
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2:])
+        return
+    from .workloads import ROWS
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("base", help="a revision of this repository, or the folder of a checkout")
+    parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--only", choices=("workloads", "operators"))
+    options = parser.parse_args()
+    limits.apply()
+    with checkout_of(options.base) as base, tempfile.TemporaryDirectory() as caches:
+        checkouts = {"base": base, "head": ROOT}
+        environments = {name: {**os.environ, "FLAMBEAU_CACHE_DIR": str(Path(caches) / name)} for name in checkouts}
+        if options.only != "operators":
+            print(workloads(options.rows, checkouts, environments, options.rounds), flush=True)
+        if options.only != "workloads":
+            print("\n" + small_operators(checkouts, environments, options.rounds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Two revisions compared: which one a process imports, and what the ratio means."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import versions
+from benchmarks.fresh import ROOT
+
+
+def test_the_ratio_is_below_one_where_this_checkout_is_slower():
+    assert versions.ratios({"base": [1.0, 2.0, 3.0], "head": [2.0, 4.0, 3.0]}) == 0.5
+
+
+def test_a_folder_is_taken_as_it_is(tmp_path):
+    with versions.checkout_of(str(tmp_path)) as path:
+        assert path == tmp_path
+
+
+def test_each_process_imports_flambeau_from_its_own_checkout(tmp_path):
+    other = tmp_path / "flambeau"
+    other.mkdir()
+    (other / "__init__.py").write_text("print('imported', __file__)")
+    code = f"from benchmarks import versions; versions.import_from({str(tmp_path)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"imported {other / '__init__.py'}"
+
+
+@pytest.mark.parametrize("way", ["forward", "forward and backward"])
+def test_operators_are_timed_on_request(way):
+    process = versions.OperatorProcess(ROOT)
+    try:
+        assert 0 < process.turn(["x + x", [4, 4], way]) < 1
+    finally:
+        process.close()
