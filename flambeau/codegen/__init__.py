@@ -1,9 +1,9 @@
-"""Machine code made at run time: expressions compiled by LLVM into kernels, arrays in and arrays out.
+"""Code generation: expressions in scalar IR compiled by LLVM to multi-threaded kernels.
 
-`elementwise.kernel` and `reduction.kernel` turn expressions (`expression.Node`) into kernels, which are compiled
-when they first meet a layout of arrays, kept in memory and on disk, and run by several threads. All of it needs
-llvmlite, which is imported when the first kernel is compiled, and the processor it runs on; where `available()` is
-false, nothing else of this package may be called.
+Each family of kernels (elementwise, rows, matmul, convolution, pooling, indexing, scan, sorting, random) takes the
+layouts of its operands and returns launches (`runtime.launch`). Code is compiled for a layout when it is first needed,
+and cached in memory and on disk. llvmlite is imported when the first kernel is compiled. If `available()` is false,
+nothing else of this package may be called.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 import warnings
 from pathlib import Path
 
-#: the first release of llvmlite whose pointers are all of one type
-OLDEST = (0, 46)
+#: the first supported release of llvmlite: the first with opaque pointers only
+MINIMUM_VERSION = (0, 46)
 
 
 @functools.cache
@@ -33,27 +33,28 @@ def available() -> bool:
         return False
     from importlib.util import find_spec
 
-    found = find_spec("llvmlite")
-    if found is None or _is_old(found.origin):
+    spec = find_spec("llvmlite")
+    if spec is None or _is_too_old(spec.origin):
         return False
     from ..runtime import numpy_abi
 
     return numpy_abi.readable()
 
 
-def _is_old(origin: str | None) -> bool:
-    """Whether the llvmlite at this place is older than what flambeau's code is written for; a warning if so.
+def _is_too_old(origin: str | None) -> bool:
+    """Whether the llvmlite at this path is older than `MINIMUM_VERSION`; warns if so.
 
-    It is not imported for that, nor are the installer's records read: both take longer than all else at the start.
+    The version is read from its source: importing llvmlite or reading package metadata dominates start-up time.
     """
     try:
-        said = Path(origin or "").with_name("_version.py").read_text()
+        source = Path(origin or "").with_name("_version.py").read_text()
     except OSError:
         return False
-    version = re.search(r"version_version = '((\d+)\.(\d+)[^']*)'", said)
-    if version is None or (int(version[2]), int(version[3])) >= OLDEST:
+    version = re.search(r"version_version = '((\d+)\.(\d+)[^']*)'", source)
+    if version is None or (int(version[2]), int(version[3])) >= MINIMUM_VERSION:
         return False
-    warnings.warn(f"flambeau's kernels need llvmlite {OLDEST[0]}.{OLDEST[1]} or newer, and {version[1]} is installed: "
-                  "NumPy computes everything, and nothing is compiled. `pip install --upgrade llvmlite` mends that; "
-                  "FLAMBEAU_JIT=0 silences this warning", RuntimeWarning, stacklevel=3)
+    minimum = ".".join(map(str, MINIMUM_VERSION))
+    warnings.warn(f"flambeau's kernels need llvmlite {minimum} or newer, and {version[1]} is installed: NumPy computes "
+                  "everything, and nothing is compiled. `pip install --upgrade llvmlite` fixes that; FLAMBEAU_JIT=0 "
+                  "silences this warning", RuntimeWarning, stacklevel=3)
     return True

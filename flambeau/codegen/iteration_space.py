@@ -1,6 +1,6 @@
-"""How several arrays of one shape are walked together: as few dimensions as possible, in the best order.
+"""Iteration spaces: broadcasting, collapsing and ordering the dimensions over which a kernel's operands are walked.
 
-Everything is integers: shapes, and strides in bytes.
+Shapes are in elements, strides in bytes.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 
 def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that all of these stretch to.
+    """The broadcast shape.
 
     Raises:
-        ValueError: two extents that differ, neither of them 1.
+        ValueError: two extents differ, and neither is 1.
 
     >>> broadcast([(3, 1), (4,)])
     (3, 4)
@@ -30,33 +30,39 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def stretched(shape: tuple[int, ...], strides: tuple[int, ...], full: tuple[int, ...]) -> list[int]:
-    """Strides of an array of `shape` as one of the shape `full`: 0 where it is repeated.
+def broadcast_strides(shape: tuple[int, ...], strides: tuple[int, ...], full: tuple[int, ...]) -> list[int]:
+    """The strides of an array of `shape` broadcast to the shape `full`: 0 in broadcast dimensions.
 
-    >>> stretched((3, 1), (4, 4), (2, 3, 5))
+    >>> broadcast_strides((3, 1), (4, 4), (2, 3, 5))
     [0, 4, 0]
     """
     missing = len(full) - len(shape)
     return [0] * missing + [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
 
 
-def spread(shape: tuple[int, ...], strides: tuple[int, ...], full: tuple[int, ...]) -> list[int]:
-    """`stretched`, of an array that need not broadcast to `full`.
+def checked_broadcast_strides(shape: tuple[int, ...], strides: tuple[int, ...], full: tuple[int, ...]) -> list[int]:
+    """`broadcast_strides`, after a check.
 
     Raises:
-        ValueError: it does not.
+        ValueError: `shape` does not broadcast to `full`.
     """
     if shape != full:
         missing = len(full) - len(shape)
-        if missing < 0 or any(extent not in (1, whole) for extent, whole in zip(shape, full[missing:], strict=True)):
+        if missing < 0 or any(extent not in (1, target) for extent, target in zip(shape, full[missing:], strict=True)):
             raise ValueError(f"an array of shape {shape} does not broadcast to {full}")
-    return stretched(shape, strides, full)
+    return broadcast_strides(shape, strides, full)
 
 
-def touched(shape: Sequence[int], operands: Sequence[Sequence[int]], sizes: Sequence[int]) -> int:
-    """Bytes of operands, given by their strides over a shape and their elements' bytes; what is repeated counts once.
+def bytes_accessed(shape: Sequence[int], operands: Sequence[Sequence[int]], sizes: Sequence[int]) -> int:
+    """Bytes of all operands; broadcast elements count once.
 
-    >>> touched((2, 3), [[12, 4], [0, 4]], [4, 4])
+    Args:
+        shape: the iteration space.
+        operands: each operand's strides.
+        sizes: each operand's item size.
+
+
+    >>> bytes_accessed((2, 3), [[12, 4], [0, 4]], [4, 4])
     36
     """
     return sum(size * prod(extent for extent, stride in zip(shape, strides, strict=True) if stride)
@@ -64,26 +70,26 @@ def touched(shape: Sequence[int], operands: Sequence[Sequence[int]], sizes: Sequ
 
 
 class Dims(NamedTuple):
-    """Dimensions to walk, the innermost first: extents, and of every operand the strides."""
+    """The dimensions of an iteration space, innermost first: extents, and each operand's strides."""
 
     extents: list[int]
     strides: list[list[int]]
 
 
 def memory_order(shape: tuple[int, ...], strides: Sequence[Sequence[int]]) -> list[int]:
-    """The dimensions from the slowest to the fastest in memory, as the operands (the first counts most) have them."""
+    """The dimensions from the slowest to the fastest in memory; the first operand takes precedence."""
     ranks = list(range(len(shape)))
-    # a stable insertion sort: dimensions are swapped only where an operand that steps along both says so
+    # a stable insertion sort: dimensions are swapped only if an operand has nonzero strides in both
     for i in range(1, len(ranks)):
         j = i
-        while j > 0 and _goes_before(ranks[j], ranks[j - 1], shape, strides):
+        while j > 0 and _is_slower(ranks[j], ranks[j - 1], shape, strides):
             ranks[j], ranks[j - 1] = ranks[j - 1], ranks[j]
             j -= 1
     return ranks
 
 
-def _goes_before(a: int, b: int, shape: tuple[int, ...], strides: Sequence[Sequence[int]]) -> bool:
-    """Whether dimension `a`, which follows `b`, is the slower one."""
+def _is_slower(a: int, b: int, shape: tuple[int, ...], strides: Sequence[Sequence[int]]) -> bool:
+    """Whether dimension `a`, which follows `b`, has the larger stride."""
     if shape[a] == 1 or shape[b] == 1:
         return False
     for each in strides:
@@ -93,46 +99,49 @@ def _goes_before(a: int, b: int, shape: tuple[int, ...], strides: Sequence[Seque
 
 
 def collapse(shape: Sequence[int], strides: Sequence[Sequence[int]], order: Sequence[int],
-             apart: Callable[[int], int] | None = None) -> Dims:
-    """The dimensions in `order` (slowest first), those of extent 1 left out, neighbours made one where all agree.
+             kind: Callable[[int], int] | None = None) -> Dims:
+    """Drop dimensions of extent 1 and merge neighbours that are contiguous with each other in all operands.
 
     Args:
-        apart: dimensions for which it differs are not made one.
+        shape: the iteration space.
+        strides: each operand's strides.
+        order: the dimensions, slowest first.
+        kind: dimensions are merged only if this function has the same value for them.
 
     >>> collapse((2, 3, 4), [[48, 16, 4], [0, 0, 4]], [0, 1, 2])
     Dims(extents=[4, 6], strides=[[4, 16], [4, 0]])
     """
     extents: list[int] = []
-    found: list[list[int]] = [[] for _ in strides]
+    collapsed: list[list[int]] = [[] for _ in strides]
     last = -1
     for dim in reversed(order):
         if shape[dim] == 1:
             continue
-        if extents and (apart is None or apart(dim) == apart(last)) and all(
-                each[dim] == so_far[-1] * extents[-1] for each, so_far in zip(strides, found, strict=True)):
+        if extents and (kind is None or kind(dim) == kind(last)) and all(
+                each[dim] == merged[-1] * extents[-1] for each, merged in zip(strides, collapsed, strict=True)):
             extents[-1] *= shape[dim]
         else:
             extents.append(shape[dim])
-            for each, so_far in zip(strides, found, strict=True):
-                so_far.append(each[dim])
+            for each, merged in zip(strides, collapsed, strict=True):
+                merged.append(each[dim])
         last = dim
-    return Dims(extents, found)
+    return Dims(extents, collapsed)
 
 
-def bring_inside(dims: Dims, dim: int) -> Dims:
-    """The same dimensions with number `dim` the innermost."""
+def move_innermost(dims: Dims, dim: int) -> Dims:
+    """Make `dim` the innermost dimension."""
     order = [dim, *(i for i in range(len(dims.extents)) if i != dim)]
     return Dims([dims.extents[i] for i in order], [[each[i] for i in order] for each in dims.strides])
 
 
-def steps(dims: Dims, itemsizes: Sequence[int]) -> str:
-    """How each operand steps along the innermost dimension: "c", "b" or "s"."""
+def access_patterns(dims: Dims, itemsizes: Sequence[int]) -> str:
+    """Each operand's access pattern along the innermost dimension: "c", "b" or "s" (`llvm.loop_nests`)."""
     return "".join("b" if not dims.extents or each[0] == 0 else "c" if each[0] == size else "s"
                    for each, size in zip(dims.strides, itemsizes, strict=True))
 
 
 def blocks(extent: int, grain: int, multiple: int = 64) -> tuple[int, int]:
-    """A number of equal blocks of about `grain` elements, and how many elements each has.
+    """Split an extent into equal blocks of about `grain` elements, a `multiple` each: their number, and their size.
 
     >>> blocks(1000, 300, 1)
     (3, 334)
@@ -144,6 +153,6 @@ def blocks(extent: int, grain: int, multiple: int = 64) -> tuple[int, int]:
     return -(-extent // size) if size else 1, size
 
 
-def elements(shape: Sequence[int]) -> int:
-    """How many elements an array of this shape has."""
+def numel(shape: Sequence[int]) -> int:
+    """The number of elements of an array of this shape."""
     return prod(shape)

@@ -1,17 +1,17 @@
-"""What this machine can do at most, measured by small kernels of ours: arithmetic, and moving bytes.
+"""The roofline model: this machine's peak arithmetic and memory throughput, measured by small kernels.
 
-Both are of as many threads as operators may use. How quickly bytes move depends on how many there are, since caches
-are quicker than memory: it is measured for working sets of several sizes. A measurement takes a fraction of a second,
-once; it is kept beside the object code, for this processor, number of threads, and version of the kernels.
+The peaks are those of all threads that operators may use. Memory throughput is measured for working sets of several
+sizes, since caches are faster than memory. A measurement takes a fraction of a second. The persistent cache holds it
+per processor, number of threads and version of the kernels.
 
-The *roofline* of a kernel is the time that it would take at these rates: that of its arithmetic or that of its bytes,
-whichever is longer.
+The *roofline* of a kernel is the larger of its arithmetic and its bytes, each divided by its peak rate.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
@@ -25,14 +25,15 @@ from .elementwise import elementwise
 from .rows import reduction
 from .scalar.scalar_ir import variable
 
-#: bytes of the working sets that are measured
+#: working sets in bytes
 SIZES = tuple(1 << n for n in (14, 16, 18, 20, 22, 24, 26))
-#: a round moves at least so many bytes, by repetition
-_ROUND = 1 << 22
-#: each measurement is the best of several rounds, at least so many: of bytes for so many seconds, of arithmetic for so
-#: many, as all threads have to be at it at once
-_ROUNDS, _MOVING, _COMPUTING = 3, 0.005, 0.025
-_STEPS = 4000
+#: the least number of bytes that a round moves, by repetition
+_ROUND_BYTES = 1 << 22
+#: a measurement is the best of at least this many rounds; rounds last at least this many seconds in all, for bandwidth
+#: and for arithmetic, which is longer because all threads must run at the same time
+_ROUNDS, _BANDWIDTH_SECONDS, _ARITHMETIC_SECONDS = 3, 0.005, 0.025
+#: iterations of the arithmetic kernel
+_ITERATIONS = 4000
 _FORMAT = "peaks 2"
 
 _IR = """
@@ -64,12 +65,13 @@ done:
 
 
 class Peaks(NamedTuple):
-    """Rates that kernels cannot exceed.
+    """Peak rates of this machine.
 
     Attributes:
-        threads: how many reach them together.
-        float32, float64: additions and multiplications in a second.
-        bandwidth: for each working set, its bytes and the bytes that move in a second.
+        threads: the number of threads that reach them together.
+        float32: floating-point operations per second.
+        float64: floating-point operations per second.
+        bandwidth: pairs of a working set in bytes, and bytes per second.
     """
 
     threads: int
@@ -78,18 +80,18 @@ class Peaks(NamedTuple):
     bandwidth: tuple[tuple[int, float], ...]
 
     def rate(self, size: int) -> float:
-        """Bytes that move in a second where `size` of them are worked on: as many as with any larger set at least."""
+        """Bytes per second for a working set of `size` bytes: the largest rate of this or a larger working set."""
         return max((rate for measured, rate in self.bandwidth if measured >= size), default=self.bandwidth[-1][1])
 
     def seconds(self, size: int, flops: int, wide: bool = False) -> float:
-        """The roofline: the least time for moving `size` bytes and for so much arithmetic, on float64 if `wide`."""
+        """The roofline in seconds of a kernel that moves `size` bytes; `wide`: its arithmetic is on float64."""
         return max(size / self.rate(size), flops / (self.float64 if wide else self.float32))
 
-    def or_better(self, other: Peaks) -> Peaks:
-        """The better of two measurements for each rate: a machine that is busy with other things only seems slower."""
-        moved = tuple((size, max(rate, again)) for (size, rate), (_, again) in
-                      zip(self.bandwidth, other.bandwidth, strict=True))
-        return Peaks(self.threads, max(self.float32, other.float32), max(self.float64, other.float64), moved)
+    def merge(self, other: Peaks) -> Peaks:
+        """The larger of each rate of two measurements: other load on the machine only makes it slower."""
+        bandwidth = tuple((size, max(rate, again)) for (size, rate), (_, again) in
+                          zip(self.bandwidth, other.bandwidth, strict=True))
+        return Peaks(self.threads, max(self.float32, other.float32), max(self.float64, other.float64), bandwidth)
 
     def __str__(self) -> str:
         small, large = self.bandwidth[0], self.bandwidth[-1]
@@ -100,31 +102,31 @@ class Peaks(NamedTuple):
 
 
 def peaks(again: bool = False) -> Peaks:
-    """This machine's peaks for as many threads as operators may use now: known, kept on disk, or measured.
+    """The peaks for the current number of threads: from memory, from the persistent cache, or measured.
 
     Args:
-        again: measure them whatever is known, as after a measurement on a busy machine; the better rates are kept.
+        again: measure even if a measurement exists, and keep the larger rates.
     """
     threads = limits.count()
-    found = _known.get(threads)
+    found = _cached_peaks.get(threads)
     if found is None or again:
         name = MEASUREMENTS.key(_FORMAT, source_hash("runtime"), source_hash("codegen"), *map(str, target.host()),
                                 str(threads))
         if found is None:
             payload = MEASUREMENTS.read(name)
-            found = None if payload is None else _loaded(payload)
+            found = None if payload is None else _parse(payload)
         if found is None or again:
             measured = measure()
-            found = measured if found is None else found.or_better(measured)
+            found = measured if found is None else found.merge(measured)
             MEASUREMENTS.write(name, json.dumps(found._asdict()).encode())
-        _known[threads] = found
+        _cached_peaks[threads] = found
     return found
 
 
-_known: dict[int, Peaks] = {}
+_cached_peaks: dict[int, Peaks] = {}
 
 
-def _loaded(payload: bytes) -> Peaks | None:
+def _parse(payload: bytes) -> Peaks | None:
     try:
         fields = json.loads(payload)
         fields["bandwidth"] = tuple((int(size), float(rate)) for size, rate in fields["bandwidth"])
@@ -136,39 +138,45 @@ def _loaded(payload: bytes) -> Peaks | None:
 def measure() -> Peaks:
     """Measure the peaks."""
     threads = limits.count()
-    memory = np.ones(SIZES[-1] // 4, np.float32)  # zeros are written more quickly than other numbers
-    # the most that moves in a second, by adding two arrays up into a third or by adding up one
-    moved = tuple((size, max(_rate(_added, memory[:size // 4]), _rate(_summed, memory[:size // 4]))) for size in SIZES)
-    return Peaks(threads, _arithmetic("float", 32, threads), _arithmetic("double", 64, threads), moved)
+    memory = np.ones(SIZES[-1] // 4, np.float32)  # not zeros, which processors write faster
+    # the higher bandwidth of an addition of two arrays and of a sum
+    bandwidth = tuple((size, max(_rate(kernels, memory[:size // 4]) for kernels in (_add_launches, _sum_launches)))
+                      for size in SIZES)
+    return Peaks(threads, _arithmetic("float", 32, threads), _arithmetic("double", 64, threads), bandwidth)
 
 
-# ----- bytes -----------------------------------------------------------------------------
+# ----- memory ----------------------------------------------------------------------------
 
 
-def _added(memory: np.ndarray) -> tuple[list[Launch], list[np.ndarray]]:
-    """Kernels that add two arrays, which lie in this memory with their sum, and these arrays, the sum first."""
+#: launches and their arrays
+_Work = tuple[list[Launch], list[np.ndarray]]
+
+
+def _add_launches(memory: np.ndarray) -> _Work:
+    """The launches that add two thirds of this memory into the last, and their arrays, output first."""
     part = len(memory) // 3
     arrays = [memory[i * part:(i + 1) * part] for i in range(3)]
     x, y = variable(0, np.float32), variable(1, np.float32)
     return elementwise.launches([x + y], [Spec.of(arrays[0])], [Spec.of(a) for a in arrays[1:]]), arrays
 
 
-def _summed(memory: np.ndarray) -> tuple[list[Launch], list[np.ndarray]]:
-    """Kernels that add up what lies in this memory, and their arrays, the sum first."""
+def _sum_launches(memory: np.ndarray) -> _Work:
+    """The launches that sum this memory, and their arrays, output first."""
     out = np.zeros((), np.float32)
     return reduction.launches([("sum", variable(0, np.float32))], [Spec.of(out)], [Spec.of(memory)]), [out, memory]
 
 
-def _rate(kind: object, memory: np.ndarray) -> float:
-    made, arrays = kind(memory)  # type: ignore[operator]
-    times = max(1, _ROUND // memory.nbytes)
-    return memory.nbytes * times / _least(made * times, arrays, _MOVING)
+def _rate(make_launches: Callable[[np.ndarray], _Work], memory: np.ndarray) -> float:
+    """Bytes per second of these launches on this memory."""
+    launches, arrays = make_launches(memory)
+    times = max(1, _ROUND_BYTES // memory.nbytes)
+    return memory.nbytes * times / _shortest(launches * times, arrays, _BANDWIDTH_SECONDS)
 
 
-def _least(launches: list[Launch], arrays: list[np.ndarray], seconds: float) -> float:
-    """The shortest time, in seconds, of the runs that fit into so many."""
+def _shortest(launches: list[Launch], arrays: list[np.ndarray], seconds: float) -> float:
+    """The shortest time in seconds of at least `_ROUNDS` runs, which take at least `seconds` in all."""
     scratch = max((each.scratch for each in launches), default=0)
-    kept, address = launch.allocate_aligned(scratch)
+    owner, address = launch.allocate_aligned(scratch)
     pointers = [(i, 0) for i in range(len(arrays) + 1)]
     program = launch.Program([(each, pointers) for each in launches], len(arrays), len(pointers))
     record = program.record()
@@ -176,29 +184,29 @@ def _least(launches: list[Launch], arrays: list[np.ndarray], seconds: float) -> 
         record[launch.FIRST + i] = id(array)
     record[launch.FIRST + len(arrays)] = address
     program(record)
-    found: list[float] = []
-    while len(found) < _ROUNDS or sum(found) < seconds:
+    times: list[float] = []
+    while len(times) < _ROUNDS or sum(times) < seconds:
         start = perf_counter()
         program(record)
-        found.append(perf_counter() - start)
-    del kept
-    return min(found)
+        times.append(perf_counter() - start)
+    del owner
+    return min(times)
 
 
 # ----- arithmetic ------------------------------------------------------------------------
 
 
 def _arithmetic(kind: str, bits: int, threads: int) -> float:
-    """Additions and multiplications of all threads in a second, in registers."""
+    """Floating-point operations per second of all threads, in registers."""
     lanes = target.host().vector_bits // bits
-    chains = 12 if target.host().triple.startswith("x86") else 24  # enough to hide the latency, few enough to fit
+    chains = 12 if target.host().triple.startswith("x86") else 24  # hides latency, and fits the registers
     library = compilation.load(f"{_FORMAT} {kind} {lanes} {chains}", ("body",), lambda: _generate(kind, lanes, chains),
-                            False)
+                               False)
     chunks = 4 * threads
-    numbers = np.full((chains + 1) * lanes, 0.5, f"f{bits // 8}")
-    out = np.zeros((chunks, lanes), numbers.dtype)
-    work = [Launch(library, library.address("body"), chunks, (_STEPS,))]
-    return 2.0 * lanes * chains * _STEPS * chunks / _least(work, [out, numbers], _COMPUTING)
+    values = np.full((chains + 1) * lanes, 0.5, f"f{bits // 8}")
+    out = np.zeros((chunks, lanes), values.dtype)
+    work = [Launch(library, library.address("body"), chunks, (_ITERATIONS,))]
+    return 2.0 * lanes * chains * _ITERATIONS * chunks / _shortest(work, [out, values], _ARITHMETIC_SECONDS)
 
 
 def _generate(kind: str, lanes: int, chains: int) -> str:

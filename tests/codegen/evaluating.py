@@ -8,7 +8,7 @@ import numpy as np
 
 from flambeau import dtypes
 from flambeau.codegen.rows.rows import Rows
-from flambeau.codegen.scalar.scalar_ir import Node, ordered
+from flambeau.codegen.scalar.scalar_ir import Node, topological_order
 
 _FUNCTIONS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.abs,
@@ -31,7 +31,7 @@ def evaluate(node: Node, variables: Sequence[np.ndarray]) -> np.ndarray:
     """An expression's value, of variables that broadcast together."""
     values: dict[Node, np.ndarray] = {}
     with np.errstate(all="ignore"):
-        for each in ordered([node]):
+        for each in topological_order([node]):
             if each.op == "input":
                 values[each] = wide(variables[each.const])
             elif each.op == "constant":

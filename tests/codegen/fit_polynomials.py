@@ -220,7 +220,7 @@ def spec() -> list[Fit]:
             slack=5),
         Fit("erfc_short", lambda t: scaled_erfc(k_of(t, D(2))), D("-1"), D("0.7"), lambda t: D(1),
             {"widened": -30.0}, "the same with x = 2 (1+t)/(1-t), 0 <= x <= 11"),
-        Fit("erf_beside", lambda r: erfc(apart(r)) * (apart(r) ** 2).exp() / r, D("0.346"), D(1),
+        Fit("erf_from_exp", lambda r: erfc(apart(r)) * (apart(r) ** 2).exp() / r, D("0.346"), D(1),
             lambda r: r * (-apart(r) ** 2).exp(), {"single": -28.0},
             "exp(x²) erfc(x) = r p(r), r = 1 / (1 + 0.45 x), 0 <= x <= 4.2; absolute, of erf(x)", slack=3),
         Fit("erfinv_centre", central, D("1e-9"), D(5), lambda w: 1 / (w + 1), {"single": -26.5},
@@ -403,7 +403,7 @@ def listed(values: list[float], indent: str) -> list[str]:
 def main(names: list[str]) -> None:
     lines = ['"""Coefficients of the polynomials, lowest power first: made by tests/codegen/fit_polynomials.py.', "",
              "A name ends in the format that it was rounded to: SINGLE and DOUBLE are the formats of the function's",
-             "own lanes; WIDENED means coefficients in double for a float32 result computed in double.", '"""', "",
+             "arguments; WIDENED means coefficients in double for a float32 result computed in double.", '"""', "",
              "from __future__ import annotations", ""]
     for fit in spec():
         if names and fit.name not in names:

@@ -14,7 +14,7 @@ import pytest
 from flambeau.codegen.convolution import blocking, convolution
 from flambeau.codegen.convolution import weight_gradient as convolution_gradient
 from flambeau.codegen.convolution.geometry import forward, transposed
-from flambeau.codegen.convolution.winograd.weight_gradient import WinogradGradient
+from flambeau.codegen.convolution.winograd.weight_gradient import WinogradWeightGradient
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.kernels import convolution as reference
 from flambeau.kernels import threads as limits
@@ -195,17 +195,17 @@ def drawn(rng: np.random.Generator) -> Case:
 def test_drawn_sizes_in_small_blocks(seed, monkeypatch):
     """Blocks and buffers so small that images are cut along every dimension, and weights shared out."""
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(blocking, "SOURCE", int(rng.choice([1 << 9, 1 << 12, 1 << 18])))
-    monkeypatch.setattr(blocking, "BUFFER", int(rng.choice([1 << 9, 1 << 14])))
-    monkeypatch.setattr(blocking, "WEIGHTS", int(rng.choice([1 << 8, 1 << 20])))
+    monkeypatch.setattr(blocking, "SOURCE_BYTES", int(rng.choice([1 << 9, 1 << 12, 1 << 18])))
+    monkeypatch.setattr(blocking, "BUFFER_BYTES", int(rng.choice([1 << 9, 1 << 14])))
+    monkeypatch.setattr(blocking, "LARGE_WEIGHTS_BYTES", int(rng.choice([1 << 8, 1 << 20])))
     for module in (blocking, convolution_gradient):
-        monkeypatch.setattr(module, "SMALLEST", int(rng.choice([1, 1 << 20])))
-    monkeypatch.setattr(convolution_gradient, "BLOCK", int(rng.choice([1 << 9, 1 << 19])))
-    monkeypatch.setattr(convolution_gradient, "PIECES", int(rng.choice([1 << 10, 1 << 22])))
-    convolution.forget()
+        monkeypatch.setattr(module, "MIN_CHUNK_WORK", int(rng.choice([1, 1 << 20])))
+    monkeypatch.setattr(convolution_gradient, "BLOCK_BYTES", int(rng.choice([1 << 9, 1 << 19])))
+    monkeypatch.setattr(convolution_gradient, "PIECES_BYTES", int(rng.choice([1 << 10, 1 << 22])))
+    convolution.clear_cache()
     layouts = ["rows", "last"]
     check(drawn(rng), "float32", str(rng.choice(layouts)), str(rng.choice(layouts)), str(rng.choice(layouts)))
-    convolution.forget()
+    convolution.clear_cache()
 
 
 def test_the_transpose_reaches_further_than_the_output():
@@ -244,10 +244,10 @@ TILED = {
 def winograd(monkeypatch):
     """Wherever they are possible."""
     monkeypatch.setattr(convolution, "pays", lambda problem: True)
-    monkeypatch.setattr(convolution, "pays_back", lambda problem: problem.groups == 1)
-    convolution.forget()
+    monkeypatch.setattr(convolution, "gradient_pays", lambda problem: problem.groups == 1)
+    convolution.clear_cache()
     yield
-    convolution.forget()
+    convolution.clear_cache()
 
 
 @pytest.mark.parametrize("layouts", [("rows", "rows", "rows"), ("last", "last", "last"), ("rows", "last", "gaps"),
@@ -262,9 +262,9 @@ def test_tiles(name, layouts):
 @pytest.mark.usefixtures("winograd")
 def test_tiles_in_small_blocks(seed, monkeypatch):
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(blocking, "SOURCE", int(rng.choice([1 << 9, 1 << 12, 1 << 18])))
-    monkeypatch.setattr(blocking, "BUFFER", int(rng.choice([1 << 9, 1 << 14])))
-    monkeypatch.setattr(blocking, "SMALLEST", int(rng.choice([1, 1 << 20])))
+    monkeypatch.setattr(blocking, "SOURCE_BYTES", int(rng.choice([1 << 9, 1 << 12, 1 << 18])))
+    monkeypatch.setattr(blocking, "BUFFER_BYTES", int(rng.choice([1 << 9, 1 << 14])))
+    monkeypatch.setattr(blocking, "MIN_CHUNK_WORK", int(rng.choice([1, 1 << 20])))
     high, wide = map(int, rng.integers(1, 60, 2))
     groups = int(rng.choice([1, 1, 2]))
     padding = max(1, 3 - high), max(1, 3 - wide)
@@ -318,8 +318,8 @@ def test_weights_that_are_not_finite(layout):
 @pytest.mark.usefixtures("winograd")
 def test_the_weights_gradient_of_tiles(name, monkeypatch):
     """By itself: without the sums that are computed where something is not finite."""
-    launches = WinogradGradient.launches
-    monkeypatch.setattr(WinogradGradient, "launches", lambda self, *args: launches(self, *args)[:4])
+    launches = WinogradWeightGradient.launches
+    monkeypatch.setattr(WinogradWeightGradient, "launches", lambda self, *args: launches(self, *args)[:4])
     one = TILED[name]
     x, w, gy = one.arrays("float32")
     wanted = reference.conv_weight_grad(gy.astype("f8"), x.astype("f8"), one.kernel, *one.how.values())
@@ -355,7 +355,7 @@ def test_marked_tiles_do_not_depend_on_threads(monkeypatch):
     found = []
     for count in (1, 2, 5):
         monkeypatch.setattr(limits, "_asked", count)
-        convolution.forget()
+        convolution.clear_cache()
         y = empty(gy.shape, "f4")
         run(convolution.forward, [y], x, w, **one.how)
         found.append(y.tobytes())
@@ -417,7 +417,7 @@ def test_results_do_not_depend_on_threads(name, monkeypatch):
     found = []
     for count in (1, 2, 5):
         monkeypatch.setattr(limits, "_asked", count)
-        convolution.forget()
+        convolution.clear_cache()
         results = [empty(gy.shape, "f4"), empty(x.shape, "f4"), empty(w.shape, "f4")]
         run(convolution.forward, results[:1], x, w, **one.how)
         run(convolution.input_gradient, results[1:2], gy, w, **one.how)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flambeau.codegen.pooling import pooling
-from flambeau.codegen.pooling.plan import turned_round
+from flambeau.codegen.pooling.plan import transposed
 from flambeau.kernels import pooling as reference
 from flambeau.kernels import threads as limits
 from flambeau.runtime import launch
@@ -111,13 +111,13 @@ def test_float64(name):
 @pytest.mark.parametrize("last", [False, True])
 def test_small_blocks(last, monkeypatch):
     """Images cut along every dimension."""
-    monkeypatch.setattr(pooling, "BLOCK", 1 << 10)
+    monkeypatch.setattr(pooling, "BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(pooling, "GRAIN", 1)
-    pooling.forget()
+    pooling.clear_cache()
     for name in ("3x3, stride 2, padded", "1d", "3d"):
         check_max(name, "float32", last)
         check_avg(name, "float32", last)
-    pooling.forget()
+    pooling.clear_cache()
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -160,7 +160,7 @@ def test_results_do_not_depend_on_threads(monkeypatch):
     found = []
     for count in (1, 2, 5):
         monkeypatch.setattr(limits, "_asked", count)
-        pooling.forget()
+        pooling.clear_cache()
         y, values, indices, gx = (np.zeros((3, 64, 20, 20), kind) for kind in ("f4", "f4", "i8", "f4"))
         gx = np.zeros_like(x)
         run(pooling.avg_pool([Spec.of(y)], Spec.of(x), how), y, x)
@@ -201,12 +201,12 @@ def test_what_does_not_fit_is_refused():
                                   Spec.dense((2, 3, 4, 4), np.dtype("f4")), Spec.dense((2, 3, 4, 4), np.dtype("i8")))
 
 
-def test_windows_turned_round():
+def test_windows_transposed():
     """Every element's windows are those that hold it."""
     for how in (pooling.regular(11, 4, 2, 3, 1), pooling.regular(9, 9, 3, 1, 1), pooling.adaptive(7, 5)):
         length = 11 if len(how.starts) == 4 else 9 if len(how.starts) == 9 else 7
-        turned = turned_round(how, length)
+        inverse = transposed(how, length)
         for element in range(length):
             holding = [i for i, (s, n) in enumerate(zip(how.starts, how.counts, strict=True)) if s <= element < s + n]
-            start, count = turned.starts[element], turned.counts[element]
+            start, count = inverse.starts[element], inverse.counts[element]
             assert list(range(start, start + count)) == holding

@@ -29,12 +29,12 @@ def test_as_text():
 
 def test_the_better_of_two_measurements():
     other = Peaks(2, 90e9, 60e9, ((1 << 14, 90e9), (1 << 18, 90e9), (1 << 26, 12e9)))
-    assert MACHINE.or_better(other) == Peaks(2, 100e9, 60e9, ((1 << 14, 90e9), (1 << 18, 100e9), (1 << 26, 12e9)))
+    assert MACHINE.merge(other) == Peaks(2, 100e9, 60e9, ((1 << 14, 90e9), (1 << 18, 100e9), (1 << 26, 12e9)))
 
 
 def test_measured_and_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(roofline, "_known", {})
+    monkeypatch.setattr(roofline, "_cached_peaks", {})
     found = roofline.peaks()
     assert found.threads == threads.count()
     assert found.float32 > 1e8  # whatever else runs meanwhile
@@ -47,19 +47,19 @@ def test_measured_and_kept(monkeypatch, tmp_path):
 
     monkeypatch.setattr(roofline, "measure", refuse)
     assert roofline.peaks() is found
-    monkeypatch.setattr(roofline, "_known", {})  # as another process finds it
+    monkeypatch.setattr(roofline, "_cached_peaks", {})  # as another process finds it
     assert roofline.peaks() == found
     quicker = found._replace(float32=2 * found.float32, float64=found.float64 / 2)
     monkeypatch.setattr(roofline, "measure", lambda: quicker)
     better = quicker._replace(float64=found.float64)
     assert roofline.peaks(again=True) == better
-    monkeypatch.setattr(roofline, "_known", {})
+    monkeypatch.setattr(roofline, "_cached_peaks", {})
     assert roofline.peaks() == better
 
 
 def test_another_number_of_threads_has_other_peaks(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(roofline, "_known", {})
+    monkeypatch.setattr(roofline, "_cached_peaks", {})
     monkeypatch.setattr(roofline, "measure", lambda: MACHINE._replace(threads=threads.count()))
     before = threads.count()
     try:
@@ -72,10 +72,10 @@ def test_another_number_of_threads_has_other_peaks(monkeypatch, tmp_path):
 
 def test_a_damaged_entry_is_measured_anew(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(roofline, "_known", {})
+    monkeypatch.setattr(roofline, "_cached_peaks", {})
     monkeypatch.setattr(roofline, "measure", lambda: MACHINE)
     roofline.peaks()
     [entry] = (tmp_path / "measurements").iterdir()
     cache_store.MEASUREMENTS.write(entry.name, b'{"threads": 2}')
-    monkeypatch.setattr(roofline, "_known", {})
+    monkeypatch.setattr(roofline, "_cached_peaks", {})
     assert roofline.peaks() == MACHINE

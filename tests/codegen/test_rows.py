@@ -123,7 +123,7 @@ def test_exponentials_of_log_softmax_are_those_of_the_sum():
     for logarithm in (x - most - log_total, x - (most + log_total), x - (log_total + most)):
         work = Rows(stages=powers, elementwise=(e.exp(logarithm),))
         loops = rows_schedule.schedule(rows_softmax.shared(work, 1), [False], [0], True).loops
-        assert [node.op for node in e.ordered(loops[-1].expressions)].count("exp") == 0
+        assert [node.op for node in e.topological_order(loops[-1].expressions)].count("exp") == 0
         check(work, [random(40, 300) * 30], 1)
         check(work, [random(40, 5)], 1)
     # an exponential that may overflow stays as it is
@@ -201,7 +201,7 @@ def test_every_reduction(shape):
 @pytest.mark.parametrize("shape", [(40, 6), (30, 100), (2, 8000)])
 def test_other_floats(dtype, shape):
     x = e.variable(0, dtype)
-    wide = e.wide(x)
+    wide = e.to_opmath(x)
     kind = rows.term_dtype("max", x)
     most, total = (e.variable(1 + i, kind) for i in range(2))
     work = Rows(stages=((("max", x),), (("sum", e.exp(wide - most)),)),

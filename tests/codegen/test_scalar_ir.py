@@ -57,7 +57,7 @@ def test_what_has_no_meaning_is_a_type_error(make):
 
 def test_the_text_is_the_same_for_the_same_expression():
     x = e.variable(0, "float32")
-    assert e.text([x * x + 1]).splitlines() == [
+    assert e.canonical_text([x * x + 1]).splitlines() == [
         "%0 = input.float32 0", "%1 = mul.float32 %0 %0", "%2 = constant.float32 0000803f",
         "%3 = add.float32 %1 %2", "out %3"]
 
@@ -66,7 +66,7 @@ def test_deep_expressions_need_no_recursion():
     x = node = e.variable(0, "float32")
     for _ in range(5000):
         node = node + x
-    assert len(e.ordered([node])) == 5001
+    assert len(e.topological_order([node])) == 5001
     assert e.cost([node]) == 5000
 
 

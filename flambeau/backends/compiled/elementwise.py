@@ -9,7 +9,7 @@ import numpy as np
 
 from ...codegen import iteration_space
 from ...codegen.elementwise import elementwise
-from ...codegen.scalar.scalar_ir import Node, ordered
+from ...codegen.scalar.scalar_ir import Node, topological_order
 from ...runtime import thread_pool
 from ...runtime.launch import Spec
 from .launching import Plan, Plans, made, strides_of
@@ -35,7 +35,7 @@ class Runner:
         self.plans = Plans()
         self.plain = all(dtype.kind == "f" and dtype.itemsize > 2 for dtype in self.numbers)
         #: the arrays that each output is made of, which say how it lies in memory
-        self.used = tuple(sorted({each.const for each in ordered([node]) if each.op == "input"
+        self.used = tuple(sorted({each.const for each in topological_order([node]) if each.op == "input"
                                   and each.const < len(arrays)}) for node in outputs)
 
     def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> tuple[np.ndarray, ...]:

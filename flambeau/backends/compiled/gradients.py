@@ -177,7 +177,7 @@ class Gradients:
         for kind in kinds:
             if isinstance(kind, np.dtype):
                 element = trace.variable(position, kind)
-                given.append(Symbol(scalar_ir.wide(element.node), trace))
+                given.append(Symbol(scalar_ir.to_opmath(element.node), trace))
                 position += 1
             else:
                 given.append(next(scalars))
@@ -188,7 +188,7 @@ class Gradients:
             results = dict(enumerate(function(*pick(every))))
         else:
             results = {i: function(*pick(every)) for i, function, pick in plan.steps}
-        like = scalar_ir.wide(trace.variable(0, kinds[0]).node).dtype
+        like = scalar_ir.to_opmath(trace.variable(0, kinds[0]).node).dtype
         computed: list[Node] = []
         outputs: list[Node] = []
         places = []

@@ -1,4 +1,4 @@
-"""How a convolution is cut up: into blocks that chunks do, parts whose sums are written together, and tiles."""
+"""Convolution blocking: the block of output positions of a chunk, the parts that it is computed in, and their tile."""
 
 from __future__ import annotations
 
@@ -8,142 +8,144 @@ from typing import NamedTuple
 
 from ...kernels import threads as limits
 from .geometry import Correlation
-from .register_tile import Choice, choose
+from .register_tile import TileShape, choose_tile
 
-#: bytes of a block's source, which is met again for every panel: a part of a core's second cache; and where weights,
-#: which are met again for every block, have more bytes than that
-SOURCE, LARGE_SOURCE = 1 << 18, 1 << 19
-#: bytes of sums that wait to be written: a part of the first cache
-BUFFER = 1 << 14
-#: weights of so many bytes are not read again for every block: a chunk does one panel at all positions
-WEIGHTS = 1 << 20
-#: chunks are made no smaller than so many multiplications, and no more of them; no more for each thread, where each
-#: reads many weights
-SMALLEST, CHUNKS, EACH = 1 << 20, 16, 2
+#: maximum bytes of a block's source, which each panel of weights reads again (a share of L2); and where the weights,
+#: which each block reads again, are larger than that
+SOURCE_BYTES, LARGE_SOURCE_BYTES = 1 << 18, 1 << 19
+#: bytes of a part's buffered output (a share of L1)
+BUFFER_BYTES = 1 << 14
+#: above this size weights are not read again for every block: a chunk computes one panel at all positions
+LARGE_WEIGHTS_BYTES = 1 << 20
+#: minimum multiplications of a chunk, maximum number of chunks, and maximum per thread where each reads many weights
+MIN_CHUNK_WORK, MAX_CHUNKS, CHUNKS_PER_THREAD = 1 << 20, 16, 2
 
-#: rows of so many positions are met by whole tiles but for a small part
+#: rows of so many positions lose little to the incomplete last tile, whatever the tile
 WIDE = 840
 
-#: by how much parts whose rows are runs may have more rows than fit into the first cache
-RUN = 4
+#: parts whose rows are contiguous runs may have this many times the rows that fit into L1
+MAX_RUN_FACTOR = 4
 
 Quadruple = tuple[int, int, int, int]
 
 
-class Cut(NamedTuple):
-    """Sizes of blocks and of parts, along (n, d, h, w), in positions of the largest phase.
+class Blocking(NamedTuple):
+    """Sizes of blocks and parts along (n, d, h, w), in positions of the largest phase.
 
-    Along w the last block, and the last part of a block, take what is left, so that none is narrower than a tile.
+    Along w the last block, and the last part of a block, include the remainder, so that none is narrower than a tile.
 
     Attributes:
-        blocks: how many along each dimension.
-        least: what the last part is wider than, where there are several.
-        splits: by how many chunks the panels of each block are shared.
-        deep: whether each panel is packed by the chunk that needs it, and the source copied as a whole before.
+        blocks: number of blocks along each dimension.
+        min_last: where a row has several parts, the last one is wider than this.
+        splits: number of chunks that share the panels of a block.
+        pack_per_chunk: each panel is packed by the chunk that uses it, and the entire source is copied beforehand.
     """
 
     block: Quadruple
     blocks: Quadruple
     part: Quadruple
-    least: int
+    min_last: int
     splits: int
-    deep: bool
-    tile: Choice
+    pack_per_chunk: bool
+    tile: TileShape
 
 
-def even(extent: int, most: int) -> int:
-    """The size of equal parts of at most `most`.
+def balanced_size(extent: int, limit: int) -> int:
+    """The size of nearly equal parts of at most `limit`.
 
-    >>> even(28, 10)
+    >>> balanced_size(28, 10)
     10
-    >>> even(26, 14)
+    >>> balanced_size(26, 14)
     13
     """
-    count = -(-extent // max(1, min(most, extent)))
+    count = -(-extent // max(1, min(limit, extent)))
     return -(-extent // count)
 
 
-def region(count: int, step: int, span: int) -> int:
-    """Elements of the source that `count` positions see."""
+def input_extent(count: int, step: int, span: int) -> int:
+    """Source elements along one dimension that `count` positions read."""
     return (count - 1) * step + span
 
 
-def cut(problem: Correlation, channel_bytes: int, itemsize: int, lanes: int, apart: bool, runs: bool = False) -> Cut:
-    """The cut for this machine.
+def choose_blocking(problem: Correlation, channel_bytes: int, itemsize: int, lanes: int, depthwise: bool,
+                    runs: bool = False) -> Blocking:
+    """The blocking for this machine.
 
     Args:
-        channel_bytes: of all channels of the source at one position.
-        apart: whether each channel is convolved alone.
-        runs: whether tiles go on from one row to the next, and weights are always packed before.
+        channel_bytes: bytes of all source channels at one position.
+        depthwise: each channel is convolved separately.
+        runs: tiles continue across rows, and weights are always packed beforehand (Winograd).
     """
     sizes = problem.grid
-    every = (problem.batch, *sizes)
-    span = [m - low + 1 for m, low in zip(problem.most, problem.least, strict=True)]
-    vectors = -(-problem.width // lanes)
+    extents = (problem.batch, *sizes)
+    span = [high - low + 1 for high, low in zip(problem.max_offset, problem.min_offset, strict=True)]
+    vectors = -(-problem.out_channels // lanes)
 
-    def seen(d: int, h: int, w: int) -> int:
-        return prod(map(region, (d, h, w), problem.source_step, span)) * channel_bytes
+    def source_bytes(d: int, h: int, w: int) -> int:
+        return prod(map(input_extent, (d, h, w), problem.source_step, span)) * channel_bytes
 
     narrow = min(phase.counts[2] for phase in problem.phases if prod(phase.counts))
-    tile = (choose(WIDE, 1, vectors, apart) if runs
-            else choose(narrow if narrow < WIDE else WIDE, min(8, prod(every[:3])), vectors, apart))
+    tile = (choose_tile(WIDE, 1, vectors, depthwise) if runs
+            else choose_tile(narrow if narrow < WIDE else WIDE, min(8, prod(extents[:3])), vectors, depthwise))
     pixel = tile.vectors * lanes * itemsize * prod(problem.target_step)
-    row = tile.columns * max(1, BUFFER // (pixel * tile.columns))
-    least = 2 * tile.columns
+    row = tile.columns * max(1, BUFFER_BYTES // (pixel * tile.columns))
+    min_last = 2 * tile.columns
 
     jobs = problem.groups * -(-vectors // tile.vectors)
-    weights = problem.groups * problem.depth * problem.width * prod(problem.kernel) * itemsize
-    heavy = weights > SOURCE
-    wanted = max(1, min(max(4, EACH * limits.count()) if heavy else CHUNKS, problem.multiplications // SMALLEST))
-    whole = seen(*sizes)
-    block = _block(every, seen, LARGE_SOURCE if heavy else SOURCE, row, least)
-    splits, deep = 1, False
-    if not runs and weights > WEIGHTS and jobs >= 4 and jobs * whole * problem.batch < _count(every, block) * weights:
+    weights = problem.groups * problem.in_channels * problem.out_channels * prod(problem.kernel) * itemsize
+    heavy = weights > SOURCE_BYTES
+    chunks = max(1, min(max(4, CHUNKS_PER_THREAD * limits.count()) if heavy else MAX_CHUNKS,
+                        problem.multiplications // MIN_CHUNK_WORK))
+    image_bytes = source_bytes(*sizes)
+    block = _block(extents, source_bytes, LARGE_SOURCE_BYTES if heavy else SOURCE_BYTES, row, min_last)
+    splits, pack_per_chunk = 1, False
+    if (not runs and weights > LARGE_WEIGHTS_BYTES and jobs >= 4
+            and jobs * image_bytes * problem.batch < _count(extents, block) * weights):
         # few positions for many weights
-        deep, splits = True, jobs
-        block = [-(-problem.batch // min(problem.batch, -(-wanted // jobs))), *sizes]
+        pack_per_chunk, splits = True, jobs
+        block = [-(-problem.batch // min(problem.batch, -(-chunks // jobs))), *sizes]
     else:
-        block = finer(every, block, wanted)
-        if _count(every, block) < wanted:
-            splits = min(jobs, -(-wanted // _count(every, block)))
-    blocks = [-(-extent // size) for extent, size in zip(every, block, strict=True)]
-    blocks[3] = pieces(sizes[2], block[3], least)
+        block = split_block(extents, block, chunks)
+        if _count(extents, block) < chunks:
+            splits = min(jobs, -(-chunks // _count(extents, block)))
+    blocks = [-(-extent // size) for extent, size in zip(extents, block, strict=True)]
+    blocks[3] = part_count(sizes[2], block[3], min_last)
     part = _part(block, row, pixel, tile)
     if runs and part[2] < block[2] and part[3] == block[3]:
         part = 1, 1, _rows(block[2], block[3], part[2], tile.columns), block[3]
-    return Cut(_four(block), _four(blocks), part, least, splits, deep, tile)
+    return Blocking(_four(block), _four(blocks), part, min_last, splits, pack_per_chunk, tile)
 
 
-def nested(every: tuple[int, ...], narrowest: int, fits: Callable[[int, int, int], int]) -> list[int]:
-    """A block that goes on to the next dimension where it has all of one.
+def grow_block(extents: tuple[int, ...], min_width: int, fits: Callable[[int, int, int], int]) -> list[int]:
+    """A block that extends to the next outer dimension once it spans all of an inner one.
 
     Args:
-        narrowest: positions along w that it has at least.
-        fits: how often (d, h, w) positions fit into a block.
+        min_width: minimum number of positions along w.
+        fits: how many regions of (d, h, w) positions fit into a block.
     """
-    n, d, h, w = every
-    block = [1, 1, 1, even(w, max(narrowest, fits(1, 1, 1)))]
+    n, d, h, w = extents
+    block = [1, 1, 1, balanced_size(w, max(min_width, fits(1, 1, 1)))]
     if block[3] == w:
-        block[2] = even(h, fits(1, 1, w))
+        block[2] = balanced_size(h, fits(1, 1, w))
     if block[2:] == [h, w]:
-        block[1] = even(d, fits(1, h, w))
+        block[1] = balanced_size(d, fits(1, h, w))
     if block[1:] == [d, h, w]:
-        block[0] = even(max(1, n), fits(d, h, w))
+        block[0] = balanced_size(max(1, n), fits(d, h, w))
     return block
 
 
-def finer(every: tuple[int, ...], block: list[int], wanted: int) -> list[int]:
-    """The block, cut further until there are as many as are wanted, but not along w."""
+def split_block(extents: tuple[int, ...], block: list[int], min_blocks: int) -> list[int]:
+    """The block, split along n, d and h until there are at least `min_blocks`."""
     block = list(block)
     for axis in (0, 1, 2):
-        while block[axis] > 1 and _count(every, block) < wanted:
-            block[axis] = even(every[axis], block[axis] - 1)
+        while block[axis] > 1 and _count(extents, block) < min_blocks:
+            block[axis] = balanced_size(extents[axis], block[axis] - 1)
     return block
 
 
-def pieces(extent: int, size: int, least: int) -> int:
-    """How many pieces there are, if the last takes what is left and is wider than `least`."""
-    return max(1, -(-(extent - least) // size))
+def part_count(extent: int, size: int, min_last: int) -> int:
+    """The number of parts if the last includes the remainder and is wider than `min_last`."""
+    return max(1, -(-(extent - min_last) // size))
 
 
 def _four(values: list[int]) -> Quadruple:
@@ -151,27 +153,27 @@ def _four(values: list[int]) -> Quadruple:
     return n, d, h, w
 
 
-def _block(every: tuple[int, ...], seen: Callable[[int, int, int], int], most: int, row: int,
-           least: int) -> list[int]:
-    """A block whose source has no more than `most` bytes, if one of a part's width has not."""
-    n, d, h, w = every
-    if seen(1, 1, w) > most and w > row + least:
-        w = row * _most(w // row, most, lambda count: seen(1, 1, count * row))
+def _block(extents: tuple[int, ...], source_bytes: Callable[[int, int, int], int], limit: int, row: int,
+           min_last: int) -> list[int]:
+    """A block whose source has at most `limit` bytes, or one part's width where even that has more."""
+    n, d, h, w = extents
+    if source_bytes(1, 1, w) > limit and w > row + min_last:
+        w = row * _largest_count(w // row, limit, lambda count: source_bytes(1, 1, count * row))
         return [1, 1, 1, w]
-    h = even(h, _most(h, most, lambda count: seen(1, count, w)))
-    if h < every[2]:
+    h = balanced_size(h, _largest_count(h, limit, lambda count: source_bytes(1, count, w)))
+    if h < extents[2]:
         return [1, 1, h, w]
-    d = even(d, _most(d, most, lambda count: seen(count, h, w)))
-    if d < every[1]:
+    d = balanced_size(d, _largest_count(d, limit, lambda count: source_bytes(count, h, w)))
+    if d < extents[1]:
         return [1, d, h, w]
-    return [even(n, max(1, most // max(1, seen(d, h, w)))), d, h, w]
+    return [balanced_size(n, max(1, limit // max(1, source_bytes(d, h, w)))), d, h, w]
 
 
-def _part(block: list[int], row: int, pixel: int, tile: Choice) -> Quadruple:
+def _part(block: list[int], row: int, pixel: int, tile: TileShape) -> Quadruple:
     n, d, h, w = block
     if w > row + 2 * tile.columns:
         return 1, 1, 1, row
-    rows = max(tile.rows, BUFFER // (pixel * w))
+    rows = max(tile.rows, BUFFER_BYTES // (pixel * w))
     if rows < h:
         return 1, 1, tile.rows * (rows // tile.rows), w
     if rows < h * d:
@@ -180,25 +182,26 @@ def _part(block: list[int], row: int, pixel: int, tile: Choice) -> Quadruple:
 
 
 def _rows(extent: int, width: int, rows: int, columns: int) -> int:
-    """About so many rows, but such that runs of their positions are met by few tiles: the last is seldom full."""
+    """Approximately `rows` rows, but such that few tiles cover their runs of positions: last tiles are seldom full."""
     def tiles(count: int) -> int:
-        whole, rest = divmod(extent, count)
-        return whole * -(-count * width // columns) + -(-rest * width // columns)
+        parts, rest = divmod(extent, count)
+        return parts * -(-count * width // columns) + -(-rest * width // columns)
 
-    return min(range(1, min(extent, RUN * rows) + 1), key=lambda count: (tiles(count), max(count, rows), -count))
+    return min(range(1, min(extent, MAX_RUN_FACTOR * rows) + 1), key=lambda count: (tiles(count), max(count, rows),
+                                                                                    -count))
 
 
-def _most(extent: int, most: int, bytes_of: Callable[[int], int]) -> int:
-    """The greatest count from 1 to `extent` of no more than `most` bytes."""
+def _largest_count(extent: int, limit: int, bytes_of: Callable[[int], int]) -> int:
+    """The greatest count from 1 to `extent` of at most `limit` bytes."""
     low, high = 1, max(1, extent)
     while low < high:
         middle = (low + high + 1) // 2
-        if bytes_of(middle) <= most:
+        if bytes_of(middle) <= limit:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def _count(every: tuple[int, ...], block: list[int]) -> int:
-    return prod(-(-a // b) for a, b in zip(every, block, strict=True))
+def _count(extents: tuple[int, ...], block: list[int]) -> int:
+    return prod(-(-a // b) for a, b in zip(extents, block, strict=True))

@@ -1,10 +1,11 @@
-"""A chunk of a convolution: a block of positions and some panels of channels.
+"""The body of convolution kernels: one chunk computes a block of positions for some panels of output channels.
 
-The block's part of the source is copied with its margin, where that is needed, into a slot of scratch memory; then
-each panel's sums are computed part by part, and written where they are wanted.
+Where necessary, the block's part of the source is first copied with its padding into a scratch slot. Then each panel's
+sums are computed part by part and stored, or buffered and flushed.
 
-Where sums are Winograd's, positions are tiles of 2 × 2, and the points of all tiles of the block are made first
-(`convolution_winograd_points`). Tiles that are marked, and panels that are, are computed by a second plan, as sums.
+With Winograd, positions are tiles of 2 × 2 outputs, and all tiles of the block are transformed first
+(`winograd/tile_transform.py`). Flagged tiles and panels, whose transforms overflow, are computed directly by a second
+plan, the fallback.
 """
 
 from __future__ import annotations
@@ -17,24 +18,23 @@ from llvmlite import ir
 from ...runtime import compilation
 from ..llvm import kernel_entry
 from ..llvm.loop_nests import I32, I64, POINTER, at, i64, local, loop, smaller, word
-from . import chunks as convolution_chunks
-from . import scratch_slots
-from .chunks import Places
+from . import chunks, scratch_slots
+from .chunks import Indices
 from .epilogue import FLUSH
-from .panel_pass import SWEEP
+from .panel_pass import PANEL_PASS
 from .plan import CORRELATION
 from .plan_fields import Callee, Plan
 from .weight_panels import PANEL
-from .winograd.tile_transform import MAKING, POINTS
+from .winograd.tile_transform import POINTS, TRANSFORM
 
 
 def library() -> compilation.Library:
-    """The compiled chunk."""
+    """The compiled `body`."""
     return compilation.load("convolution body", ("body",), lambda: _Body().text, "few")
 
 
 class _Body:
-    """Writes `body`."""
+    """Generates `body`."""
 
     def __init__(self) -> None:
         module = ir.Module("body")
@@ -42,21 +42,22 @@ class _Body:
         self.builder = b
         self.pointers, self.words, chunk = function.args
         plan = self.plan = Plan(b, self.words, CORRELATION)
-        self.plainly = Plan(b, plan.list("plainly.at"), CORRELATION)
-        self.winograd = b.icmp_signed("!=", plan["making"], i64(0))
+        self.fallback = Plan(b, plan.list("fallback.at"), CORRELATION)
+        self.winograd = b.icmp_signed("!=", plan["transform"], i64(0))
         self.scratch = self._pointer("scratch")
-        self.first, self.count = convolution_chunks.block(b, plan, b.udiv(chunk, plan["splits"]))
+        self.first, self.count = chunks.block(b, plan, b.udiv(chunk, plan["splits"]))
         split = b.urem(chunk, plan["splits"])
         slot = scratch_slots.Slot(b, self.scratch, plan)
         self.slot = slot.place
-        seen = convolution_chunks.seen(b, plan, self.first, self.count)
-        self.images = convolution_chunks.brought(b, plan, self._pointer("source"), ("fill", "about.at", "read"),
-                                                 self.first, self.count["n"], seen, self.slot)
-        self._points()
+        region = chunks.input_region(b, plan, self.first, self.count)
+        self.images = chunks.block_pointer(b, plan, self._pointer("source"), ("fill", "fill_fields.at", "read"),
+                                           self.first,
+                                           self.count["n"], region, self.slot)
+        self._transform_tiles()
         first = b.mul(split, plan["share"])
         with loop(b, first, smaller(b, b.add(first, plan["share"]), plan["jobs"])) as job:
             self._job(job)
-        slot.give(b)
+        slot.release(b)
         b.ret_void()
         self.text = str(module)
 
@@ -64,17 +65,18 @@ class _Body:
         b = self.builder
         return b.load(b.gep(self.pointers, [self.plan[name]], source_etype=POINTER), typ=POINTER)
 
-    def _points(self) -> None:
-        """What sums are made of, the source or its points, and how many tiles are marked."""
+    def _transform_tiles(self) -> None:
+        """Set `source` to the block's source or its transformed tiles, and `flagged` to the number of flagged tiles."""
         b, plan = self.builder, self.plan
-        source, self.marked = local(b, POINTER), local(b, I64)
+        source, self.flagged = local(b, POINTER), local(b, I64)
         b.store(self.images, source)
-        b.store(i64(0), self.marked)
+        b.store(i64(0), self.flagged)
         with b.if_then(self.winograd):
             points = at(b, self.slot, plan["points.at"])
             counts = [self.count[axis] for axis in "ndhw"]
-            marked = b.call(Callee(b, plan["making"], MAKING), [plan.list("making.at"), self.images, points, *counts])
-            b.store(marked, self.marked)
+            flagged = b.call(Callee(b, plan["transform"], TRANSFORM), [plan.list("transform.at"), self.images, points,
+                                                                       *counts])
+            b.store(flagged, self.flagged)
             b.store(points, source)
         self.source = b.load(source, typ=POINTER)
 
@@ -83,16 +85,16 @@ class _Body:
         b, plan = self.builder, self.plan
         group, number = b.udiv(job, plan["panels"]), b.urem(job, plan["panels"])
         self.last = b.icmp_signed("==", number, b.sub(plan["panels"], i64(1)))
-        self.panel, self.unfit = self._panel(group, number), self._unfit(job)
+        self.panel, self.panel_flagged = self._panel(group, number), self._is_flagged(job)
         within = b.mul(number, plan["panel.channels"])
-        self.channel = b.add(b.mul(group, plan["width"]), within)
-        self.channels = smaller(b, plan["panel.channels"], b.sub(plan["width"], within))
-        # along a row the last part takes what is left, so that it is never too narrow for a tile
-        wide = b.sub(b.add(self.count["w"], b.sub(plan["part.w"], i64(1))), plan["least.part"])
+        self.channel = b.add(b.mul(group, plan["out_channels"]), within)
+        self.channels = smaller(b, plan["panel.channels"], b.sub(plan["out_channels"], within))
+        # along a row the last part includes the remainder, so that it is never narrower than a tile
+        wide = b.sub(b.add(self.count["w"], b.sub(plan["part.w"], i64(1))), plan["min_last_part"])
         parts = b.udiv(wide, plan["part.w"])
         parts = b.select(b.icmp_signed("<", wide, plan["part.w"]), i64(1), parts)
-        offsets: Places = {}
-        counts: Places = {}
+        offsets: Indices = {}
+        counts: Indices = {}
         with ExitStack() as nest:
             for axis in "ndh":
                 offsets[axis] = nest.enter_context(loop(b, i64(0), self.count[axis], plan[f"part.{axis}"]))
@@ -104,7 +106,7 @@ class _Body:
             self._part(group, number, offsets, counts)
 
     def _panel(self, group: Any, number: Any) -> Any:
-        """Where the panel's weights lie, packed now if nobody has yet."""
+        """The address of the panel's weights, which are packed now unless they were packed beforehand."""
         b, plan = self.builder, self.plan
         result = local(b, POINTER)
         with b.if_else(b.icmp_signed("!=", plan["pack"], i64(0))) as (now, before):
@@ -118,18 +120,18 @@ class _Body:
         return b.load(result, typ=POINTER)
 
     def _packed(self, plan: Plan, group: Any, number: Any) -> Any:
-        """Where the panel lies that was packed before, as a plan says."""
+        """The address of a panel that was packed beforehand, by a plan's fields."""
         b = self.builder
         place = at(b, at(b, self.scratch, plan["panels.at"]), b.mul(group, plan["group.bytes"]))
         return at(b, place, b.mul(number, plan["panel.bytes"]))
 
-    def _moved(self, place: Any, plan: Plan, name: str, indices: Places) -> Any:
-        """A place so many steps on, of sizes that the plan's words `name` tell."""
+    def _moved(self, place: Any, plan: Plan, name: str, indices: Indices) -> Any:
+        """The address offset by indices times the strides in the plan's fields `name`."""
         for axis in "ndhw":
             place = at(self.builder, place, self.builder.mul(indices[axis], plan[f"{name}.{axis}"]))
         return place
 
-    def _part(self, group: Any, number: Any, offsets: Places, counts: Places) -> None:
+    def _part(self, group: Any, number: Any, offsets: Indices, counts: Indices) -> None:
         b, plan = self.builder, self.plan
         flush = plan["flush"]
         buffered = b.icmp_signed("!=", flush, i64(0))
@@ -137,62 +139,62 @@ class _Body:
         firsts = {axis: b.add(self.first[axis], offsets[axis]) for axis in "ndhw"}
         target = at(b, self._pointer("target"), b.mul(self.channel, plan["target.c"]))
         target = b.select(buffered, buffer, self._moved(target, plan, "target", firsts))
-        spread = self._spread(firsts, counts)
-        b.call(Callee(b, plan["ahead"], FLUSH),
-               [self.words, self.pointers, buffer, *spread, self.channel, self.channels])
+        outputs = self._outputs(firsts, counts)
+        b.call(Callee(b, plan["prefetch"], FLUSH),
+               [self.words, self.pointers, buffer, *outputs, self.channel, self.channels])
         source = self._moved(self._first(self.source, plan, group, number), plan, "from", offsets)
-        room = at(b, self.slot, plan["sums.at"])
-        sweep = Callee(b, b.select(self.last, plan["sweep.last"], plan["sweep"]), SWEEP)
+        workspace = at(b, self.slot, plan["sums.at"])
+        panel_pass = Callee(b, b.select(self.last, plan["panel_pass.last"], plan["panel_pass"]), PANEL_PASS)
         where = [each for axis in "ndhw" for each in (firsts[axis], counts[axis])]
-        with b.if_then(b.not_(self.unfit)):
-            b.call(sweep, [self.words, self.pointers, source, target, self.panel, room, *where, self.channel])
-        some = b.icmp_signed("!=", b.load(self.marked, typ=I64), i64(0))
-        with b.if_then(b.or_(self.unfit, some)):
-            self._as_sums(group, number, target, offsets, counts)
+        with b.if_then(b.not_(self.panel_flagged)):
+            b.call(panel_pass, [self.words, self.pointers, source, target, self.panel, workspace, *where, self.channel])
+        any_flagged = b.icmp_signed("!=", b.load(self.flagged, typ=I64), i64(0))
+        with b.if_then(b.or_(self.panel_flagged, any_flagged)):
+            self._fallback_part(group, number, target, offsets, counts)
         with b.if_then(buffered):
             b.call(Callee(b, flush, FLUSH),
-                   [self.words, self.pointers, buffer, *spread, self.channel, self.channels])
+                   [self.words, self.pointers, buffer, *outputs, self.channel, self.channels])
 
     def _first(self, source: Any, plan: Plan, group: Any, number: Any) -> Any:
-        """Where the group's channels begin, or the panel's where each is convolved alone."""
+        """The address of the group's first channel, or of the panel's where the convolution is depthwise."""
         b = self.builder
         return at(b, at(b, source, b.mul(group, plan["from.group"])), b.mul(number, plan["from.panel"]))
 
-    def _spread(self, firsts: Places, counts: Places) -> list[Any]:
-        """The positions between this part's phases', or tiles', first and the next part's: first and count by axis."""
+    def _outputs(self, firsts: Indices, counts: Indices) -> list[Any]:
+        """The target positions of this part, over all phases or tiles: first and count by axis."""
         b, plan = self.builder, self.plan
-        found = [firsts["n"], counts["n"]]
+        ranges = [firsts["n"], counts["n"]]
         for axis in "dhw":
             first = b.mul(firsts[axis], plan[f"spread.{axis}"])
-            found += [first, smaller(b, b.mul(counts[axis], plan[f"spread.{axis}"]),
+            ranges += [first, smaller(b, b.mul(counts[axis], plan[f"spread.{axis}"]),
                                      b.sub(plan[f"size.{axis}"], first))]
-        return found
+        return ranges
 
-    def _unfit(self, job: Any) -> Any:
-        """Whether the panel is marked."""
+    def _is_flagged(self, job: Any) -> Any:
+        """Whether the panel is flagged."""
         b = self.builder
         result = local(b, I64)
         b.store(i64(0), result)
         with b.if_then(self.winograd):
-            b.store(word(b, at(b, self.scratch, self.plan["marks.at"]), job), result)
+            b.store(word(b, at(b, self.scratch, self.plan["flags.at"]), job), result)
         return b.icmp_signed("!=", b.load(result, typ=I64), i64(0))
 
-    def _as_sums(self, group: Any, number: Any, target: Any, offsets: Places, counts: Places) -> None:
-        """The part's marked tiles, or all of them, by the second plan."""
-        b, plan, plainly = self.builder, self.plan, self.plainly
-        words = plan.list("plainly.at")
-        panel = self._packed(plainly, group, number)
-        sweep = Callee(b, b.select(self.last, plainly["sweep.last"], plainly["sweep"]), SWEEP)
-        images = self._first(self.images, plainly, group, number)
+    def _fallback_part(self, group: Any, number: Any, target: Any, offsets: Indices, counts: Indices) -> None:
+        """Compute the part's flagged tiles directly, or all of them for a flagged panel, by the fallback plan."""
+        b, plan, fallback = self.builder, self.plan, self.fallback
+        words = plan.list("fallback.at")
+        panel = self._packed(fallback, group, number)
+        panel_pass = Callee(b, b.select(self.last, fallback["panel_pass.last"], fallback["panel_pass"]), PANEL_PASS)
+        images = self._first(self.images, fallback, group, number)
         with ExitStack() as nest:
             indices = {axis: nest.enter_context(loop(b, i64(0), counts[axis])) for axis in "ndhw"}
             within = {axis: b.add(offsets[axis], indices[axis]) for axis in "ndhw"}
-            mark = at(b, self._moved(self.source, plan, "from", within), b.mul(plan["points"], i64(POINTS)))
-            marked = b.icmp_signed("!=", b.load(mark, typ=I32), ir.Constant(I32, 0))
-            with b.if_then(b.or_(self.unfit, marked)):
+            flag = at(b, self._moved(self.source, plan, "from", within), b.mul(plan["point.bytes"], i64(POINTS)))
+            flagged = b.icmp_signed("!=", b.load(flag, typ=I32), ir.Constant(I32, 0))
+            with b.if_then(b.or_(self.panel_flagged, flagged)):
                 firsts = {axis: b.add(self.first[axis], within[axis]) for axis in "ndhw"}
                 for axis in "dhw":
                     within[axis] = b.mul(within[axis], plan[f"spread.{axis}"])
-                b.call(sweep, [words, self.pointers, self._moved(images, plainly, "from", within),
+                b.call(panel_pass, [words, self.pointers, self._moved(images, fallback, "from", within),
                                self._moved(target, plan, "target", indices), panel, images,
-                               *self._spread(firsts, dict.fromkeys("ndhw", i64(1))), self.channel])
+                               *self._outputs(firsts, dict.fromkeys("ndhw", i64(1))), self.channel])

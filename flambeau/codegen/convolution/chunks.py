@@ -1,4 +1,4 @@
-"""What chunks of convolutions begin with: which block of positions is theirs, and where its part of an array lies."""
+"""Chunk preamble of convolution kernels: the block of positions of a chunk, and the address of its part of an array."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 from llvmlite import ir
 
 from ..llvm.loop_nests import POINTER, at, i64, local, smaller
-from .input_packing import ABOUT, FILL
+from .input_packing import FILL, FILL_FIELDS
 from .plan_fields import Callee, Plan
 
-Places = dict[str, Any]
+Indices = dict[str, Any]
 
 
-def block(builder: ir.IRBuilder, plan: Plan, number: Any) -> tuple[Places, Places]:
-    """First position and count along each dimension of block number `number`.
+def block(builder: ir.IRBuilder, plan: Plan, number: Any) -> tuple[Indices, Indices]:
+    """First position and count along each dimension of block `number`.
 
-    Along w the last block takes what is left.
+    Along w the last block includes the remainder.
     """
     b = builder
-    first: Places = {}
-    count: Places = {}
+    first: Indices = {}
+    count: Indices = {}
     rest = number
     for axis in "whdn":
         size = plan[f"block.{axis}"]
@@ -38,33 +38,34 @@ def block(builder: ir.IRBuilder, plan: Plan, number: Any) -> tuple[Places, Place
     return first, count
 
 
-def seen(builder: ir.IRBuilder, plan: Plan, first: Places, count: Places) -> list[Any]:
-    """What a block's positions see of the source: first place and extent along d, h and w."""
-    found = []
+def input_region(builder: ir.IRBuilder, plan: Plan, first: Indices, count: Indices) -> list[Any]:
+    """The region of the source that a block reads: first index and extent along d, h and w."""
+    region = []
     for axis in "dhw":
         step = plan[f"step.{axis}"]
-        found += [builder.add(builder.mul(first[axis], step), plan[f"least.{axis}"]),
+        region += [builder.add(builder.mul(first[axis], step), plan[f"min_offset.{axis}"]),
                   builder.add(builder.mul(builder.sub(count[axis], i64(1)), step), plan[f"span.{axis}"])]
-    return found
+    return region
 
 
-def brought(builder: ir.IRBuilder, plan: Plan, base: Any, names: tuple[str, str, str], first: Places, images: Any,
-            sizes: list[Any], copy: Any) -> Any:
-    """Where a block's first position is in an array, or in its copy, made now.
+def block_pointer(builder: ir.IRBuilder, plan: Plan, base: Any, names: tuple[str, str, str], first: Indices,
+                  images: Any,
+                  sizes: list[Any], copy: Any) -> Any:
+    """The address of a block's first position, in the array itself or in a copy that is made now.
 
     Args:
-        names: the words of the address of `fill`, 0 if the array is read where it lies; of the table that `fill`
-            takes; and of the array's strides.
-        sizes: the part's first place and extent along each dimension.
-        copy: where the copy goes.
+        names: plan fields: the address of `fill` (0 if the array is read in place), `fill`'s fields, and the array's
+            strides.
+        sizes: the region's first index and extent along each dimension.
+        copy: address of the copy.
     """
     b = builder
-    fill, about, strides = names
+    fill, fill_fields, strides = names
     result = local(b, POINTER)
     with b.if_else(b.icmp_signed("!=", plan[fill], i64(0))) as (copied, direct):
         with copied:
-            image = at(b, base, b.mul(first["n"], plan.at(about, i64(ABOUT.index("from.n")))))
-            b.call(Callee(b, plan[fill], FILL), [copy, image, plan.list(about), images, *sizes])
+            image = at(b, base, b.mul(first["n"], plan.at(fill_fields, i64(FILL_FIELDS.index("from.n")))))
+            b.call(Callee(b, plan[fill], FILL), [copy, image, plan.list(fill_fields), images, *sizes])
             b.store(copy, result)
         with direct:
             place = at(b, base, plan[f"{strides}.first"])

@@ -1,8 +1,8 @@
-"""Convolutions as lists of launches: forward, and the gradients of input and weight.
+"""Convolution launches: forward, input gradient and weight gradient.
 
-Images are (N, C, *spatial) with one to three spatial dimensions, weights (O, C / groups, *kernel), both laid out in
-memory at will; quickest where channels lie together. Sums are over taps and then input channels, in one order however
-the work is shared out. The gradient by the input is the transposed convolution.
+Images are (N, C, *spatial) with one to three spatial dimensions, weights (O, C / groups, *kernel), both of any memory
+layout; channels last is fastest. Sums run over taps, then input channels, in an order that does not depend on the
+number of threads. The input gradient is the transposed convolution.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ...runtime.launch import Launch, Spec
 from ..matmul import matmul
 from ..scalar.scalar_ir import Node, variable
 from . import geometry
-from .correlation import Correlating, Images
+from .correlation import DirectCorrelation, Images
 from .geometry import Correlation, triple
-from .weight_gradient import Gradient
-from .winograd.correlation import Winograd, fits, pays
-from .winograd.weight_gradient import WinogradGradient, pays_back
+from .weight_gradient import DirectWeightGradient
+from .winograd.correlation import WinogradCorrelation, fits, pays
+from .winograd.weight_gradient import WinogradWeightGradient, gradient_pays
 
-#: convolutions whose launches are remembered
-KEPT = 1024
+#: maximum number of cached launch lists
+CACHE_SIZE = 1024
 
 Sizes = tuple[int, ...]
 
 
 class Options(NamedTuple):
-    """How windows lie: one number for each spatial dimension; and into how many parts channels fall."""
+    """Stride, padding and dilation, one integer per spatial dimension each, and the number of channel groups."""
 
     stride: Sizes
     padding: Sizes
@@ -38,8 +38,8 @@ class Options(NamedTuple):
     groups: int
 
     @property
-    def shortened(self) -> Options:
-        """Those of all dimensions but the last."""
+    def without_last_dim(self) -> Options:
+        """The options of all spatial dimensions but the last."""
         return Options(self.stride[:-1], self.padding[:-1], self.dilation[:-1], self.groups)
 
 
@@ -49,20 +49,20 @@ def forward(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec] = 
     """The convolution, f(Σ x[n, c, p · stride + k · dilation − padding] · w[o, c, k], extras).
 
     Args:
-        outputs: (N, O, *positions), one for each of the epilogue's expressions.
+        outputs: (N, O, *positions), one per expression of the epilogue.
         x: (N, C, *spatial), float32 or float64.
         w: (O, C / groups, *kernel), of x's dtype.
-        extras: arrays that broadcast to the outputs: biases, residuals. They may be outputs themselves.
-        stride, padding, dilation: one number for each spatial dimension.
-        groups: into how many parts channels fall; output channels of one see input channels of the same.
-        epilogue: what is stored: expressions of the sum, variable 0, and of the extras, variables 1, 2, ...
+        extras: arrays that broadcast to the outputs: biases, residuals. They may alias outputs.
+        stride, padding, dilation: one integer per spatial dimension.
+        groups: number of channel groups.
+        epilogue: the expressions to store, of the sum (variable 0) and the extras (variables 1, 2, ...).
 
     Returns:
-        Launches whose pointers are outputs, x, w, extras, scratch.
+        Launches over the pointers of outputs, x, w, extras, scratch.
 
     Raises:
-        TypeError: dtypes that differ, or are neither float32 nor float64.
-        ValueError: shapes that do not belong together.
+        TypeError: dtypes differ, or are neither float32 nor float64.
+        ValueError: shapes do not match.
 
     >>> import numpy as np
     >>> from flambeau import codegen
@@ -82,7 +82,7 @@ def forward(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec] = 
 def input_gradient(outputs: Sequence[Spec], gy: Spec, w: Spec, extras: Sequence[Spec] = (), *,
                    stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int = 1,
                    epilogue: Sequence[Node] | None = None) -> list[Launch]:
-    """The transpose of `forward` in its input, from (N, O, *positions) to (N, C, *spatial); a transposed convolution.
+    """The input gradient, a transposed convolution from (N, O, *positions) to (N, C, *spatial).
 
     Arguments are those of `forward`; `outputs` have the shape of the convolution's input.
     """
@@ -92,106 +92,112 @@ def input_gradient(outputs: Sequence[Spec], gy: Spec, w: Spec, extras: Sequence[
 
 def weight_gradient(outputs: Sequence[Spec], x: Spec, gy: Spec, *, stride: Sequence[int], padding: Sequence[int],
                     dilation: Sequence[int], groups: int = 1) -> list[Launch]:
-    """The transpose of `forward` in its weight: (O, C / groups, *kernel), from x and the output's gradient.
+    """The weight gradient, (O, C / groups, *kernel), from x and the gradient gy of the output.
 
     Arguments are those of `forward`; `outputs` is one array.
 
     Returns:
-        Launches whose pointers are the gradient, x, gy, scratch.
+        Launches over the pointers of the gradient, x, gy, scratch.
     """
     (w,) = outputs
     return list(_weight_gradient(w, x, gy, Options(tuple(stride), tuple(padding), tuple(dilation), groups)))
 
 
-def forget() -> None:
-    """Make launches anew from now on."""
+def clear_cache() -> None:
+    """Drop all cached launches."""
     for each in (_forward, _input_gradient, _weight_gradient):
         each.cache_clear()
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def _forward(outputs: tuple[Spec, ...], x: Spec, w: Spec, extras: tuple[Spec, ...], options: Options,
              nodes: tuple[Node, ...] | None) -> tuple[Launch, ...]:
-    _check(x, w, outputs, options)
-    nodes = _checked(nodes, outputs, x.dtype)
+    _check_shapes(x, w, outputs, options)
+    nodes = _check_epilogue(nodes, outputs, x.dtype)
     if outputs[0].size == 0:
         return ()
-    if _trivial(options, w, x, outputs[0]):
-        less = [_shortened(each) for each in (*outputs, x, w, *extras)]
+    if _has_unit_last_dim(options, w, x, outputs[0]):
+        squeezed = [_without_last_dim(each) for each in (*outputs, x, w, *extras)]
         count = len(outputs)
-        return _forward(tuple(less[:count]), less[count], less[count + 1], tuple(less[count + 2:]),
-                        options.shortened, nodes)
-    if _pointwise(options, w, x, outputs[0]):
-        return _product(outputs, x, Spec(w.shape[1::-1], w.strides[1::-1], w.dtype), extras, nodes)
-    return _sums(_problem(x, w, outputs[0], options), nodes, outputs, x, w, extras, w.strides[0], w.strides[1])
+        return _forward(tuple(squeezed[:count]), squeezed[count], squeezed[count + 1], tuple(squeezed[count + 2:]),
+                        options.without_last_dim, nodes)
+    if _is_pointwise(options, w, x, outputs[0]):
+        return _matmul_launches(outputs, x, Spec(w.shape[1::-1], w.strides[1::-1], w.dtype), extras, nodes)
+    return _correlation_launches(_problem(x, w, outputs[0], options), nodes, outputs, x, w, extras, w.strides[0],
+                                 w.strides[1])
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def _input_gradient(outputs: tuple[Spec, ...], gy: Spec, w: Spec, extras: tuple[Spec, ...], options: Options,
                     nodes: tuple[Node, ...] | None) -> tuple[Launch, ...]:
     x = outputs[0]
-    _check(x, w, [gy], options, gy.dtype)
-    nodes = _checked(nodes, outputs, gy.dtype)
+    _check_shapes(x, w, [gy], options, gy.dtype)
+    nodes = _check_epilogue(nodes, outputs, gy.dtype)
     if x.size == 0:
         return ()
-    if _trivial(options, w, x, gy):
-        less = [_shortened(each) for each in (*outputs, gy, w, *extras)]
+    if _has_unit_last_dim(options, w, x, gy):
+        squeezed = [_without_last_dim(each) for each in (*outputs, gy, w, *extras)]
         count = len(outputs)
-        return _input_gradient(tuple(less[:count]), less[count], less[count + 1], tuple(less[count + 2:]),
-                               options.shortened, nodes)
-    if _pointwise(options, w, gy, x):
-        return _product(outputs, gy, Spec(w.shape[:2], w.strides[:2], w.dtype), extras, nodes)
+        return _input_gradient(tuple(squeezed[:count]), squeezed[count], squeezed[count + 1],
+                               tuple(squeezed[count + 2:]), options.without_last_dim, nodes)
+    if _is_pointwise(options, w, gy, x):
+        return _matmul_launches(outputs, gy, Spec(w.shape[:2], w.strides[:2], w.dtype), extras, nodes)
     stride, padding, dilation, groups = options
     problem = geometry.transposed(x.shape[0], groups, w.shape[0] // groups, w.shape[1], triple(gy.shape[2:], 1),
                                   triple(x.shape[2:], 1), triple(w.shape[2:], 1), triple(stride, 1),
                                   triple(padding, 0), triple(dilation, 1))
-    return _sums(problem, nodes, outputs, gy, w, extras, w.strides[1], w.strides[0])
+    return _correlation_launches(problem, nodes, outputs, gy, w, extras, w.strides[1], w.strides[0])
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def _weight_gradient(w: Spec, x: Spec, gy: Spec, options: Options) -> tuple[Launch, ...]:
-    _check(x, w, [gy], options)
+    _check_shapes(x, w, [gy], options)
     if gy.dtype != x.dtype:
-        raise TypeError(f"a gradient of {gy.dtype} for images of {x.dtype}")
+        raise TypeError(f"gradient of dtype {gy.dtype} for images of dtype {x.dtype}")
     if w.size == 0:
         return ()
-    if _trivial(options, w, x, gy):
-        return _weight_gradient(_shortened(w), _shortened(x), _shortened(gy), options.shortened)
-    if x.size and _pointwise(options, w, x, gy):
-        rows, columns = _positions(x), _positions(gy)
+    if _has_unit_last_dim(options, w, x, gy):
+        return _weight_gradient(_without_last_dim(w), _without_last_dim(x), _without_last_dim(gy),
+                                options.without_last_dim)
+    if x.size and _is_pointwise(options, w, x, gy):
+        rows, columns = _flat_positions(x), _flat_positions(gy)
         if rows is not None and columns is not None:
-            (count, step), (_, its_step) = rows, columns
+            (count, x_step), (_, gy_step) = rows, columns
             return tuple(matmul.launches([Spec(w.shape[1::-1], w.strides[1::-1], w.dtype)],
-                                         Spec((x.shape[1], count), (x.strides[1], step), x.dtype),
-                                         Spec((count, gy.shape[1]), (its_step, gy.strides[1]), gy.dtype)))
+                                         Spec((x.shape[1], count), (x.strides[1], x_step), x.dtype),
+                                         Spec((count, gy.shape[1]), (gy_step, gy.strides[1]), gy.dtype)))
     problem = _problem(x, w, gy, options)
-    apart = problem.groups > 1 and problem.depth == problem.width == 1
-    group = w.strides[0] * problem.width
-    if apart:
-        problem = problem._replace(groups=1, width=problem.groups)
+    depthwise = problem.groups > 1 and problem.in_channels == problem.out_channels == 1
+    group = w.strides[0] * problem.out_channels
+    if depthwise:
+        problem = problem._replace(groups=1, out_channels=problem.groups)
     images, factors = Images.of(x, x.shape), Images.of(gy, gy.shape)
-    found = (WinogradGradient(problem, images, factors) if fits(problem, x.dtype) and pays_back(problem)
-             else Gradient(problem, images, factors, apart))
-    return tuple(found.launches(w, w.strides[0], group, w.strides[1]))
+    gradient = (WinogradWeightGradient(problem, images, factors)
+                if fits(problem, x.dtype) and gradient_pays(problem)
+                else DirectWeightGradient(problem, images, factors, depthwise))
+    return tuple(gradient.launches(w, w.strides[0], group, w.strides[1]))
 
 
-def _sums(problem: Correlation, nodes: tuple[Node, ...], outputs: Sequence[Spec], source: Spec, w: Spec,
-          extras: Sequence[Spec], lane: int, channel: int) -> tuple[Launch, ...]:
+def _correlation_launches(problem: Correlation, nodes: tuple[Node, ...], outputs: Sequence[Spec], source: Spec, w: Spec,
+                          extras: Sequence[Spec], out_channel_stride: int, in_channel_stride: int) -> tuple[Launch,
+                                                                                                            ...]:
     """The launches of a correlation.
 
     Args:
-        nodes: what is stored, one expression for each output.
-        lane, channel: the weights' strides by the target's channel and by the source's.
+        nodes: the expressions to store, one per output.
+        out_channel_stride, in_channel_stride: the weights' strides by target channel and by source channel.
     """
     group = w.strides[0] * (w.shape[0] // problem.groups)
-    apart = problem.groups > 1 and problem.depth == problem.width == 1
-    if apart:
-        problem, lane = problem._replace(groups=1, width=problem.groups), w.strides[0]
+    depthwise = problem.groups > 1 and problem.in_channels == problem.out_channels == 1
+    if depthwise:
+        problem = problem._replace(groups=1, out_channels=problem.groups)
+        out_channel_stride = w.strides[0]
     operands = [Images.of(each, outputs[0].shape) for each in (*outputs, *extras)]
     images = Images.of(source, source.shape)
-    found = (Winograd(problem, nodes, images, operands) if fits(problem, source.dtype) and pays(problem)
-             else Correlating(problem, nodes, images, operands, apart))
-    return tuple(found.launches(w, lane, group, channel))
+    correlation = (WinogradCorrelation(problem, nodes, images, operands) if fits(problem,
+                                                                                 source.dtype) and pays(problem)
+                   else DirectCorrelation(problem, nodes, images, operands, depthwise))
+    return tuple(correlation.launches(w, out_channel_stride, group, in_channel_stride))
 
 
 def _problem(x: Spec, w: Spec, y: Spec, options: Options) -> Correlation:
@@ -205,8 +211,8 @@ def _nodes(epilogue: Sequence[Node] | None) -> tuple[Node, ...] | None:
     return None if epilogue is None else tuple(epilogue)
 
 
-def _checked(nodes: tuple[Node, ...] | None, outputs: Sequence[Spec], dtype: np.dtype) -> tuple[Node, ...]:
-    """The expressions, one for each output."""
+def _check_epilogue(nodes: tuple[Node, ...] | None, outputs: Sequence[Spec], dtype: np.dtype) -> tuple[Node, ...]:
+    """The epilogue's expressions, one per output; checked."""
     if nodes is None:
         nodes = (variable(0, dtype),)
     if len(nodes) != len(outputs):
@@ -217,8 +223,8 @@ def _checked(nodes: tuple[Node, ...] | None, outputs: Sequence[Spec], dtype: np.
     return nodes
 
 
-def _check(x: Spec, w: Spec, outputs: Sequence[Spec], options: Options, dtype: np.dtype | None = None) -> None:
-    """Whether images, weights and outputs belong together; `dtype` is that of what is convolved."""
+def _check_shapes(x: Spec, w: Spec, outputs: Sequence[Spec], options: Options, dtype: np.dtype | None = None) -> None:
+    """Raise unless the shapes of images, weights and outputs match; `dtype` is that of the convolved array."""
     first = x.dtype if dtype is None else dtype
     if first != w.dtype or first.kind != "f" or first.itemsize < 4:
         raise TypeError(f"convolution kernels are for float32 or float64, not for {first} with {w.dtype}")
@@ -234,37 +240,37 @@ def _check(x: Spec, w: Spec, outputs: Sequence[Spec], options: Options, dtype: n
                              f"{w.shape}")
 
 
-def _trivial(options: Options, w: Spec, x: Spec, y: Spec) -> bool:
-    """Whether the last of several spatial dimensions has one element, one tap and one position, and is in the way."""
+def _has_unit_last_dim(options: Options, w: Spec, x: Spec, y: Spec) -> bool:
+    """Whether the last of several spatial dimensions has one element, one tap and one position, and can be dropped."""
     return len(x.shape) > 3 and w.shape[-1] == x.shape[-1] == y.shape[-1] == 1 and not options.padding[-1]
 
 
-def _shortened(spec: Spec) -> Spec:
+def _without_last_dim(spec: Spec) -> Spec:
     """The same array without its last dimension, of extent 1."""
     return Spec(spec.shape[:-1], spec.strides[:-1], spec.dtype)
 
 
-def _pointwise(options: Options, w: Spec, x: Spec, y: Spec) -> bool:
-    """Whether a convolution is the product of a matrix of positions by channels with the weights."""
+def _is_pointwise(options: Options, w: Spec, x: Spec, y: Spec) -> bool:
+    """Whether the convolution is a matmul: (positions, channels) times the weights."""
     return (options.groups == 1 and max(w.shape[2:]) == max(options.stride) == 1 and not any(options.padding)
             and x.shape[2:] == y.shape[2:])
 
 
-def _product(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec],
+def _matmul_launches(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec],
              nodes: tuple[Node, ...]) -> tuple[Launch, ...]:
-    """The product of images, channels last, with a matrix."""
-    def last(spec: Spec) -> Spec:
+    """The matmul of images, channels last, with a matrix."""
+    def channels_last(spec: Spec) -> Spec:
         missing = (0,) * (len(x.shape) - len(spec.shape))
         n, c, *spatial = (1,) * len(missing) + spec.shape
         over_n, over_c, *over = missing + spec.strides
         return Spec((n, *spatial, c), (over_n, *over, over_c), spec.dtype)
 
-    return tuple(matmul.launches([last(each) for each in outputs], last(x), w, [last(each) for each in extras],
-                                 nodes))
+    return tuple(matmul.launches([channels_last(each) for each in outputs], channels_last(x), w,
+                                 [channels_last(each) for each in extras], nodes))
 
 
-def _positions(spec: Spec) -> tuple[int, int] | None:
-    """How many positions all images have, and the distance of neighbours, if they lie evenly and channels together."""
+def _flat_positions(spec: Spec) -> tuple[int, int] | None:
+    """The number of positions in all images and their stride, if that is uniform and channels are contiguous."""
     if spec.strides[1] != spec.dtype.itemsize:
         return None
     count, step = 1, 0

@@ -1,4 +1,4 @@
-"""From a correlation and the layouts of its arrays to launches: weights into panels, then blocks of positions."""
+"""Direct convolution launches of a correlation: weights are packed into panels, then blocks of positions computed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import numpy as np
 
 from ...runtime import compilation
 from ...runtime.launch import ALIGNMENT, Launch, Spec
-from ..iteration_space import stretched
+from ..iteration_space import broadcast_strides
 from ..scalar.scalar_ir import Node
-from . import body as convolution_body
-from . import epilogue as convolution_store
-from . import input_packing, scratch_slots
-from . import panel_pass as convolution_sweep
-from .blocking import Cut, cut, even, region
-from .epilogue import Ending
+from . import body as chunk_body
+from . import epilogue as epilogue_code
+from . import input_packing, panel_pass, scratch_slots
+from .blocking import Blocking, balanced_size, choose_blocking, input_extent
+from .epilogue import Epilogue
 from .geometry import Correlation, Triple, triple
 from .plan import CORRELATION, OPERAND, PHASE
 from .register_tile import Tile, lanes_for
@@ -25,7 +24,7 @@ from .weight_panels import Weights
 
 
 class Images(NamedTuple):
-    """An array of images as five dimensions: strides in bytes, 0 along dimensions of extent 1."""
+    """An array of images in five dimensions: strides in bytes, 0 along dimensions of extent 1."""
 
     dtype: np.dtype
     c: int
@@ -41,46 +40,46 @@ class Images(NamedTuple):
 
     @classmethod
     def of(cls, spec: Spec, shape: tuple[int, ...]) -> Images:
-        """An array that broadcasts to images of this shape."""
-        n, c, *spatial = stretched(spec.shape, spec.strides, shape)
+        """The strides of an array broadcast to images of this shape."""
+        n, c, *spatial = broadcast_strides(spec.shape, spec.strides, shape)
         return cls(spec.dtype, c, n, *triple(spatial, 0))
 
     def steps_along(self, stride: int) -> str:
-        """How elements follow each other at this stride, as `loops.Operand` names it."""
+        """The step kind of this stride (`loop_nests.Operand`)."""
         return "b" if stride == 0 else "c" if stride == self.dtype.itemsize else "s"
 
 
-#: so many products at most are added up one after the other; such sums then are
-LONGEST = 192
-#: positions of a copy at a multiple of so many bytes would fall on the same few lines of the first cache
-CROWDED = 1024
+#: maximum products accumulated sequentially; longer sums are sums of such partial sums, to limit rounding error
+MAX_SEQUENTIAL = 192
+#: position strides that are multiples of this would map to the same few L1 sets
+CONFLICT_STRIDE = 1024
 
 
-def thinned(problem: Correlation, source: Images) -> tuple[Correlation, Images]:
-    """The same with only those of the source's elements that positions step on, where they see only one each.
+def drop_skipped(problem: Correlation, source: Images) -> tuple[Correlation, Images]:
+    """The correlation over only those source elements that are read, along dimensions of one tap and a step above 1.
 
-    Not along rows that lie together in memory and are copied in blocks.
+    Rows that are contiguous in memory are excluded: they are copied in blocks.
     """
-    extents, steps, strides = list(problem.extents), list(problem.source_step), list(source.outer)
+    extents, steps, strides = list(problem.source_sizes), list(problem.source_step), list(source.outer)
     for i, step in enumerate(steps):
         count = problem.grid[i]
         if i == 2 and source.c != source.dtype.itemsize:
             continue
-        if step > 1 and problem.least[i] == problem.most[i] == 0 and (count - 1) * step < extents[i]:
+        if step > 1 and problem.min_offset[i] == problem.max_offset[i] == 0 and (count - 1) * step < extents[i]:
             extents[i], steps[i] = count, 1
             strides[i + 1] *= step
     n, d, h, w = strides
-    return (problem._replace(extents=triple(extents, 1), source_step=triple(steps, 1)),
+    return (problem._replace(source_sizes=triple(extents, 1), source_step=triple(steps, 1)),
             source._replace(n=n, d=d, h=h, w=w))
 
 
-def joined(problem: Correlation, arrays: Sequence[Images]) -> tuple[Correlation, list[Images]]:
-    """The same with dimensions made one that follow each other in all arrays, if positions see only themselves."""
+def collapse_dims(problem: Correlation, arrays: Sequence[Images]) -> tuple[Correlation, list[Images]]:
+    """The correlation with dimensions collapsed that are contiguous in all arrays, if the kernel has a single tap."""
     ones = (1, 1, 1)
     if not (problem.kernel == problem.source_step == problem.target_step == ones
-            and problem.least == problem.most == (0, 0, 0) and problem.extents == problem.sizes):
+            and problem.min_offset == problem.max_offset == (0, 0, 0) and problem.source_sizes == problem.target_sizes):
         return problem, list(arrays)
-    extents = [problem.batch, *problem.sizes]
+    extents = [problem.batch, *problem.target_sizes]
     strides = [list(each.outer) for each in arrays]
     for axis in (2, 1, 0):
         if extents[axis] == 1:
@@ -96,69 +95,71 @@ def joined(problem: Correlation, arrays: Sequence[Images]) -> tuple[Correlation,
         extents[axis] = 1
     sizes = triple(extents[1:], 1)
     phase = problem.phases[0]._replace(counts=sizes)
-    return (problem._replace(batch=extents[0], extents=sizes, sizes=sizes, phases=(phase,)),
+    return (problem._replace(batch=extents[0], source_sizes=sizes, target_sizes=sizes, phases=(phase,)),
             [Images(each.dtype, each.c, *outer) for each, outer in zip(arrays, strides, strict=True)])
 
 
 def aligned(size: int) -> int:
-    """The next multiple of the alignment."""
+    """The size rounded up to a multiple of the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-class Correlating:
-    """A correlation made into launches.
+class DirectCorrelation:
+    """Plans the launches of a correlation.
 
     Args:
-        problem: what is computed.
-        nodes: expressions of the sums, one for each output.
-        source, operands: the arrays; operands are outputs, then what else the expressions take.
-        apart: whether each channel is convolved alone: the problem is then one group of as many channels.
+        problem: the correlation.
+        nodes: the epilogue's expressions, one per output.
+        source, operands: the arrays; operands are outputs, then the epilogue's other arrays.
+        depthwise: each channel is convolved separately: the problem is then one group of all channels.
     """
 
     def __init__(self, problem: Correlation, nodes: tuple[Node, ...], source: Images, operands: Sequence[Images],
-                 apart: bool) -> None:
-        problem, source = thinned(problem, source)
-        problem, (self.source, *self.operands) = joined(problem, [source, *operands])
-        self.problem, self.nodes, self.apart = problem, nodes, apart
+                 depthwise: bool) -> None:
+        problem, source = drop_skipped(problem, source)
+        problem, (self.source, *self.operands) = collapse_dims(problem, [source, *operands])
+        self.problem, self.nodes, self.depthwise = problem, nodes, depthwise
         self.dtype = source.dtype
         self.size = size = source.dtype.itemsize
-        self.channels = problem.width if apart else problem.depth * problem.groups
-        self.lanes = lanes_for(problem.width, self.dtype)
+        self.channels = problem.out_channels if depthwise else problem.in_channels * problem.groups
+        self.lanes = lanes_for(problem.out_channels, self.dtype)
         self.count = len(nodes)
-        self.direct = problem.width > 1 and all(each.c == each.dtype.itemsize for each in self.operands[:self.count])
-        # vectors of channels that end in the middle would be read past an array's end
+        self.direct = problem.out_channels > 1 and all(each.c == each.dtype.itemsize
+                                                       for each in self.operands[:self.count])
+        # an incomplete last vector of channels would be read past the array's end
         self.copied = not problem.inside or not (source.c == size or self.channels == 1) or (
-            apart and problem.width % self.lanes != 0)
-        self.cut = self._cut()
-        self.tile = Tile(self.dtype, self.cut.tile.rows, self.cut.tile.columns, self.cut.tile.vectors, self.lanes,
-                         apart)
+            depthwise and problem.out_channels % self.lanes != 0)
+        self.blocking = self._choose_blocking()
+        self.tile = Tile(self.dtype, self.blocking.tile.rows, self.blocking.tile.columns, self.blocking.tile.vectors,
+                         self.lanes,
+                         depthwise)
         self.pixel = self.tile.vectors * self.lanes * size  # of the buffer
-        self.span = [most - least + 1 for least, most in zip(problem.least, problem.most, strict=True)]
+        self.span = [high - low + 1 for low, high in zip(problem.min_offset, problem.max_offset, strict=True)]
         self._layout()
 
-    def _cut(self) -> Cut:
-        return cut(self.problem, self.channels * self.size, self.size, self.lanes, self.apart)
+    def _choose_blocking(self) -> Blocking:
+        return choose_blocking(self.problem, self.channels * self.size, self.size, self.lanes, self.depthwise)
 
     @property
     def part(self) -> list[int]:
-        """Positions along n, d, h and w that a part has at most."""
-        every = zip((self.problem.batch, *self.problem.grid), self.cut.part, strict=True)
-        return [min(a, b + self.cut.least * (i == 3)) for i, (a, b) in enumerate(every)]
+        """Maximum positions of a part along n, d, h and w."""
+        every = zip((self.problem.batch, *self.problem.grid), self.blocking.part, strict=True)
+        return [min(a, b + self.blocking.min_last * (i == 3)) for i, (a, b) in enumerate(every)]
 
     def _layout(self) -> None:
-        """Distances in the source or its copy, and in the target or the buffer."""
-        problem, cut_ = self.problem, self.cut
-        d, h, w = cut_.block[1:]
-        self.counts = problem.grid if cut_.deep else (d, h, min(problem.grid[2], w + cut_.least))
+        """Choose the strides of the source or its copy, and of the target or the buffer."""
+        problem, blocking = self.problem, self.blocking
+        d, h, w = blocking.block[1:]
+        self.counts = problem.grid if blocking.pack_per_chunk else (d, h, min(problem.grid[2], w + blocking.min_last))
         self.copy_bytes = 0
         self.pitches = self.source.outer
         if self.copied:
-            sizes = [region(*each) for each in zip(self.counts, problem.source_step, self.span, strict=True)]
+            sizes = [input_extent(*each) for each in zip(self.counts, problem.source_step, self.span, strict=True)]
             pitch = self.channels * self.size
-            if pitch % CROWDED == 0:
+            if pitch % CONFLICT_STRIDE == 0:
                 pitch += ALIGNMENT
             self.pitches = (prod(sizes) * pitch, sizes[1] * sizes[2] * pitch, sizes[2] * pitch, pitch)
-            images = problem.batch if cut_.deep else cut_.block[0]
+            images = problem.batch if blocking.pack_per_chunk else blocking.block[0]
             self.copy_bytes = aligned(images * self.pitches[0] + ALIGNMENT)
         spread = problem.target_step
         if self.direct:
@@ -170,49 +171,50 @@ class Correlating:
             d = h * height * spread[1]
             n = d * depth * spread[0]
             self.target = self.buffer = (n, d, h, self.pixel)
-            # blocks that end with the last position read some more
+            # the last transposed block may read past the last position
             self.buffer_bytes = aligned(n * images + self.lanes * self.pixel)
 
-    def _row(self, most: int) -> int:
-        """Positions of a row of the buffer, which parts have `most` of."""
-        return self.problem.sizes[2] if self.rowed else most
+    def _row(self, limit: int) -> int:
+        """Positions of a buffer row; parts have at most `limit`."""
+        return self.problem.target_sizes[2] if self.full_rows else limit
 
     @property
-    def rowed(self) -> bool:
-        """Whether parts have whole rows."""
+    def full_rows(self) -> bool:
+        """Whether parts consist of entire rows."""
         width = self.problem.grid[2]
-        return self.cut.blocks[3] == 1 and self.cut.part[3] + self.cut.least >= width
+        return self.blocking.blocks[3] == 1 and self.blocking.part[3] + self.blocking.min_last >= width
 
     @property
     def flat(self) -> bool:
-        """Whether rows follow each other in the buffer and in all operands."""
-        width = self.problem.sizes[2]
-        return self.rowed and all(each.h == width * each.w for each in self.operands)
+        """Whether rows are contiguous in the buffer and in all operands."""
+        width = self.problem.target_sizes[2]
+        return self.full_rows and all(each.h == width * each.w for each in self.operands)
 
     def _merged(self) -> bool:
-        """Whether neighbouring taps' channels lie together in the source."""
-        if self.apart or self.problem.groups > 1 or self.pitches[3] != self.channels * self.size:
+        """Whether the channels of neighbouring taps are contiguous in the source."""
+        if self.depthwise or self.problem.groups > 1 or self.pitches[3] != self.channels * self.size:
             return False
         return all(b[2] - a[2] == 1 for phase in self.problem.phases
                    for a, b in list(zip(phase.offsets, phase.offsets[1:], strict=False))[:phase.along[2] - 1])
 
     def _offset(self, tap: Triple) -> int:
-        return sum((each - least) * pitch
-                   for each, least, pitch in zip(tap, self.problem.least, self.pitches[1:], strict=True))
+        """The offset in bytes of a tap in the source."""
+        return sum((each - low) * pitch
+                   for each, low, pitch in zip(tap, self.problem.min_offset, self.pitches[1:], strict=True))
 
     def _phases(self) -> tuple[list[int], list[int], list[int]]:
-        """Words of the phases; offsets and lengths of runs, which follow those; the order of taps in the panels."""
+        """The phases' plan fields; then offsets and lengths of their runs; the order of taps in the panels."""
         table: list[int] = []
         after = CORRELATION.end + len(self.problem.phases) * len(PHASE)
         offsets: list[int] = []
         order: list[int] = []
-        merged, depth = self._merged(), 1 if self.apart else self.problem.depth
+        merged, depth = self._merged(), 1 if self.depthwise else self.problem.in_channels
         for phase in self.problem.phases:
             run = phase.along[2] if merged else 1
             starts = phase.offsets[::run] if run else ()
             target = sum(a * b for a, b in zip(phase.start, self.target[1:], strict=True))
             pieces = _pieces(run * depth)
-            fold = max(1, LONGEST // pieces[0][1]) if pieces else 1
+            fold = max(1, MAX_SEQUENTIAL // pieces[0][1]) if pieces else 1
             table += [*phase.counts, *phase.start, target, len(starts) * len(pieces), fold, after + len(offsets),
                       len(order) * depth]
             offsets += [word for tap in starts for before, length in pieces
@@ -220,123 +222,126 @@ class Correlating:
             order += phase.kernel
         return table, offsets, order
 
-    def ending(self) -> Ending | None:
-        """What is done with the sums; None where a tile's sums are what is stored."""
+    def epilogue(self) -> Epilogue | None:
+        """The epilogue; None where the sums are stored as they are."""
         if self.direct and len(self.nodes) == 1 and self.nodes[0].op == "input" and self.nodes[0].const == 0:
             return None
-        return self._ending()
+        return self._epilogue()
 
-    def _ending(self) -> Ending:
+    def _epilogue(self) -> Epilogue:
         steps = "".join(each.steps_along(each.c if self.direct else each.w) for each in self.operands)
-        return Ending(self.nodes, tuple(each.dtype for each in self.operands), steps, self.dtype)
+        return Epilogue(self.nodes, tuple(each.dtype for each in self.operands), steps, self.dtype)
 
     def launches(self, w: Spec, lane: int, group: int, channel: int) -> list[Launch]:
-        """The launches: of weights with strides by the target's channel, by group and by the source's channel."""
-        problem, cut_ = self.problem, self.cut
+        """The launches, for weights with these strides by target channel, group and source channel."""
+        problem, blocking = self.problem, self.blocking
         phases, offsets, order = self._phases()
         weights = self._weights(w, lane, group, channel, order)
         taps, depth = weights.taps, weights.depth
-        chunks = prod(cut_.blocks) * cut_.splits
+        chunks = prod(blocking.blocks) * blocking.splits
         scratch, source = len(self.operands) + 2, self.count
-        # scratch memory: slots' header; weights' panels, or the copy; slots of a copy or a panel, and a buffer
+        # scratch memory: slot header; packed weights or the copy; slots of (copy or panel, buffer)
         shared_at = scratch_slots.HEADER
         panel_bytes = aligned(self.tile.bytes * len(taps) * depth)
-        first = panel_bytes if cut_.deep else self.copy_bytes
+        first = panel_bytes if blocking.pack_per_chunk else self.copy_bytes
         slot = first + self.buffer_bytes
         slots = scratch_slots.count(chunks) if slot else 0
-        slots_at = aligned(shared_at + (self.copy_bytes if cut_.deep else weights.bytes))
-        about = input_packing.about(problem.extents, self.source.outer, self.source.c, self.channels,
+        slots_at = aligned(shared_at + (self.copy_bytes if blocking.pack_per_chunk else weights.bytes))
+        fill_fields = input_packing.fill_fields(problem.source_sizes, self.source.outer, self.source.c, self.channels,
                                          self.pitches)
         values = self._words(weights, slots, slots_at, slot)
         values |= {"source": source, "scratch": scratch, "panels.at": shared_at, "target": 0, "buffer.at": first,
                    "packed.at": 0, "fill": 0}
         operands_at = CORRELATION.end + len(phases) + len(offsets)
-        about_at = operands_at + len(self.operands) * OPERAND
+        fill_fields_at = operands_at + len(self.operands) * OPERAND
         values |= {"phases": len(problem.phases), "phases.at": CORRELATION.end, "operands.at": operands_at,
-                   "about.at": about_at, "pack": 0, "pack.at": about_at + len(about)}
-        before: list[Launch] = [scratch_slots.opening(scratch, slots)] if slots else []
+                   "fill_fields.at": fill_fields_at, "pack": 0, "pack.at": fill_fields_at + len(fill_fields)}
+        before: list[Launch] = [scratch_slots.initializing(scratch, slots)] if slots else []
         packing: tuple[int, ...] = ()
-        if cut_.deep:
+        if blocking.pack_per_chunk:
             values["pack"], packing = weights.library("pack").symbol("panel"), weights.words()
             if self.copied:
-                sizes = [region(*each) for each in zip(self.counts, problem.source_step, self.span, strict=True)]
-                before.append(input_packing.copying(self._fill(), source, scratch, shared_at, problem.least, sizes,
-                                                         problem.batch, about))
+                sizes = [input_extent(*each) for each in zip(self.counts, problem.source_step, self.span, strict=True)]
+                before.append(input_packing.copying(self._fill(), source, scratch, shared_at, problem.min_offset, sizes,
+                                                         problem.batch, fill_fields))
                 values |= {"source": scratch, "read.first": shared_at}
         else:
             before.append(weights.launch("pack", source + 1, scratch, shared_at))
             if self.copied:
                 values["fill"] = self._fill().symbol("fill")
-        body = convolution_body.library()
-        plan = CORRELATION.plan(values, *phases, *offsets, *self._strides(), *about, *packing)
+        body = chunk_body.library()
+        plan = CORRELATION.plan(values, *phases, *offsets, *self._strides(), *fill_fields, *packing)
         return [*before, Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot)]
 
     def _weights(self, w: Spec, lane: int, group: int, channel: int, order: Sequence[int]) -> Weights:
-        """The weights, whose taps are met in this order."""
-        # a tap that no position meets stands behind all others
+        """The packed weights, with taps in this order."""
+        # taps that no position uses come last
         taps = [sum(i * s for i, s in zip(index, w.strides[2:], strict=True)) for index in np.ndindex(w.shape[2:])]
         place = {tap: i for i, tap in enumerate([*order, *sorted(set(range(len(taps))) - set(order))])}
-        return Weights(self.dtype, self.lanes, self.problem.width, 1 if self.apart else self.problem.depth,
+        return Weights(self.dtype, self.lanes, self.problem.out_channels,
+                       1 if self.depthwise else self.problem.in_channels,
                        self.problem.groups, lane, group, channel, taps, [place[i] for i in range(len(taps))],
                        self.tile.vectors)
 
-    def _sweep(self, tile: Tile, masked: bool, ending: Ending | None) -> compilation.Word:
-        """The code of a panel's sums."""
-        return convolution_sweep.library(tile, masked, ending).symbol("sweep")
+    def _panel_pass(self, tile: Tile, masked: bool, epilogue: Epilogue | None) -> compilation.Word:
+        """The code that computes a panel's sums."""
+        return panel_pass.library(tile, masked, epilogue).symbol("panel_pass")
 
     def _words(self, weights: Weights, slots: int, slots_at: int, slot: int) -> dict[str, compilation.Word]:
-        problem, cut_, tile = self.problem, self.cut, self.tile
+        problem, blocking, tile = self.problem, self.blocking, self.tile
         panels = -(-weights.vectors // tile.vectors)
-        ending = self.ending()
-        last = tile._replace(vectors=cut_.tile.last)
-        masked = self.direct and problem.width % self.lanes != 0
-        within = ending if self.direct else None
+        epilogue = self.epilogue()
+        last = tile._replace(vectors=blocking.tile.last)
+        masked = self.direct and problem.out_channels % self.lanes != 0
+        within = epilogue if self.direct else None
         values: dict[str, compilation.Word] = {
-            "batch": problem.batch, "jobs": problem.groups * panels, "splits": cut_.splits,
-            "share": -(-problem.groups * panels // cut_.splits), "panels": panels,
+            "batch": problem.batch, "jobs": problem.groups * panels, "splits": blocking.splits,
+            "share": -(-problem.groups * panels // blocking.splits), "panels": panels,
             "panel.bytes": tile.bytes * len(weights.taps) * weights.depth,
             "group.bytes": weights.bytes // problem.groups, "panel.channels": tile.vectors * self.lanes,
-            "width": problem.width, "least.part": cut_.least, "slots": slots, "slots.at": slots_at, "slot.bytes": slot,
-            "flush": 0, "ahead": convolution_store.ahead().symbol("ahead"),
-            "sweep": self._sweep(tile, False, within) if panels > 1 else 0,
-            "sweep.last": self._sweep(last, masked, within),
-            "from.group": 0 if self.apart else problem.depth * self.size,
-            "from.panel": tile.bytes if self.apart else 0,
-            "read.first": sum(a * b for a, b in zip(problem.least, self.pitches[1:], strict=True)),
+            "out_channels": problem.out_channels, "min_last_part": blocking.min_last, "slots": slots,
+            "slots.at": slots_at, "slot.bytes": slot,
+            "flush": 0, "prefetch": epilogue_code.prefetch().symbol("prefetch"),
+            "panel_pass": self._panel_pass(tile, False, within) if panels > 1 else 0,
+            "panel_pass.last": self._panel_pass(last, masked, within),
+            "from.group": 0 if self.depthwise else problem.in_channels * self.size,
+            "from.panel": tile.bytes if self.depthwise else 0,
+            "read.first": sum(a * b for a, b in zip(problem.min_offset, self.pitches[1:], strict=True)),
             "target.c": self.size, "target.size": self.operands[0].dtype.itemsize, "flat": int(self.flat),
-            "weights": self.count + 1, "making": 0, "making.at": 0, "points": 0, "sums": 0, "inside": 0, "points.at": 0,
-            "sums.at": 0, "marks.at": 0, "plainly.at": 0,
+            "weights": self.count + 1, "transform": 0, "transform.at": 0, "point.bytes": 0, "sum.bytes": 0,
+            "in_channels": 0, "points.at": 0,
+            "sums.at": 0, "flags.at": 0, "fallback.at": 0,
         }
         if not self.direct:
-            assert ending is not None
-            library = convolution_store.library(ending, self.dtype, self.lanes)
+            assert epilogue is not None
+            library = epilogue_code.library(epilogue, self.dtype, self.lanes)
             values["flush"] = library.symbol("flush")
         steps, spread = (1, *problem.source_step), (1, *problem.target_step)
         for i, axis in enumerate("ndhw"):
-            values[f"block.{axis}"], values[f"part.{axis}"] = cut_.block[i], cut_.part[i]
+            values[f"block.{axis}"], values[f"part.{axis}"] = blocking.block[i], blocking.part[i]
             values[f"from.{axis}"] = values[f"read.{axis}"] = self.pitches[i] * steps[i]
             values[f"target.{axis}"] = self.target[i] * spread[i]
             values[f"buffer.{axis}"] = self.buffer[i]
         for i, axis in enumerate("dhw"):
-            values |= {f"grid.{axis}": problem.grid[i], f"blocks.{axis}": cut_.blocks[i + 1],
-                       f"step.{axis}": problem.source_step[i], f"least.{axis}": problem.least[i],
+            values |= {f"grid.{axis}": problem.grid[i], f"blocks.{axis}": blocking.blocks[i + 1],
+                       f"step.{axis}": problem.source_step[i], f"min_offset.{axis}": problem.min_offset[i],
                        f"span.{axis}": self.span[i], f"spread.{axis}": spread[i + 1],
-                       f"size.{axis}": problem.sizes[i]}
+                       f"size.{axis}": problem.target_sizes[i]}
         return values
 
     def _strides(self) -> list[int]:
-        """The operands'."""
+        """The operands' strides."""
         return [word for each in self.operands for word in (*each.outer, each.c)]
 
     def _fill(self) -> compilation.Library:
-        """The code that copies the source."""
+        """The code that packs the source."""
         kind = input_packing.kind(self.channels, self.source.c, self.source.w, self.size)
         return input_packing.library(self.dtype, kind)
 
 
 def _pieces(length: int) -> list[tuple[int, int]]:
-    """Where pieces of a run begin and how long they are: as few as can be of no more than LONGEST, and nearly equal."""
+    """(start, length) of the fewest nearly equal pieces of a run of at most `MAX_SEQUENTIAL`."""
     if not length:
         return []
-    size = even(length, LONGEST)
+    size = balanced_size(length, MAX_SEQUENTIAL)
     return [(start, min(size, length - start)) for start in range(0, length, size)]

@@ -1,12 +1,12 @@
-"""What a convolution computes, as sums over taps: one form for the convolution and for its transpose.
+"""Correlations: one description of a convolution and of its transpose, as sums over kernel taps.
 
-A *correlation* adds up, at every output position, products of a source's elements with weights:
+A *correlation* sums, at every target position, products of source elements with weights:
 
     target[n, start + q · target_step, o] = Σ over taps, c of source[n, q · source_step + offset, c] · weight[tap, c, o]
 
-A convolution is one such sum, whose positions step through the source by the stride. Its transpose is several: the
-positions that are congruent modulo the stride, a *phase*, share their taps and step through the source one by one.
-Spatial dimensions are always three, those that are missing in front being of extent 1.
+A convolution is one such sum, whose positions step through the source by the stride. Its transpose has several phases:
+a *phase* is the set of positions that are congruent modulo the stride; they share their taps, and step through the
+source by 1. There are always three spatial dimensions; missing leading ones have extent 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Triple = tuple[int, int, int]
 
 
 def triple(values: Sequence[int], missing: int) -> Triple:
-    """Three numbers, `missing` standing for the dimensions in front that are not there.
+    """Three values, `missing` for each missing leading dimension.
 
     >>> triple((3, 5), 1)
     (1, 3, 5)
@@ -30,7 +30,7 @@ def triple(values: Sequence[int], missing: int) -> Triple:
 
 
 class Taps(NamedTuple):
-    """The positions along one dimension that share their taps: first of them, how many, and (kernel index, offset)s."""
+    """Positions along one dimension that share taps: the first, their number, and the taps' (kernel index, offset)."""
 
     start: int
     positions: int
@@ -38,14 +38,14 @@ class Taps(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """Output positions that share their taps.
+    """Target positions that share taps.
 
     Attributes:
         start: the first position.
-        counts: how many along each dimension.
-        offsets: of each tap, from a position's place in the source, in ascending order along each dimension.
-        kernel: of each tap, its index in the kernel, flat.
-        along: how many taps lie along each dimension.
+        counts: number of positions along each dimension.
+        offsets: each tap's offset from a position's index in the source, ascending along each dimension.
+        kernel: each tap's flat index in the kernel.
+        along: number of taps along each dimension.
     """
 
     start: Triple
@@ -56,63 +56,64 @@ class Phase(NamedTuple):
 
 
 class Correlation(NamedTuple):
-    """Sums over taps; `depth` and `width` are the channels of one group of the source and of the target.
+    """Sums over taps; `in_channels` and `out_channels` are per group.
 
     Attributes:
-        extents: the source's spatial sizes.
-        sizes: the target's.
-        kernel: the kernel's.
-        least, most: the taps' offsets along each dimension, over all phases.
+        source_sizes, target_sizes, kernel: spatial sizes.
+        min_offset, max_offset: extremes of the taps' offsets along each dimension, over all phases.
     """
 
     batch: int
     groups: int
-    depth: int
-    width: int
-    extents: Triple
-    sizes: Triple
+    in_channels: int
+    out_channels: int
+    source_sizes: Triple
+    target_sizes: Triple
     kernel: Triple
     source_step: Triple
     target_step: Triple
     phases: tuple[Phase, ...]
-    least: Triple
-    most: Triple
+    min_offset: Triple
+    max_offset: Triple
 
     @property
     def grid(self) -> Triple:
-        """Positions along each dimension, in the phase that has most."""
+        """Positions along each dimension, of the largest phase."""
         a, b, c = (max(phase.counts[i] for phase in self.phases) for i in range(3))
         return a, b, c
 
     @property
     def inside(self) -> bool:
-        """Whether all taps of all positions lie in the source."""
-        return all(low >= 0 and (phase.counts[i] - 1) * self.source_step[i] + high < self.extents[i]
+        """Whether all taps of all positions are within the source."""
+        return all(low >= 0 and (phase.counts[i] - 1) * self.source_step[i] + high < self.source_sizes[i]
                    for phase in self.phases
-                   for i, (low, high) in enumerate(zip(self.least, self.most, strict=True)))
+                   for i, (low, high) in enumerate(zip(self.min_offset, self.max_offset, strict=True)))
 
     @property
     def multiplications(self) -> int:
-        """How many products are added up."""
-        return self.batch * self.groups * self.depth * self.width * sum(
+        """The number of multiplications."""
+        return self.batch * self.groups * self.in_channels * self.out_channels * sum(
             prod(phase.counts) * len(phase.kernel) for phase in self.phases)
 
 
-def forward(batch: int, groups: int, depth: int, width: int, extents: Triple, positions: Triple, kernel: Triple,
-            stride: Triple, padding: Triple, dilation: Triple) -> Correlation:
-    """The convolution: `depth` input channels a group, `width` output channels.
+def forward(batch: int, groups: int, in_channels: int, out_channels: int, extents: Triple, positions: Triple,
+            kernel: Triple, stride: Triple, padding: Triple, dilation: Triple) -> Correlation:
+    """The convolution, from images of spatial sizes `extents` to `positions`.
 
     >>> forward(1, 1, 1, 1, (1, 1, 5), (1, 1, 5), (1, 1, 3), (1, 1, 1), (0, 0, 1), (1, 1, 1)).phases[0].offsets
     ((0, 0, -1), (0, 0, 0), (0, 0, 1))
     """
     along = [[Taps(0, count, tuple((k, k * d - p) for k in range(size)))]
              for count, size, p, d in zip(positions, kernel, padding, dilation, strict=True)]
-    return _correlation(batch, groups, depth, width, extents, positions, kernel, stride, (1, 1, 1), along)
+    return _correlation(batch, groups, in_channels, out_channels, extents, positions, kernel, stride, (1, 1, 1), along)
 
 
-def transposed(batch: int, groups: int, depth: int, width: int, positions: Triple, extents: Triple, kernel: Triple,
-               stride: Triple, padding: Triple, dilation: Triple) -> Correlation:
-    """The transpose: from the convolution's output of `positions` and `depth` channels a group to its input."""
+def transposed(batch: int, groups: int, in_channels: int, out_channels: int, positions: Triple, extents: Triple,
+               kernel: Triple, stride: Triple, padding: Triple, dilation: Triple) -> Correlation:
+    """The transposed convolution, from `positions` to images of spatial sizes `extents`.
+
+    Its source is the convolution's output: `in_channels` are the convolution's output channels per group.
+    """
     along = []
     for extent, size, s, p, d in zip(extents, kernel, stride, padding, dilation, strict=True):
         phases = []
@@ -120,11 +121,12 @@ def transposed(batch: int, groups: int, depth: int, width: int, positions: Tripl
             taps = sorted(((start + p - k * d) // s, k) for k in range(size) if (start + p - k * d) % s == 0)
             phases.append(Taps(start, -(-(extent - start) // s), tuple((k, offset) for offset, k in taps)))
         along.append(phases)
-    return _correlation(batch, groups, depth, width, positions, extents, kernel, (1, 1, 1), stride, along)
+    return _correlation(batch, groups, in_channels, out_channels, positions, extents, kernel, (1, 1, 1), stride, along)
 
 
-def _correlation(batch: int, groups: int, depth: int, width: int, extents: Triple, sizes: Triple, kernel: Triple,
-                 source_step: Triple, target_step: Triple, along: Sequence[Sequence[Taps]]) -> Correlation:
+def _correlation(batch: int, groups: int, in_channels: int, out_channels: int, source_sizes: Triple,
+                 target_sizes: Triple, kernel: Triple, source_step: Triple, target_step: Triple,
+                 along: Sequence[Sequence[Taps]]) -> Correlation:
     phases = []
     for d, h, w in product(*along):
         taps = list(product(d.taps, h.taps, w.taps))
@@ -133,7 +135,7 @@ def _correlation(batch: int, groups: int, depth: int, width: int, extents: Tripl
             tuple((a, b, c) for (_, a), (_, b), (_, c) in taps),
             tuple((i * kernel[1] + j) * kernel[2] + k for (i, _), (j, _), (k, _) in taps),
             (len(d.taps), len(h.taps), len(w.taps))))
-    every = [offsets for phase in phases for offsets in phase.offsets] or [(0, 0, 0)]
-    least, most = (tuple(extreme(each[i] for each in every) for i in range(3)) for extreme in (min, max))
-    return Correlation(batch, groups, depth, width, extents, sizes, kernel, source_step, target_step, tuple(phases),
-                       least, most)  # type: ignore[arg-type]
+    offsets = [offset for phase in phases for offset in phase.offsets] or [(0, 0, 0)]
+    low, high = (tuple(extreme(each[i] for each in offsets) for i in range(3)) for extreme in (min, max))
+    return Correlation(batch, groups, in_channels, out_channels, source_sizes, target_sizes, kernel, source_step,
+                       target_step, tuple(phases), low, high)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""The sums of one panel of channels at a part of the positions: every phase, row by row, tile by tile.
+"""The panel pass: the sums of one panel of output channels at a part of the positions, by phase, row and tile.
 
-`sweep(plan, pointers, source, target, panel, room, n, images, d, depth, h, height, w, width, channel)` finds its
-positions' taps from `source` on and stores from `target` on; the positions' numbers and that of the first channel are
-for what an ending brings in. `room` is memory that Winograd's sums (`convolution_winograd_sweep`) need.
+`panel_pass(plan, pointers, source, target, panel, workspace, n, images, d, depth, h, height, w, width, channel)` reads
+the taps from `source` on and stores from `target` on. An epilogue's operands are addressed by the position indices and
+the first channel. Only Winograd's variant (`winograd/panel_pass.py`) uses `workspace`.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from llvmlite import ir
 
 from ...runtime import compilation
 from ..llvm import kernel_entry
-from ..llvm.loop_nests import I32, I64, POINTER, at, block_of, first_lanes, i64, local, loop, smaller, word
-from ..llvm.lowering import intrinsic, number
-from .epilogue import Ending, operands
+from ..llvm.loop_nests import I32, I64, POINTER, at, first_lanes, i64, local, loop, smaller, stack_block, word
+from ..llvm.lowering import constant, intrinsic
+from .epilogue import Epilogue, operands
 from .plan import CORRELATION, PHASE
 from .plan_fields import Plan
 from .register_tile import Tile
 
-SWEEP = ir.FunctionType(ir.VoidType(), [POINTER] * 6 + [I64] * 9)
+PANEL_PASS = ir.FunctionType(ir.VoidType(), [POINTER] * 6 + [I64] * 9)
 
 
-def library(tile: Tile, masked: bool, ending: Ending | None) -> compilation.Library:
-    """The compiled `sweep`.
+def library(tile: Tile, masked: bool, epilogue: Epilogue | None) -> compilation.Library:
+    """The compiled `panel_pass`.
 
     Args:
-        masked: whether the last vector may reach past the last channel.
-        ending: what is stored; None for the sums themselves.
+        masked: the last vector may extend past the last channel.
+        epilogue: the epilogue; None to store the sums themselves.
     """
-    how = f"{tile.rows}x{tile.columns}x{tile.vectors}x{tile.lanes}{' apart' * tile.apart}{' masked' * masked}"
-    recipe = f"convolution sweep {tile.dtype} {how} {ending.recipe if ending else ''}"
-    return compilation.load(recipe, ("sweep",), lambda: _Sweep(tile, masked, ending).text, "few")
+    variant = (f"{tile.rows}x{tile.columns}x{tile.vectors}x{tile.lanes}"
+               f"{' depthwise' * tile.depthwise}{' masked' * masked}")
+    recipe = f"convolution panel_pass {tile.dtype} {variant} {epilogue.recipe if epilogue else ''}"
+    return compilation.load(recipe, ("panel_pass",), lambda: _PanelPass(tile, masked, epilogue).text, "few")
 
 
-class _Sweep:
-    """Writes `sweep`."""
+class _PanelPass:
+    """Generates `panel_pass`."""
 
-    def __init__(self, tile: Tile, masked: bool, ending: Ending | None) -> None:
-        self.tile, self.masked, self.ending = tile, masked, ending
-        module = ir.Module("sweep")
-        function, self.builder = kernel_entry.begin(module, "sweep", SWEEP)
+    def __init__(self, tile: Tile, masked: bool, epilogue: Epilogue | None) -> None:
+        self.tile, self.masked, self.epilogue = tile, masked, epilogue
+        module = ir.Module("panel_pass")
+        function, self.builder = kernel_entry.begin(module, "panel_pass", PANEL_PASS)
         b = self.builder
         (words, self.pointers, self.source, self.target, self.panel, _, self.n, self.images, self.d, self.depth,
          self.h, self.height, self.w, self.width, self.channel) = function.args
@@ -50,13 +51,13 @@ class _Sweep:
         self.read = {name: plan[name] for name in (
             "from.n", "from.d", "from.h", "from.w", "target.n", "target.d", "target.h", "target.w",
             "spread.d", "spread.h", "spread.w", "phases", "phases.at", "operands.at")}
-        left = b.sub(b.mul(b.add(b.udiv(self.channel, plan["width"]), i64(1)), plan["width"]),
+        left = b.sub(b.mul(b.add(b.udiv(self.channel, plan["out_channels"]), i64(1)), plan["out_channels"]),
                      self.channel)
         self.mask = first_lanes(b, b.sub(left, i64((tile.vectors - 1) * tile.lanes)), tile.lanes) if masked else None
         self.sums = tile.zeros(b)
-        self.totals = block_of(b, tile.dtype, len(self.sums) * tile.lanes)
-        if ending is not None:
-            self.strides, self.bases = operands(b, plan, self.pointers, ending, self.channel)
+        self.totals = stack_block(b, tile.dtype, len(self.sums) * tile.lanes)
+        if epilogue is not None:
+            self.strides, self.bases = operands(b, plan, self.pointers, epilogue, self.channel)
             self.finished = local(b, tile.vector, tile.rows * tile.columns * tile.vectors)
         self.rows = [(local(b, POINTER), local(b, POINTER)) for _ in range(tile.rows)]
         self.indices = local(b, I64, 3 * tile.rows)
@@ -84,41 +85,41 @@ class _Sweep:
                 with loop(b, i64(0), width, tile.columns) as column:
                     place = smaller(b, column, last)
                     self._sum(words, phase, panel, place)
-                    if self.ending is None:
+                    if self.epilogue is None:
                         self._store(place)
                     else:
-                        self._finish(self.ending, phase, valid, place, b.sub(column, place))
+                        self._finish(self.epilogue, phase, valid, place, b.sub(column, place))
 
-    def _row(self, i: int, number_: Any, depth: Any, height: Any, offset: Any) -> None:
-        """Where row number `number_` of the part begins, in the source and in the target."""
+    def _row(self, i: int, row: Any, depth: Any, height: Any, offset: Any) -> None:
+        """Set the addresses of `row` of the part, in the source and in the target."""
         b, read = self.builder, self.read
-        short = [b.trunc(each, I32) for each in (number_, depth, height)]
-        rest = b.udiv(short[0], short[2])
-        h = b.zext(b.urem(short[0], short[2]), I64)
-        d, n = b.zext(b.urem(rest, short[1]), I64), b.zext(b.udiv(rest, short[1]), I64)
+        row32, depth32, height32 = (b.trunc(each, I32) for each in (row, depth, height))
+        rest = b.udiv(row32, height32)
+        h = b.zext(b.urem(row32, height32), I64)
+        d, n = b.zext(b.urem(rest, depth32), I64), b.zext(b.udiv(rest, depth32), I64)
         source, target = self.source, at(b, self.target, offset)
         for axis, index in zip("ndh", (n, d, h), strict=True):
             source = at(b, source, b.mul(index, read[f"from.{axis}"]))
             target = at(b, target, b.mul(index, read[f"target.{axis}"]))
         b.store(source, self.rows[i][0])
         b.store(target, self.rows[i][1])
-        if self.ending is not None:
+        if self.epilogue is not None:
             for j, index in enumerate((b.add(n, self.n), b.add(d, self.d), b.add(h, self.h))):
                 b.store(index, b.gep(self.indices, [i64(3 * i + j)], source_etype=I64))
 
     def _sum(self, words: Any, phase: dict[str, Any], panel: Any, place: Any) -> None:
-        """The sums of the tile at column `place` of the rows."""
+        """Compute the sums of the tile at column `place` of the rows."""
         b, tile, read = self.builder, self.tile, self.read
         begins = [at(b, b.load(source, typ=POINTER), b.mul(place, read["from.w"])) for source, _ in self.rows]
         factor = local(b, POINTER)
         b.store(panel, factor)
         folded = b.icmp_signed(">", phase["runs"], phase["fold"])
         with b.if_then(folded):
-            self._each_total(lambda i, place: number(0.0, tile.vector))
+            self._each_total(lambda i, place: constant(0.0, tile.vector))
         self._clear()
         with loop(b, i64(0), phase["runs"], phase["fold"]) as first:
             with b.if_then(b.icmp_signed(">", first, i64(0))):
-                # long sums lose less when they are made of short ones
+                # partial sums limit the rounding error of long sums
                 self._each_total(self._added)
                 self._clear()
             with loop(b, first, smaller(b, b.add(first, phase["fold"]), phase["runs"])) as run:
@@ -135,19 +136,19 @@ class _Sweep:
 
     def _clear(self) -> None:
         for each in self.sums:
-            self.builder.store(number(0.0, self.tile.vector), each)
+            self.builder.store(constant(0.0, self.tile.vector), each)
 
     def _total(self, index: int) -> Any:
         return at(self.builder, self.totals, index * self.tile.lanes * self.tile.dtype.itemsize)
 
     def _added(self, index: int, place: Any) -> Any:
-        """What a total and the tile's sum are together."""
+        """A total plus the tile's sum."""
         b, tile = self.builder, self.tile
         total = b.load(place, typ=tile.vector, align=tile.dtype.itemsize)
         return b.fadd(b.load(self.sums[index], typ=tile.vector), total)
 
     def _each_total(self, value: Callable[[int, Any], Any]) -> None:
-        """Give every total a value."""
+        """Set every total."""
         for i in range(len(self.sums)):
             place = self._total(i)
             self.builder.store(value(i, place), place, align=self.tile.dtype.itemsize)
@@ -165,8 +166,8 @@ class _Sweep:
             else:
                 b.store(value, to, align=size)
 
-    def _finish(self, ending: Ending, phase: dict[str, Any], valid: Any, place: Any, done: Any) -> None:
-        """Compute and store what the ending says, but of columns that were finished before, and rows met twice."""
+    def _finish(self, epilogue: Epilogue, phase: dict[str, Any], valid: Any, place: Any, done: Any) -> None:
+        """Compute and store the epilogue, except for columns from `done` on and rows that were stored before."""
         b, tile, read = self.builder, self.tile, self.read
         for i, each in enumerate(self.sums):
             b.store(b.load(each, typ=tile.vector), b.gep(self.finished, [i64(i)], source_etype=tile.vector))
@@ -190,5 +191,5 @@ class _Sweep:
                     value = b.load(b.gep(self.finished, [b.add(first, i64(v))], source_etype=tile.vector),
                                    typ=tile.vector)
                     mask = self.mask if v == tile.vectors - 1 else None
-                    ending.finish(b, value, here, [each[4] for each in self.strides], i64(v * tile.lanes),
+                    epilogue.finish(b, value, here, [each[4] for each in self.strides], i64(v * tile.lanes),
                                   tile.lanes, mask)

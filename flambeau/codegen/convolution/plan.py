@@ -1,4 +1,4 @@
-"""The lists of integers that convolutions' code is steered by: which words there are, and how both sides name them."""
+"""Plan layouts of convolution kernels: the names and positions of the 64-bit fields that compiled code reads."""
 
 from __future__ import annotations
 
@@ -7,60 +7,59 @@ from collections.abc import Mapping
 from ...runtime.compilation import Word
 
 
-class Words:
-    """The names of a plan's words, in order; "a.dhw" stands for "a.d", "a.h" and "a.w", "b.ndhw" for four."""
+class PlanLayout:
+    """The names of a plan's fields, in order; "a.dhw" expands to "a.d", "a.h" and "a.w", "b.ndhw" to four names."""
 
     def __init__(self, names: str) -> None:
-        found: list[str] = []
+        expanded: list[str] = []
         for name in names.split():
             stem, _, axes = name.partition(".")
-            found += [f"{stem}.{axis}" for axis in axes] if axes in ("dhw", "ndhw") else [name]
-        self.names = tuple(found)
-        self.places = {name: i for i, name in enumerate(found)}
+            expanded += [f"{stem}.{axis}" for axis in axes] if axes in ("dhw", "ndhw") else [name]
+        self.names = tuple(expanded)
+        self.places = {name: i for i, name in enumerate(expanded)}
 
     @property
     def end(self) -> int:
-        """Where lists begin, which stand behind the words."""
+        """The index of the first element after the named fields, where lists begin."""
         return len(self.names)
 
     def plan(self, values: Mapping[str, Word], *lists: int) -> tuple[Word, ...]:
-        """The plan: values of all names, then the lists."""
+        """The plan: the values of all fields, then the lists."""
         return tuple([values[name] for name in self.names]) + lists
 
 
-#: of a correlation: positions, blocks and parts of them; panels, and how chunks share them; pointers and places in
-#: scratch memory; addresses of code; distances in the source, the target and the buffer; of
-#: Winograd's points, what makes them and its list, the bytes between them and between their sums, channels of a group,
-#: places in the slot and of the panels' marks; where the plan begins by which marked tiles are computed
-CORRELATION = Words("""
-    batch grid.dhw block.ndhw blocks.dhw part.ndhw least.part
-    jobs share splits panels panel.bytes group.bytes panel.channels width
+#: of a correlation: positions, blocks and parts; panels and their distribution over chunks; pointer indices and scratch
+#: offsets; code addresses; strides of the source, the target and the buffer; for Winograd: the transform's code and
+#: fields, strides between points and between their sums, channels per group, offsets in the slot and of the panels'
+#: flags, and the start of the fallback plan
+CORRELATION = PlanLayout("""
+    batch grid.dhw block.ndhw blocks.dhw part.ndhw min_last_part
+    jobs share splits panels panel.bytes group.bytes panel.channels out_channels
     source weights scratch slots slots.at slot.bytes panels.at packed.at buffer.at
-    fill sweep sweep.last flush ahead pack
-    from.ndhw from.group from.panel read.ndhw read.first step.dhw least.dhw span.dhw
+    fill panel_pass panel_pass.last flush prefetch pack
+    from.ndhw from.group from.panel read.ndhw read.first step.dhw min_offset.dhw span.dhw
     target.ndhw target.c target.size target buffer.ndhw flat spread.dhw size.dhw
-    phases phases.at operands.at about.at pack.at
-    making making.at points sums inside points.at sums.at marks.at plainly.at
+    phases phases.at operands.at fill_fields.at pack.at
+    transform transform.at point.bytes sum.bytes in_channels points.at sums.at flags.at fallback.at
 """)
 
-#: of a weight's gradient: positions and blocks of them, and the blocks of a piece; tiles of the sums, and how chunks
-#: share them; pointers and places; addresses of code; distances in the images and in the output's gradient; of
-#: Winograd's points, what makes them and its lists, and their places in the slot
-GRADIENT = Words("""
+#: of a weight gradient: positions, blocks, and blocks per piece; tiles of the sums and their distribution over chunks;
+#: pointer indices and scratch offsets; code addresses; strides of the images and of the output's gradient; for
+#: Winograd: the transforms' code and fields, and offsets in the slot
+GRADIENT = PlanLayout("""
     batch grid.dhw block.ndhw blocks.ndhw blocks piece
     jobs share splits panels runs.jobs columns.jobs runs length panel.bytes group.bytes
     source factor scratch slots slots.at slot.bytes pieces.at piece.bytes factor.at
-    fill fill.factor sweep sweep.last
-    from.ndhw from.group from.panel from.first from.column step.dhw least.dhw span.dhw
+    fill fill.factor tile_sum tile_sum.last
+    from.ndhw from.group from.panel from.first from.column step.dhw min_offset.dhw span.dhw
     factor.ndhw factor.group factor.panel factor.first
-    offsets.at about.at about.factor.at
-    spread.dhw making making.at points.at making.factor making.factor.at points.factor.at
+    offsets.at fill_fields.at fill_fields.factor.at
+    spread.dhw transform transform.at points.at transform.factor transform.factor.at points.factor.at
 """)
 
-#: words of a phase: its positions and the first of them; bytes from a target's first position; runs of numbers that
-#: lie together in the source, how many are added up at a time, where their offsets and lengths are listed; rows of the
-#: panel before
+#: fields of a phase: number of positions and the first one; its byte offset in the target; contiguous runs in the
+#: source, runs per partial sum, start of the list of their offsets and lengths; panel rows of the phases before
 PHASE = ("count.d", "count.h", "count.w", "start.d", "start.h", "start.w", "target", "runs", "fold", "offsets",
          "before")
-#: words of an operand: its strides by n, d, h, w and channel
+#: fields of an operand: strides by n, d, h, w and channel
 OPERAND = 5

@@ -1,4 +1,4 @@
-"""A plan's words as code reads them, and functions whose addresses are among them."""
+"""Access to a plan's fields from generated code, and calls of functions whose addresses are fields."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from llvmlite import ir
 
 from ..llvm.loop_nests import POINTER, i64, word
-from .plan import OPERAND, Words
+from .plan import OPERAND, PlanLayout
 
 
 class Callee:
-    """A function whose address is a value: llvmlite's builder asks a callee for its type, which an integer has not."""
+    """A callee given by an integer address, with the attributes that llvmlite's builder requires of a callee."""
 
     def __init__(self, builder: ir.IRBuilder, address: Any, function_type: ir.FunctionType) -> None:
         self.pointer = builder.inttoptr(address, POINTER)
@@ -22,22 +22,22 @@ class Callee:
 
 
 class Plan:
-    """A plan's words, read where a builder stands."""
+    """Loads of a plan's fields at the builder's position."""
 
-    def __init__(self, builder: ir.IRBuilder, words: Any, names: Words) -> None:
+    def __init__(self, builder: ir.IRBuilder, words: Any, names: PlanLayout) -> None:
         self.builder, self.words, self.names = builder, words, names
 
     def __getitem__(self, name: str) -> Any:
         return word(self.builder, self.words, self.names.places[name])
 
     def operand(self, index: int, axis: int) -> Any:
-        """An operand's stride."""
+        """Stride number `axis` of an operand."""
         return self.at("operands.at", i64(index * OPERAND + axis))
 
     def at(self, start: str, index: Any) -> Any:
-        """Element `index` of the list that begins where the word `start` says."""
+        """Element `index` of the list whose start is the field `start`."""
         return word(self.builder, self.words, self.builder.add(self[start], index))
 
     def list(self, start: str) -> Any:
-        """Where the list begins that the word `start` tells of."""
+        """The address of the list whose start is the field `start`."""
         return self.builder.gep(self.words, [self[start]], source_etype=ir.IntType(64))

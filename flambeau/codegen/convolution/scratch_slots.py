@@ -1,6 +1,6 @@
-"""Scratch memory that chunks take in turn: as many slots as chunks run at once, so that it stays in the caches.
+"""Scratch slots: per-thread scratch memory, taken by a chunk from a free list, as many as chunks run at once.
 
-A word of scratch memory has a bit set for each slot that is free. Which slot a chunk gets does not matter to it.
+Reusing few slots keeps them in the caches. The free list is a 64-bit mask of free slots in scratch memory.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ..llvm.loop_nests import I64, POINTER, at, i64, local, word
 from ..llvm.lowering import intrinsic
 from .plan_fields import Plan
 
-#: slots that the bits of a word can stand for
-MOST = 62
-#: bytes in front of the first slot
+#: maximum number of slots: bits of the mask
+MAX_SLOTS = 62
+#: bytes in front of the first slot, for the mask
 HEADER = 64
 
 _FREE = ("free slots", "scratch")
 
 
 def count(chunks: int) -> int:
-    """How many slots are worth their memory."""
-    return max(1, min(chunks, limits.count(), MOST))
+    """The number of slots for a launch: at most one per thread."""
+    return max(1, min(chunks, limits.count(), MAX_SLOTS))
 
 
-def opening(scratch: int, slots: int) -> Launch:
-    """The launch that declares all slots free, for scratch memory that is pointer number `scratch`."""
+def initializing(scratch: int, slots: int) -> Launch:
+    """The launch that marks all slots free; `scratch` is the pointer index of scratch memory."""
     library = compilation.load("convolution slots", ("body",), _generate, "few")
     return Launch(library, library.symbol("body"), 1, ((1 << slots) - 1, scratch))
 
@@ -47,14 +47,14 @@ def _generate() -> str:
 
 
 class Slot:
-    """The slot that a chunk has, if its launch has any; else scratch memory as a whole.
+    """The slot of a chunk; the entire scratch memory where the launch has no slots.
 
     Attributes:
-        place: where it begins.
+        place: its address.
     """
 
     def __init__(self, builder: ir.IRBuilder, scratch: Any, plan: Plan) -> None:
-        """Take a slot where the builder stands, waiting if all are taken."""
+        """Acquire a slot at the builder's position; spins while none is free."""
         b = builder
         self.scratch = scratch
         self.any = b.icmp_signed("!=", plan["slots"], i64(0))
@@ -62,27 +62,27 @@ class Slot:
         b.store(i64(0), self.number)
         b.store(scratch, place)
         with b.if_then(self.any):
-            number = self._take(b)
+            number = self._acquire(b)
             b.store(number, self.number)
             b.store(at(b, at(b, scratch, plan["slots.at"]), b.mul(number, plan["slot.bytes"])), place)
         self.place = b.load(place, typ=POINTER)
 
-    def _take(self, builder: ir.IRBuilder) -> Any:
-        """The number of a slot that is free and no longer is."""
-        look, some, taken = (builder.append_basic_block(name) for name in ("look", "some", "taken"))
-        builder.branch(look)
-        builder.position_at_end(look)
+    def _acquire(self, builder: ir.IRBuilder) -> Any:
+        """Acquire a free slot; its index."""
+        spin, free_slots, acquired = (builder.append_basic_block(name) for name in ("spin", "free_slots", "acquired"))
+        builder.branch(spin)
+        builder.position_at_end(spin)
         free = builder.load_atomic(self.scratch, "monotonic", 8, typ=I64)
-        builder.cbranch(builder.icmp_signed("!=", free, i64(0)), some, look)
-        builder.position_at_end(some)
+        builder.cbranch(builder.icmp_signed("!=", free, i64(0)), free_slots, spin)
+        builder.position_at_end(free_slots)
         rest = builder.and_(free, builder.sub(free, i64(1)))
         swap = builder.cmpxchg(self.scratch, free, rest, "acq_rel", "monotonic")
-        builder.cbranch(builder.extract_value(swap, 1), taken, look)
-        builder.position_at_end(taken)
+        builder.cbranch(builder.extract_value(swap, 1), acquired, spin)
+        builder.position_at_end(acquired)
         return intrinsic(builder, "cttz", I64, [free, ir.Constant(ir.IntType(1), 1)], [I64])
 
-    def give(self, builder: ir.IRBuilder) -> None:
-        """The slot is free again."""
+    def release(self, builder: ir.IRBuilder) -> None:
+        """Release the slot."""
         with builder.if_then(self.any):
             bit = builder.shl(i64(1), builder.load(self.number, typ=I64))
             builder.atomic_rmw("or", self.scratch, bit, "release")

@@ -1,4 +1,4 @@
-"""One pass over memory: kernels that compute expressions for every element of arrays that broadcast together.
+"""Elementwise kernels: fused expressions over arrays that broadcast together, in one pass over memory.
 
 >>> import numpy as np
 >>> from flambeau import codegen
@@ -26,112 +26,132 @@ import numpy as np
 from ...runtime import compilation, nontemporal_stores, target, thread_pool
 from ...runtime.launch import Launch, Spec
 from .. import iteration_space
-from ..llvm.tails import ANY, Ending, ending, lengths
-from ..scalar.scalar_ir import Node, cost, ordered, text, variable
+from ..llvm.tails import ANY_LENGTH, TailInfo, block_lengths, tail_info
+from ..scalar.scalar_ir import Node, canonical_text, cost, topological_order, variable
 
-#: plans that a kernel remembers, for so many layouts of its arrays
+#: plans that a kernel caches, one per layout of its arrays
 PLANS = 1024
-#: columns of a block where an operand strides: the lines of memory that one row touches serve the next rows
-NARROW = 64
+#: columns of a tile if an operand is strided: the cache lines that one row touches serve the next rows
+TILE_COLUMNS = 64
 
 
-class _Course(NamedTuple):
-    """How operands step along the inner dimension, whether there are outer ones, its runs, and a call's plan."""
+class _LoopNest(NamedTuple):
+    """The loops of a kernel for one layout of its operands, and its launch.
+
+    Attributes:
+        steps: the operands' access patterns along the inner dimension (`loop_nests.Operand`).
+        rows: whether there are outer dimensions.
+        tail: what is known about the lengths of runs.
+        chunks: the number of chunks.
+        words: the plan (`code`).
+    """
 
     steps: str
     rows: bool
-    ending: Ending
+    tail: TailInfo
     chunks: int
     words: list[int]
 
 
 class _Plan:
-    """How arrays of certain shapes and strides are computed: by which code, over which loops, in how many chunks."""
+    """The launch of a kernel for arrays of certain shapes and strides.
+
+    Attributes:
+        shape: of the outputs.
+        order: of the outputs' dimensions in memory, slowest first; None: row-major.
+        call: the generated function (`kernel_entry.call`); None if there are no elements.
+        body: the address of the kernel's body.
+        chunks: the number of chunks.
+        words: the plan, as a ctypes array.
+    """
 
     __slots__ = ("body", "call", "chunks", "order", "shape", "words")
 
     def __init__(self, shape: tuple[int, ...], order: list[int] | None, call: Any, body: int, chunks: int,
                  words: Sequence[int]) -> None:
         self.shape = shape
-        self.order = order  # of the outputs' dimensions in memory, slowest first, where it is not the usual
-        self.call = call  # None where there is nothing to compute
+        self.order = order
+        self.call = call
         self.body = body
         self.chunks = chunks
         self.words = (ctypes.c_int64 * len(words))(*words)
 
 
 class Kernel:
-    """Compiled code for expressions over arrays; `kernel` makes it.
+    """A compiled elementwise kernel; `kernel` makes it.
 
-    Calling it with arrays of the dtypes it was made for, of shapes that broadcast together, returns the outputs'
-    array, or a tuple of them where there are several. `out` gives them instead: arrays of the full shape, which may
-    be inputs too. Python numbers stand for arrays without dimensions.
+    A call takes arrays of the dtypes that the kernel was compiled for, of shapes that broadcast together, and Python
+    scalars in place of 0-d arrays. It returns the output, or a tuple of several. `out` is an array or several of the
+    full shape to write to; they may be inputs too.
 
     Attributes:
         outputs: the expressions.
         inputs: the inputs' dtypes.
-        ir, asm: the code for contiguous arrays of one shape, as generated, and as the machine's instructions.
+        dtypes: the outputs' dtypes.
+        ir: the LLVM IR for contiguous arrays of one shape, as generated.
+        asm: the assembly for these.
     """
 
     def __init__(self, outputs: tuple[Node, ...], inputs: tuple[np.dtype, ...]) -> None:
         if not outputs:
             raise ValueError("a kernel has at least one output")
-        nodes = ordered(outputs)
+        nodes = topological_order(outputs)
         for node in nodes:
             if node.op == "input" and (node.const >= len(inputs) or inputs[node.const] != node.dtype):
                 raise TypeError(f"{node} of {node.dtype} is not among inputs of {', '.join(map(str, inputs))}")
         self.outputs, self.inputs = outputs, inputs
         self.dtypes = tuple(node.dtype for node in outputs)
-        self._recipe = text(outputs) + "\nin " + " ".join(map(str, inputs))
+        self._recipe = canonical_text(outputs) + "\nin " + " ".join(map(str, inputs))
         self._all = self.dtypes + inputs
         self._sizes = [dtype.itemsize for dtype in self._all]
         widest = max(node.dtype.itemsize for node in nodes)
         self._lanes = max(4, target.host().vector_bits // 8 // widest)
         work = cost(outputs)
         self._unroll = 4 if work <= 4 else 2 if work <= 24 else 1
-        self._waits = work <= nontemporal_stores.MAX_WORK
-        # about ten microseconds of one thread: bytes at 30 a nanosecond, additions at 20
+        self._is_memory_bound = work <= nontemporal_stores.MAX_WORK
+        # elements that one thread computes in about 10 us, at 30 bytes and 20 additions per ns
         self._grain = max(512, int(10_000 / (sum(self._sizes) / 30 + work / 20)))
-        self._info: Any = None
+        self._flat_info: Any = None
         self._plans: dict[tuple, _Plan] = {}
         self._bodies: dict[str, tuple[compilation.Library, compilation.Symbol]] = {}
         self._flat: Callable[..., int] | None = None
         self._call: Callable[..., None] | None = None
         self._lock = threading.Lock()
-        self._number = len(inputs)
-        self._single = self.dtypes[0] if len(outputs) == 1 else None
+        self._input_count = len(inputs)
+        self._single_dtype = self.dtypes[0] if len(outputs) == 1 else None
 
     def __repr__(self) -> str:
         return f"<kernel {', '.join(map(repr, self.outputs))}>"
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
-        if len(inputs) != self._number:
-            raise TypeError(f"{self!r} takes {self._number} arrays, not {len(inputs)}")
+        if len(inputs) != self._input_count:
+            raise TypeError(f"{self!r} takes {self._input_count} arrays, not {len(inputs)}")
         for x in inputs:
             if type(x) is not np.ndarray:
                 inputs = tuple(map(self._array, inputs, self.inputs))
                 break
-        flat = self._flat or self._flat_call()
+        flat = self._flat or self._load_flat()
         if out is None:
             first = inputs[0]
-            # memory is asked for only once, where it is much: a block given back and taken again costs its pages
-            if first.size < 4096 or _alike(inputs):
-                if self._single is not None:
-                    result = np.empty(first.shape, self._single)
-                    if not flat(thread_pool.pool(), self._info, id(result), *map(id, inputs)):
+            # a large output is allocated only for the entry point that will accept it: freeing and allocating it again
+            # costs page faults
+            if first.size < 4096 or _is_flat(inputs):
+                if self._single_dtype is not None:
+                    result = np.empty(first.shape, self._single_dtype)
+                    if not flat(thread_pool.pool(), self._flat_info, id(result), *map(id, inputs)):
                         return result
                 else:
                     results = tuple([np.empty(first.shape, dtype) for dtype in self.dtypes])
-                    if not flat(thread_pool.pool(), self._info, *map(id, results), *map(id, inputs)):
+                    if not flat(thread_pool.pool(), self._flat_info, *map(id, results), *map(id, inputs)):
                         return results
-            results = self._general(inputs)
+            results = self._allocate_and_run(inputs)
         else:
             results = (out,) if isinstance(out, np.ndarray) else tuple(out)
             if len(results) != len(self.outputs) or any(type(each) is not np.ndarray for each in results):
                 raise TypeError(f"out takes {len(self.outputs)} arrays")
-            if flat(thread_pool.pool(), self._info, *map(id, results), *map(id, inputs)):
-                self._into(inputs, results)
-        return results[0] if self._single is not None else results
+            if flat(thread_pool.pool(), self._flat_info, *map(id, results), *map(id, inputs)):
+                self._run_into(inputs, results)
+        return results[0] if self._single_dtype is not None else results
 
     @property
     def ir(self) -> str:
@@ -149,27 +169,27 @@ class Kernel:
             return np.array(x, dtype)
         raise TypeError(f"a kernel takes arrays and numbers, not {type(x).__name__}")
 
-    def _flat_call(self) -> Callable[..., int]:
+    def _load_flat(self) -> Callable[..., int]:
         from ..llvm import kernel_entry
 
         count = len(self._all)
-        _, body = self._body("c" * count, False, ANY)
-        self._info = (ctypes.c_int64 * (2 + count))(self._grain, body.address, *map(id, self._all))
+        _, body = self._body("c" * count, False, ANY_LENGTH)
+        self._flat_info = (ctypes.c_int64 * (2 + count))(self._grain, body.address, *map(id, self._all))
         self._flat = kernel_entry.flat(len(self.outputs), self._sizes).function("flat", *kernel_entry.flat_type(count))
         return self._flat
 
-    def _general(self, inputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        """New outputs, laid out in memory as the inputs are."""
+    def _allocate_and_run(self, inputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """Compute into new arrays, whose dimensions have the memory order of the inputs."""
         key = tuple([each for x in inputs for each in (x.shape, x.strides, x.dtype)])
         plan = self._plans.get(key)
         if plan is None:
             self._check(inputs)
             shape = iteration_space.broadcast([x.shape for x in inputs])
-            strides = [iteration_space.stretched(x.shape, x.strides, shape) for x in inputs]
+            strides = [iteration_space.broadcast_strides(x.shape, x.strides, shape) for x in inputs]
             order = iteration_space.memory_order(shape, strides)
-            usual = order == list(range(len(shape)))
-            outputs = [self._empty(shape, None if usual else order, dtype) for dtype in self.dtypes]
-            plan = self._planned(key, shape, None if usual else order, outputs, strides)
+            permuted = None if order == list(range(len(shape))) else order
+            outputs = [self._empty(shape, permuted, dtype) for dtype in self.dtypes]
+            plan = self._cache_plan(key, shape, permuted, outputs, strides)
         results = tuple([self._empty(plan.shape, plan.order, dtype) for dtype in self.dtypes])
         if plan.call is not None:
             plan.call(thread_pool.pool(), plan.body, plan.words, plan.chunks, *map(id, results), *map(id, inputs))
@@ -187,8 +207,8 @@ class Kernel:
             if x.dtype != dtype:
                 raise TypeError(f"{self!r} was made for {', '.join(map(str, self.inputs))}, not {x.dtype}")
 
-    def _into(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> None:
-        """Compute into arrays that are there already."""
+    def _run_into(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> None:
+        """Compute into existing arrays; through temporaries where an output overlaps an input or another output."""
         key = tuple([each for x in (*inputs, *outputs) for each in (x.shape, x.strides, x.dtype)])
         plan = self._plans.get(key)
         if plan is None:
@@ -206,8 +226,8 @@ class Kernel:
                 if result.size and any(stride == 0 and extent > 1
                                        for stride, extent in zip(result.strides, shape, strict=True)):
                     raise ValueError("an output whose elements share memory")
-            strides = [iteration_space.stretched(x.shape, x.strides, shape) for x in inputs]
-            plan = self._planned(key, shape, None, outputs, strides)
+            strides = [iteration_space.broadcast_strides(x.shape, x.strides, shape) for x in inputs]
+            plan = self._cache_plan(key, shape, None, outputs, strides)
         for result in outputs:
             if not result.flags.writeable:
                 raise ValueError("output array is read-only")
@@ -216,56 +236,57 @@ class Kernel:
         targets = list(outputs)
         for i, result in enumerate(targets):
             others = (*inputs, *outputs[:i])
-            if any(_clash(result, x) for x in others):
+            if any(_overlaps(result, x) for x in others):
                 targets[i] = np.empty(result.shape, result.dtype)
         if any(a is not b for a, b in zip(targets, outputs, strict=True)):
-            fresh = tuple(np.empty(each.shape, each.dtype) for each in outputs)
-            self._into(inputs, fresh)
-            for result, value in zip(outputs, fresh, strict=True):
+            temporaries = tuple(np.empty(each.shape, each.dtype) for each in outputs)
+            self._run_into(inputs, temporaries)
+            for result, value in zip(outputs, temporaries, strict=True):
                 result[...] = value
             return
         plan.call(thread_pool.pool(), plan.body, plan.words, plan.chunks, *map(id, outputs), *map(id, inputs))
 
-    def _planned(self, key: tuple, shape: tuple[int, ...], order: list[int] | None, outputs: Sequence[np.ndarray],
-                 strides: list[list[int]]) -> _Plan:
-        plan = self._plan(shape, order, outputs, strides)
+    def _cache_plan(self, key: tuple, shape: tuple[int, ...], order: list[int] | None, outputs: Sequence[np.ndarray],
+                    strides: list[list[int]]) -> _Plan:
+        plan = self._make_plan(shape, order, outputs, strides)
         with self._lock:
             if len(self._plans) >= PLANS:
                 self._plans.clear()
             self._plans[key] = plan
         return plan
 
-    def _plan(self, shape: tuple[int, ...], order: list[int] | None, outputs: Sequence[np.ndarray],
-              strides: list[list[int]]) -> _Plan:
-        if iteration_space.elements(shape) == 0:
+    def _make_plan(self, shape: tuple[int, ...], order: list[int] | None, outputs: Sequence[np.ndarray],
+                   strides: list[list[int]]) -> _Plan:
+        if iteration_space.numel(shape) == 0:
             return _Plan(shape, order, None, 0, 0, ())
-        found = self._course(shape, [iteration_space.stretched(x.shape, x.strides, shape) for x in outputs] + strides)
+        written = [iteration_space.broadcast_strides(x.shape, x.strides, shape) for x in outputs]
+        nest = self._loop_nest(shape, written + strides)
         if self._call is None:
             from ..llvm import kernel_entry
 
             self._call = kernel_entry.call(len(self._all)).function("call", *kernel_entry.call_type(len(self._all)))
-        body = self._body(found.steps, found.rows, found.ending)[1].address
-        return _Plan(shape, order, self._call, body, found.chunks, found.words)
+        body = self._body(nest.steps, nest.rows, nest.tail)[1].address
+        return _Plan(shape, order, self._call, body, nest.chunks, nest.words)
 
-    def _course(self, shape: tuple[int, ...], every: list[list[int]]) -> _Course:
-        """How operands of these strides, outputs first, are walked over a shape of at least one element."""
-        dims = iteration_space.collapse(shape, every, iteration_space.memory_order(shape, every))
+    def _loop_nest(self, shape: tuple[int, ...], strides: list[list[int]]) -> _LoopNest:
+        """The loops over a shape of at least one element, for operands of these strides, outputs first."""
+        dims = iteration_space.collapse(shape, strides, iteration_space.memory_order(shape, strides))
         if len(dims.extents) > 1 and dims.extents[0] < self._lanes:
             longest = max(range(len(dims.extents)), key=dims.extents.__getitem__)
             if dims.extents[longest] >= 4 * dims.extents[0]:
-                dims = iteration_space.bring_inside(dims, longest)
-        steps = self._backwards(iteration_space.steps(dims, self._sizes), dims)
+                dims = iteration_space.move_innermost(dims, longest)
+        steps = self._mark_reversed(iteration_space.access_patterns(dims, self._sizes), dims)
         inner = dims.extents[0] if dims.extents else 1
         if len(dims.extents) <= 1:
             chunks, block = iteration_space.blocks(inner, self._grain)
-            known = ending(lengths(inner, block), self._lanes, inner)
+            tail = tail_info(block_lengths(inner, block), self._lanes, inner)
             words = [inner, block, *(each[0] if each else 0 for each in dims.strides)]
-            return _Course(steps, False, known, chunks, words)
-        rows = iteration_space.elements(shape) // inner
+            return _LoopNest(steps, False, tail, chunks, words)
+        rows = iteration_space.numel(shape) // inner
         rank = len(dims.extents) - 1
-        steps = self._transposed(steps, dims, rank)
+        steps = self._mark_transposed(steps, dims, rank)
         if "s" in steps or "t" in steps:
-            block_count, block = -(-inner // NARROW), NARROW
+            block_count, block = -(-inner // TILE_COLUMNS), TILE_COLUMNS
         else:
             block_count, block = iteration_space.blocks(inner, max(self._grain, 1024))
         row_count, row_block = iteration_space.blocks(rows, max(self._lanes, self._grain // min(block, inner)),
@@ -274,51 +295,52 @@ class Kernel:
             row_block = -(-rows // self._lanes) * self._lanes
         words = [inner, block, block_count, rows, row_block, rank, *(each[0] for each in dims.strides),
                  *dims.extents[1:], *(stride for each in dims.strides for stride in each[1:])]
-        known = ending(lengths(inner, block), self._lanes, rows * inner)
-        return _Course(steps, True, known, block_count * row_count, words)
+        tail = tail_info(block_lengths(inner, block), self._lanes, rows * inner)
+        return _LoopNest(steps, True, tail, block_count * row_count, words)
 
-    def _backwards(self, steps: str, dims: iteration_space.Dims) -> str:
-        """Which inputs lie together in memory, but the other way round ("n")."""
+    def _mark_reversed(self, steps: str, dims: iteration_space.Dims) -> str:
+        """The steps, with "n" for inputs that are contiguous in reverse order."""
         return "".join("n" if step == "s" and i >= len(self.outputs) and dims.strides[i][0] == -self._sizes[i] else step
                        for i, step in enumerate(steps))
 
-    def _transposed(self, steps: str, dims: iteration_space.Dims, rank: int) -> str:
-        """Which inputs are read as square blocks that are turned ("t"): those whose rows lie crosswise in memory."""
+    def _mark_transposed(self, steps: str, dims: iteration_space.Dims, rank: int) -> str:
+        """The steps, with "t" for inputs that are contiguous along the next dimension: they are transposed by tiles."""
         lanes, rows = self._lanes, dims.extents[1]
         if lanes > 16 or rows < lanes or (rank > 1 and rows % lanes):
             return steps
         return "".join("t" if step == "s" and i >= len(self.outputs) and dims.strides[i][1] == self._sizes[i] else step
                        for i, step in enumerate(steps))
 
-    def _body(self, steps: str, rows: bool, known: Ending,
-              past: bool = False) -> tuple[compilation.Library, compilation.Symbol]:
-        name = f"{steps} {'rows' if rows else 'run'} {known}{' past' * past}"
+    def _body(self, steps: str, rows: bool, tail: TailInfo,
+              nontemporal: bool = False) -> tuple[compilation.Library, compilation.Symbol]:
+        name = f"{steps} {'rows' if rows else 'flat'} {tail}{' nontemporal' * nontemporal}"
         found = self._bodies.get(name)
         if found is None:
-            library = self._library(steps, rows, known, past)
+            library = self._library(steps, rows, tail, nontemporal)
             found = self._bodies[name] = library, library.symbol("body")
         return found
 
-    def _library(self, steps: str, rows: bool, known: Ending = ANY, past: bool = False) -> compilation.Library:
-        way = f"{steps} {'rows' if rows else 'run'} {known}{' past' * past} {self._lanes} {self._unroll}"
-        return compilation.load(f"elementwise {way}\n{self._recipe}", ("body",),
-                             lambda: self._generate(steps, rows, known, past), "few")
+    def _library(self, steps: str, rows: bool, tail: TailInfo = ANY_LENGTH,
+                 nontemporal: bool = False) -> compilation.Library:
+        loops = f"{steps} {'rows' if rows else 'flat'} {tail}{' nontemporal' * nontemporal}"
+        return compilation.load(f"elementwise {loops} {self._lanes} {self._unroll}\n{self._recipe}", ("body",),
+                                lambda: self._generate(steps, rows, tail, nontemporal), "few")
 
-    def _generate(self, steps: str, rows: bool, known: Ending, past: bool) -> str:
-        from . import code as streaming
+    def _generate(self, steps: str, rows: bool, tail: TailInfo, nontemporal: bool) -> str:
+        from .code import CodeGenerator
 
-        return streaming.Writer(self.outputs, self._all, steps, self._lanes, self._unroll, NARROW, known,
-                                past).module(rows)
+        return CodeGenerator(self.outputs, self._all, steps, self._lanes, self._unroll, TILE_COLUMNS, tail,
+                             nontemporal).module(rows)
 
 
-def _alike(inputs: Sequence[np.ndarray]) -> bool:
+def _is_flat(inputs: Sequence[np.ndarray]) -> bool:
     """Whether these are contiguous arrays of one shape."""
     shape = inputs[0].shape
     return all(x.flags.c_contiguous and x.shape == shape for x in inputs)
 
 
-def _clash(result: np.ndarray, other: np.ndarray) -> bool:
-    """Whether writing one may change what is still to be read of the other: they overlap, and not as one array."""
+def _overlaps(result: np.ndarray, other: np.ndarray) -> bool:
+    """Whether writing `result` may change elements of `other` that are read later: they overlap but are not equal."""
     if not np.may_share_memory(result, other):
         return False
     if (result.__array_interface__["data"] == other.__array_interface__["data"] and result.shape == other.shape
@@ -334,13 +356,13 @@ _kernels: dict[tuple, Kernel] = {}
 
 
 def kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) -> Kernel:
-    """The kernel that computes `outputs` from arrays of the dtypes `inputs`; always the same one for the same.
+    """The kernel that computes `outputs` from arrays of the dtypes `inputs`; cached.
 
     Raises:
-        TypeError: an expression asks for an input that is not there, or is of another dtype.
+        TypeError: an expression has a variable that is not among the inputs, or has another dtype.
     """
     if not inputs:
-        raise ValueError("a kernel that is called with arrays has at least one input")
+        raise ValueError("a kernel has at least one input")
     return _kernel(outputs, inputs)
 
 
@@ -356,20 +378,20 @@ def _kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) ->
 
 
 def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec]) -> list[Launch]:
-    """The work of computing `outputs` for every element: no arrays are needed yet.
+    """The launches that compute `outputs` for every element.
 
     Args:
-        outputs: the expressions, whose variables are the positions in `ins`.
-        outs: where they are written; all of one shape, which is the shape that is computed.
-        ins: the inputs, of shapes that broadcast to it; there may be none. An output may share memory with an input
-            only where both lie exactly alike.
+        outputs: the expressions; their variables are indices into `ins`.
+        outs: the layouts of the outputs, all of one shape.
+        ins: the layouts of the inputs, of shapes that broadcast to it; there may be none. An output may share memory
+            with an input only if both have the same layout.
 
     Returns:
-        Launches over the pointers of `outs`, then of `ins`; none where there are no elements.
+        Launches over the pointers of `outs`, then of `ins`; none if there are no elements.
 
     Raises:
-        TypeError: an output's dtype is not its expression's.
-        ValueError: shapes that do not fit.
+        TypeError: an output's dtype differs from its expression's.
+        ValueError: the shapes do not match.
 
     >>> import numpy as np
     >>> from flambeau import codegen
@@ -384,18 +406,19 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
     if len(outs) != len(found.outputs):
         raise ValueError(f"{len(found.outputs)} outputs into {len(outs)} arrays")
     shape = outs[0].shape
-    every = []
+    strides = []
     for each, dtype in zip(outs, found.dtypes, strict=True):
         if each.dtype != dtype:
             raise TypeError(f"an output of {each.dtype} for a result of {dtype}")
         if each.shape != shape:
             raise ValueError(f"outputs of shapes {shape} and {each.shape}")
-        every.append(iteration_space.stretched(shape, each.strides, shape))
+        strides.append(iteration_space.broadcast_strides(shape, each.strides, shape))
     for each in ins:
-        every.append(iteration_space.spread(each.shape, each.strides, shape))
-    if iteration_space.elements(shape) == 0:
+        strides.append(iteration_space.checked_broadcast_strides(each.shape, each.strides, shape))
+    if iteration_space.numel(shape) == 0:
         return []
-    course = found._course(shape, every)
-    past = found._waits and nontemporal_stores.are_faster(iteration_space.touched(shape, every, found._sizes))
-    library, body = found._body(course.steps, course.rows, course.ending, past)
-    return [Launch(library, body, course.chunks, tuple(course.words))]
+    nest = found._loop_nest(shape, strides)
+    nontemporal = found._is_memory_bound and nontemporal_stores.are_faster(
+        iteration_space.bytes_accessed(shape, strides, found._sizes))
+    library, body = found._body(nest.steps, nest.rows, nest.tail, nontemporal)
+    return [Launch(library, body, nest.chunks, tuple(nest.words))]

@@ -1,7 +1,7 @@
-"""The functions that ctypes calls: they read the arrays that they are handed and give the chunks to the threads.
+"""Entry points of kernels that are called through ctypes: they take array objects and run chunks on the thread pool.
 
-A kernel's work is a function `body(pointers, plan, chunk)`: the arrays' data, a list of integers that says how they
-are walked, and the number of the part to do.
+A kernel is a function `body(pointers, plan, chunk)`: the operands' addresses, the plan (integers that describe the
+loops, defined by each family of kernels), and the index of the chunk to compute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RUN = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, POINTER, I64])
 
 
 class _Callee:
-    """A function known by its address: llvmlite's builder asks a callee for its type, which a pointer has not."""
+    """A function pointer as a callee: llvmlite's builder needs the function type, which an opaque pointer lacks."""
 
     def __init__(self, address: Any, function_type: ir.FunctionType) -> None:
         self.address, self.function_type, self.type = address, function_type, address.type
@@ -30,7 +30,7 @@ class _Callee:
 
 
 def begin(module: ir.Module, name: str, type_: ir.FunctionType) -> tuple[ir.Function, ir.IRBuilder]:
-    """A function to be written: the builder stands behind an entry block, kept for what the function owns."""
+    """Begin a function; the builder is positioned after the entry block, which is left for stack allocations."""
     function = ir.Function(module, type_, name)
     entry = function.append_basic_block("entry")
     start = function.append_basic_block("start")
@@ -38,12 +38,12 @@ def begin(module: ir.Module, name: str, type_: ir.FunctionType) -> tuple[ir.Func
     return function, ir.IRBuilder(start)
 
 
-def _data(builder: ir.IRBuilder, array: Any) -> Any:
+def _data_pointer(builder: ir.IRBuilder, array: Any) -> Any:
     return builder.load(at(builder, array, numpy_abi.DATA), typ=POINTER)
 
 
 def launch(builder: ir.IRBuilder, body: Any, pool: Any, pointers: Any, plan: Any, total: Any) -> None:
-    """Do all chunks, by the pool's threads where there are several."""
+    """Emit the run of `total` chunks, on the thread pool if there are several."""
     several = builder.icmp_signed(">", total, i64(1))
     with builder.if_else(several) as (many, one):
         with many:
@@ -54,7 +54,7 @@ def launch(builder: ir.IRBuilder, body: Any, pool: Any, pointers: Any, plan: Any
 
 
 def call(count: int) -> compilation.Library:
-    """`call(pool, body, plan, total, arrays...)`: do `total` chunks of so many array objects as the plan says."""
+    """The function `call(pool, body, plan, total, arrays...)`, which runs `total` chunks on `count` array objects."""
     return compilation.load(f"call {count}", ("call",), lambda: _call(count), "few")
 
 
@@ -65,23 +65,27 @@ def _call(count: int) -> str:
     pool, body, plan, total, *objects = function.args
     pointers = local(builder, POINTER, count)
     for i, array in enumerate(objects):
-        builder.store(_data(builder, array), builder.gep(pointers, [i64(i)], source_etype=POINTER))
+        builder.store(_data_pointer(builder, array), builder.gep(pointers, [i64(i)], source_etype=POINTER))
     launch(builder, body, pool, pointers, plan, total)
     builder.ret_void()
     return str(module)
 
 
 def call_type(count: int) -> tuple:
-    """`call`'s result and arguments for ctypes."""
+    """The result and argument types of `call` for ctypes."""
     return (None, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * count)
 
 
 def flat(outputs: int, sizes: Sequence[int]) -> compilation.Library:
-    """`flat(pool, info, arrays...)`: 0 if the arrays, outputs first, are as this way wants them and the work is done.
+    """The function `flat(pool, info, arrays...)`, the fast path of elementwise kernels: 0 if it ran the kernel, else 1.
 
-    It wants contiguous arrays of one shape and of the dtypes whose addresses the info lists after the grain and the
-    body's address; outputs to be writeable, and each the same as, or apart from, every input. All kernels of so many
-    outputs, and elements of these sizes, share it.
+    It runs the kernel if the arrays, outputs first, are contiguous, have one shape and the expected dtypes, and if each
+    output is writeable and the same as, or disjoint from, every input. `info` holds the elements per chunk, the body's
+    address, and the addresses of the dtype objects. Kernels with as many outputs and the same item sizes share it.
+
+    Args:
+        outputs: the number of outputs.
+        sizes: the item sizes of all operands, outputs first.
     """
     return compilation.load(f"flat {outputs} {' '.join(map(str, sizes))}", ("flat",), lambda: _flat(outputs, sizes),
                             "few")
@@ -91,37 +95,37 @@ def _flat(outputs: int, sizes: Sequence[int]) -> str:
     count, module = len(sizes), ir.Module("flat")
     function, builder = begin(module, "flat", ir.FunctionType(I64, [POINTER, POINTER, *[POINTER] * count]))
     pool, info, *objects = function.args
-    refuse = function.append_basic_block("refuse")
+    reject = function.append_basic_block("reject")
 
-    def need(condition: Any) -> None:
-        go_on = function.append_basic_block("next")
-        builder.cbranch(condition, go_on, refuse)
-        builder.position_at_end(go_on)
+    def require(condition: Any) -> None:
+        accepted = function.append_basic_block("next")
+        builder.cbranch(condition, accepted, reject)
+        builder.position_at_end(accepted)
 
     def field(array: Any, offset: int, type_: Any) -> Any:
         return builder.load(at(builder, array, offset), typ=type_)
 
     rank = field(objects[0], numpy_abi.NDIM, I32)
     for i, array in enumerate(objects):
-        need(builder.icmp_signed("==", builder.ptrtoint(field(array, numpy_abi.DESCR, POINTER), I64),
+        require(builder.icmp_signed("==", builder.ptrtoint(field(array, numpy_abi.DESCR, POINTER), I64),
                                  word(builder, info, i + 2)))
-        wanted = numpy_abi.CONTIGUOUS | (numpy_abi.WRITEABLE if i < outputs else 0)
-        flags = builder.and_(field(array, numpy_abi.FLAGS, I32), ir.Constant(I32, wanted))
-        need(builder.icmp_signed("==", flags, ir.Constant(I32, wanted)))
+        required = numpy_abi.CONTIGUOUS | (numpy_abi.WRITEABLE if i < outputs else 0)
+        flags = builder.and_(field(array, numpy_abi.FLAGS, I32), ir.Constant(I32, required))
+        require(builder.icmp_signed("==", flags, ir.Constant(I32, required)))
         if i:
-            need(builder.icmp_signed("==", field(array, numpy_abi.NDIM, I32), rank))
+            require(builder.icmp_signed("==", field(array, numpy_abi.NDIM, I32), rank))
     shapes = [field(array, numpy_abi.SHAPE, POINTER) for array in objects]
     total = local(builder, I64)
     builder.store(i64(1), total)
     with loop(builder, i64(0), builder.sext(rank, I64)) as d:
         extent = word(builder, shapes[0], d)
         for shape in shapes[1:]:
-            need(builder.icmp_signed("==", word(builder, shape, d), extent))
+            require(builder.icmp_signed("==", word(builder, shape, d), extent))
         builder.store(builder.mul(builder.load(total, typ=I64), extent), total)
     n = builder.load(total, typ=I64)
 
     pointers = local(builder, POINTER, count)
-    data = [_data(builder, array) for array in objects]
+    data = [_data_pointer(builder, array) for array in objects]
     for i, pointer in enumerate(data):
         builder.store(pointer, builder.gep(pointers, [i64(i)], source_etype=POINTER))
     ends = [builder.add(builder.ptrtoint(pointer, I64), builder.mul(n, i64(size)))
@@ -129,10 +133,10 @@ def _flat(outputs: int, sizes: Sequence[int]) -> str:
     for i in range(outputs):
         for j in range(i + 1, count):
             a, b = builder.ptrtoint(data[i], I64), builder.ptrtoint(data[j], I64)
-            apart = builder.or_(builder.icmp_signed("<=", ends[i], b), builder.icmp_signed("<=", ends[j], a))
+            disjoint = builder.or_(builder.icmp_signed("<=", ends[i], b), builder.icmp_signed("<=", ends[j], a))
             if j >= outputs and sizes[i] == sizes[j]:
-                apart = builder.or_(apart, builder.icmp_signed("==", a, b))
-            need(apart)
+                disjoint = builder.or_(disjoint, builder.icmp_signed("==", a, b))
+            require(disjoint)
 
     none = function.append_basic_block("none")
     some = function.append_basic_block("some")
@@ -140,9 +144,9 @@ def _flat(outputs: int, sizes: Sequence[int]) -> str:
     builder.position_at_end(none)
     builder.ret(i64(0))
     builder.position_at_end(some)
-    # as layout.blocks does
-    most = builder.sdiv(n, word(builder, info, 0))
-    chunks = builder.select(builder.icmp_signed(">", most, i64(1)), most, i64(1))
+    # the same chunks as iteration_space.blocks
+    wanted = builder.sdiv(n, word(builder, info, 0))
+    chunks = builder.select(builder.icmp_signed(">", wanted, i64(1)), wanted, i64(1))
     size = builder.sdiv(builder.add(n, builder.sub(chunks, i64(1))), chunks)
     rounded = builder.and_(builder.add(size, i64(63)), i64(-64))
     chunks = builder.sdiv(builder.add(n, builder.sub(rounded, i64(1))), rounded)
@@ -152,11 +156,11 @@ def _flat(outputs: int, sizes: Sequence[int]) -> str:
     body = builder.inttoptr(word(builder, info, 1), POINTER)
     launch(builder, body, pool, pointers, plan, chunks)
     builder.ret(i64(0))
-    builder.position_at_end(refuse)
+    builder.position_at_end(reject)
     builder.ret(i64(1))
     return str(module)
 
 
 def flat_type(count: int) -> tuple:
-    """`flat`'s result and arguments for ctypes."""
+    """The result and argument types of `flat` for ctypes."""
     return (ctypes.c_int64, *[ctypes.c_void_p] * (2 + count))

@@ -1,9 +1,14 @@
-"""Loops over strided memory, as LLVM code: counted loops, vectors loaded and stored by a run's kind of step,
-and the walk over outer dimensions.
+"""Loop nests over strided memory in LLVM IR: loops, vector loads and stores, transposed tiles, outer dimensions.
 
-An *operand* is an array as a kernel sees it. Its *step* says how its elements follow each other along the innermost
-dimension: "c" one after the other, "b" always the same one (broadcast), "s" at any distance; "t" is "s" where the
-elements of the next dimension lie one after the other.
+An *operand* is an array of a kernel. Its *step* is the access pattern along the innermost dimension:
+
+    c    contiguous
+    n    contiguous in reverse order (negative stride)
+    b    broadcast (stride 0)
+    s    strided
+    t    strided, and contiguous along the next dimension: tiles are transposed into a buffer and read from there
+
+A *run* is a sequence of elements along the innermost dimension.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..scalar.scalar_ir import BOOL
-from .lowering import intrinsic, number, splat, stored
+from .lowering import constant, intrinsic, memory_type, splat
 
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 POINTER = ir.PointerType()
@@ -29,11 +34,11 @@ def i64(value: int) -> ir.Constant:
     return ir.Constant(I64, value)
 
 
-def after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """Two pointers or more, known only when the values, vectors of floats, are: an instruction without effect.
+def order_after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Return two or more pointers with an artificial dependence on vectors of floats, by an empty inline assembly.
 
-    LLVM cannot read through them before it has the values. Left to itself it mixes the steps of an unrolled loop, and
-    needs more registers than there are.
+    LLVM cannot move loads from these pointers before the values are computed. Otherwise it interleaves the iterations
+    of an unrolled loop and spills registers.
     """
     from ...runtime.target import host
 
@@ -52,24 +57,26 @@ def after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence[Any])
     return [builder.extract_value(found, i) for i in range(len(pointers))]
 
 
-def past_if_possible(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], read: Sequence[Any],
+def nontemporal_if_possible(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], read: Sequence[Any],
                      write: Callable[[bool], None]) -> None:
-    """Write results past the caches (`write(True)`) if all begin where vectors do and none is read; else as usual.
+    """Emit `write(True)` (non-temporal stores) for aligned outputs that are no inputs, and `write(False)` for others.
 
-    What is read is in a cache by then.
+    Inputs are cached when they are written, so non-temporal stores save nothing.
 
     Args:
-        written: where results begin, and the bytes of their vectors.
-        read: where inputs begin.
+        builder: of the function.
+        written: the outputs' addresses and vector sizes in bytes.
+        read: the inputs' addresses.
+        write: emits the loop.
     """
-    places = [builder.ptrtoint(place, I64) for place, _ in written]
-    others = [builder.ptrtoint(place, I64) for place in read]
-    within = [builder.and_(place, i64(size - 1)) for place, (_, size) in zip(places, written, strict=True)]
-    may = builder.icmp_signed("==", functools.reduce(builder.or_, within), i64(0))
-    for place in places:
-        for other in others:
-            may = builder.and_(may, builder.icmp_signed("!=", place, other))
-    with builder.if_else(may) as (yes, no):
+    outputs = [builder.ptrtoint(address, I64) for address, _ in written]
+    inputs = [builder.ptrtoint(address, I64) for address in read]
+    misaligned = [builder.and_(address, i64(size - 1)) for address, (_, size) in zip(outputs, written, strict=True)]
+    possible = builder.icmp_signed("==", functools.reduce(builder.or_, misaligned), i64(0))
+    for output in outputs:
+        for each in inputs:
+            possible = builder.and_(possible, builder.icmp_signed("!=", output, each))
+    with builder.if_else(possible) as (yes, no):
         with yes:
             write(True)
         with no:
@@ -77,13 +84,13 @@ def past_if_possible(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], 
 
 
 def store_nontemporal(builder: ir.IRBuilder, value: Any, place: Any, size: int) -> None:
-    """Write a vector of so many bytes past the caches; the address is a multiple of its size."""
-    made = builder.store(value, place, align=size)
-    made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
+    """Emit a non-temporal store of a vector of `size` bytes; the address must be a multiple of it."""
+    store = builder.store(value, place, align=size)
+    store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
 
 
-def settle(builder: ir.IRBuilder) -> None:
-    """Wait until other threads see what went past the caches, whose order is not kept otherwise."""
+def store_fence(builder: ir.IRBuilder) -> None:
+    """Emit a fence after non-temporal stores, which are weakly ordered."""
     from ...runtime.target import host
 
     if host().triple.startswith(("x86_64", "amd64")):
@@ -93,29 +100,29 @@ def settle(builder: ir.IRBuilder) -> None:
 
 
 def at(builder: ir.IRBuilder, pointer: Any, offset: Any) -> Any:
-    """The address `offset` bytes on."""
+    """The pointer plus `offset` bytes."""
     return builder.gep(pointer, [i64(offset) if isinstance(offset, int) else offset], source_etype=I8)
 
 
 def word(builder: ir.IRBuilder, pointer: Any, index: Any) -> Any:
-    """Integer number `index` of a list of 64-bit integers."""
+    """Load element `index` of an array of 64-bit integers."""
     return builder.load(builder.gep(pointer, [i64(index) if isinstance(index, int) else index], source_etype=I64),
                         typ=I64)
 
 
 def local(builder: ir.IRBuilder, type_: ir.Type, count: int | None = None) -> Any:
-    """Memory of the function's own."""
+    """Stack memory for a value, or for `count` of them, allocated in the entry block."""
     with builder.goto_entry_block():
         return builder.alloca(type_, size=None if count is None else ir.Constant(I32, count))
 
 
-def block_of(builder: ir.IRBuilder, dtype: np.dtype, count: int) -> Any:
-    """Memory of the function's own for `count` elements, as a pointer of no type."""
-    return untyped(builder, local(builder, stored(dtype), count))
+def stack_block(builder: ir.IRBuilder, dtype: np.dtype, count: int) -> Any:
+    """Stack memory for `count` elements, as an opaque pointer."""
+    return as_opaque_pointer(builder, local(builder, memory_type(dtype), count))
 
 
-def untyped(builder: ir.IRBuilder, memory: Any) -> Any:
-    """The address of the function's own memory, as a pointer of no type."""
+def as_opaque_pointer(builder: ir.IRBuilder, memory: Any) -> Any:
+    """The address of stack memory as an opaque pointer: llvmlite's allocas have typed ones."""
     pointer = local(builder, POINTER)
     builder.store(memory, pointer)
     return builder.load(pointer, typ=POINTER)
@@ -123,7 +130,7 @@ def untyped(builder: ir.IRBuilder, memory: Any) -> Any:
 
 @contextmanager
 def loop(builder: ir.IRBuilder, start: Any, stop: Any, step: int | Any = 1) -> Iterator[Any]:
-    """The block written inside runs for start, start + step, ... below stop."""
+    """Emit a loop over start, start + step, ... below stop: yields the index."""
     before = builder.block
     head, body, after = (builder.append_basic_block(name) for name in ("loop", "body", "after"))
     builder.branch(head)
@@ -149,32 +156,34 @@ def smaller(builder: ir.IRBuilder, x: Any, y: Any) -> Any:
 
 
 def first_lanes(builder: ir.IRBuilder, count: Any, lanes: int) -> Any:
-    """A mask: true for the first `count` lanes."""
+    """A mask that is true in the first `count` lanes."""
     wide = splat(builder, builder.trunc(smaller(builder, count, i64(lanes)), I32), lanes)
-    return builder.icmp_signed("<", number_range(lanes, I32), wide)
+    return builder.icmp_signed("<", lane_indices(lanes, I32), wide)
 
 
-def number_range(lanes: int, type_: ir.Type) -> ir.Constant:
-    """0, 1, 2, ... in the lanes of a vector."""
+def lane_indices(lanes: int, type_: ir.Type) -> ir.Constant:
+    """The vector 0, 1, 2, ..."""
     return ir.Constant(ir.VectorType(type_, lanes), list(range(lanes)))
 
 
 @dataclass(frozen=True)
 class Operand:
-    """An array's elements, as a kernel meets them: their dtype and their step along the innermost dimension.
+    """An array of a kernel.
 
-    That is "c", from one to the next in memory, "n", to the one before, "b", nowhere, or "s", any other.
+    Attributes:
+        dtype: of the elements.
+        step: the access pattern along the innermost dimension: "c", "n", "b" or "s".
     """
 
     dtype: np.dtype
     step: str
 
     def load(self, builder: ir.IRBuilder, base: Any, stride: Any, index: Any, lanes: int, mask: Any = None) -> Any:
-        """`lanes` elements from element `index` of the run that begins at `base`; what the mask hides is 0."""
-        kind = stored(self.dtype)
+        """Load `lanes` elements from element `index` of the run at `base`; lanes outside the mask are 0."""
+        kind = memory_type(self.dtype)
         if self.step == "b":
             one = builder.load(base, typ=kind, align=1)
-            return self._bits(builder, splat(builder, one, lanes), lanes)
+            return self._as_bits(builder, splat(builder, one, lanes))
         vector = ir.VectorType(kind, lanes)
         if self.step == "c":
             address = builder.gep(base, [index], source_etype=kind)
@@ -182,9 +191,9 @@ class Operand:
                 value = builder.load(address, typ=vector, align=1)
             else:
                 value = intrinsic(builder, "masked.load", vector,
-                                  [address, ir.Constant(I32, 1), mask, number(0, vector)], [vector, POINTER])
+                                  [address, ir.Constant(I32, 1), mask, constant(0, vector)], [vector, POINTER])
         elif self.step == "n":
-            value = self._backwards(builder, base, index, vector, mask)
+            value = self._load_reversed(builder, base, index, vector, mask)
         elif mask is None:
             value = ir.Constant(vector, ir.Undefined)
             address = at(builder, base, builder.mul(index, stride))
@@ -194,26 +203,27 @@ class Operand:
                 address = at(builder, address, stride)
         else:
             value = self._gather(builder, self._addresses(builder, base, stride, index, lanes), vector, mask)
-        return self._bits(builder, value, lanes)
+        return self._as_bits(builder, value)
 
     @staticmethod
-    def _backwards(builder: ir.IRBuilder, base: Any, index: Any, vector: ir.VectorType, mask: Any) -> Any:
-        """Elements that lie together in memory, the last one first."""
+    def _load_reversed(builder: ir.IRBuilder, base: Any, index: Any, vector: ir.VectorType, mask: Any) -> Any:
+        """Load contiguous elements in reverse order."""
         lanes = vector.count
         order = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes - 1, -1, -1)))
         address = builder.gep(base, [builder.sub(i64(1 - lanes), index)], source_etype=vector.element)
         if mask is None:
             value = builder.load(address, typ=vector, align=1)
         else:
-            shown = builder.shuffle_vector(mask, mask, order)
+            reversed_mask = builder.shuffle_vector(mask, mask, order)
             value = intrinsic(builder, "masked.load", vector,
-                              [address, ir.Constant(I32, 1), shown, number(0, vector)], [vector, POINTER])
+                              [address, ir.Constant(I32, 1), reversed_mask, constant(0, vector)],
+                              [vector, POINTER])
         return builder.shuffle_vector(value, value, order)
 
     def store(self, builder: ir.IRBuilder, value: Any, base: Any, stride: Any, index: Any, lanes: int,
               mask: Any = None) -> None:
-        """Write `lanes` elements from element `index` on, but those that the mask hides."""
-        kind = stored(self.dtype)
+        """Store `lanes` elements from element `index` of the run at `base`; only the lanes of the mask."""
+        kind = memory_type(self.dtype)
         vector = ir.VectorType(kind, lanes)
         if self.dtype == BOOL:
             value = builder.zext(value, vector)
@@ -235,26 +245,23 @@ class Operand:
         intrinsic(builder, "masked.scatter", ir.VoidType(), [value, addresses, one, mask], [vector, addresses.type])
 
     def store_nontemporal(self, builder: ir.IRBuilder, value: Any, base: Any, index: Any, lanes: int) -> None:
-        """Write `lanes` elements that follow each other to memory, without reading what the caches lack of it.
-
-        The address is a multiple of the vector's size.
-        """
-        store_nontemporal(builder, value, builder.gep(base, [index], source_etype=stored(self.dtype)),
-                   lanes * self.dtype.itemsize)
+        """Store `lanes` contiguous elements non-temporally; the address must be a multiple of the vector's size."""
+        store_nontemporal(builder, value, builder.gep(base, [index], source_etype=memory_type(self.dtype)),
+                          lanes * self.dtype.itemsize)
 
     def store_one(self, builder: ir.IRBuilder, value: Any, place: Any) -> None:
-        """Write an element, which is no vector."""
-        builder.store(builder.zext(value, stored(self.dtype)) if self.dtype == BOOL else value, place, align=1)
+        """Store a scalar."""
+        builder.store(builder.zext(value, memory_type(self.dtype)) if self.dtype == BOOL else value, place, align=1)
 
-    def _bits(self, builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
+    def _as_bits(self, builder: ir.IRBuilder, value: Any) -> Any:
         if self.dtype == BOOL:
-            return builder.icmp_unsigned("!=", value, number(0, value.type))
+            return builder.icmp_unsigned("!=", value, constant(0, value.type))
         return value
 
     @staticmethod
     def _addresses(builder: ir.IRBuilder, base: Any, stride: Any, index: Any, lanes: int) -> Any:
         start = builder.add(builder.ptrtoint(base, I64), builder.mul(index, stride))
-        offsets = builder.mul(number_range(lanes, I64), splat(builder, stride, lanes))
+        offsets = builder.mul(lane_indices(lanes, I64), splat(builder, stride, lanes))
         return builder.inttoptr(builder.add(splat(builder, start, lanes), offsets),
                                 ir.VectorType(POINTER, lanes))
 
@@ -262,19 +269,26 @@ class Operand:
     def _gather(builder: ir.IRBuilder, addresses: Any, vector: ir.VectorType, mask: Any) -> Any:
         everything = ir.Constant(ir.VectorType(I1, vector.count), [1] * vector.count)
         return intrinsic(builder, "masked.gather", vector,
-                         [addresses, ir.Constant(I32, 1), everything if mask is None else mask, number(0, vector)],
+                         [addresses, ir.Constant(I32, 1), everything if mask is None else mask, constant(0, vector)],
                          [vector, addresses.type])
 
 
-def turn(builder: ir.IRBuilder, dtype: np.dtype, base: Any, stride: Any, rows: Any, columns: Any, square: Any,
-         pitch: int, lanes: int) -> None:
-    """Copy a block whose columns, `stride` bytes apart, each lie together in memory, so that its rows do.
+def load_transposed(builder: ir.IRBuilder, dtype: np.dtype, base: Any, stride: Any, rows: Any, columns: Any, tile: Any,
+                    pitch: int, lanes: int) -> None:
+    """Copy a column-major block to a row-major tile.
 
-    The block has at most `lanes` rows and `pitch` columns; row q begins at element q * pitch of `square`. Vectors
-    are columns on their way in and rows on their way out: as often as two halves to the number of lanes, the vectors
-    of the upper half and of the lower are interleaved.
+    Args:
+        builder: of the function.
+        dtype: of the elements.
+        base: the address of the block, whose columns are contiguous.
+        stride: bytes from column to column.
+        rows: at most `lanes`.
+        columns: at most `pitch`.
+        tile: the address of the tile; row q begins at element q * pitch.
+        pitch: elements per row of the tile.
+        lanes: elements per vector.
     """
-    kind = stored(dtype)
+    kind = memory_type(dtype)
     vector = ir.VectorType(kind, lanes)
     mask = first_lanes(builder, rows, lanes)
     last = builder.sub(columns, i64(1))
@@ -284,32 +298,33 @@ def turn(builder: ir.IRBuilder, dtype: np.dtype, base: Any, stride: Any, rows: A
             column = smaller(builder, builder.add(first, i64(j)), last)
             address = at(builder, base, builder.mul(column, stride))
             vectors.append(intrinsic(builder, "masked.load", vector,
-                                     [address, ir.Constant(I32, 1), mask, number(0, vector)], [vector, POINTER]))
-        for q, row in enumerate(transposed(builder, vectors)):
-            place = builder.gep(square, [builder.add(first, i64(q * pitch))], source_etype=kind)
+                                     [address, ir.Constant(I32, 1), mask, constant(0, vector)], [vector, POINTER]))
+        for q, row in enumerate(transpose_vectors(builder, vectors)):
+            place = builder.gep(tile, [builder.add(first, i64(q * pitch))], source_etype=kind)
             builder.store(row, place, align=1)
 
 
-def turn_back(builder: ir.IRBuilder, dtype: np.dtype, square: Any, base: Any, stride: Any, rows: Any, columns: Any,
-              lanes: int) -> None:
-    """Copy a block whose rows lie together in memory, `lanes` elements each, to columns `stride` bytes apart.
+def store_transposed(builder: ir.IRBuilder, dtype: np.dtype, tile: Any, base: Any, stride: Any, rows: Any, columns: Any,
+                     lanes: int) -> None:
+    """Copy a row-major tile of `lanes` x `lanes` elements to a column-major block.
 
-    At most `lanes` rows and columns are written, though all are read.
+    The entire tile is read; `rows` and `columns` limit what is written. The columns of the block at `base` are
+    contiguous, and `stride` bytes apart.
     """
-    kind = stored(dtype)
+    kind = memory_type(dtype)
     vector = ir.VectorType(kind, lanes)
     mask = first_lanes(builder, rows, lanes)
-    vectors = [builder.load(builder.gep(square, [i64(q * lanes)], source_etype=kind), typ=vector, align=1)
+    vectors = [builder.load(builder.gep(tile, [i64(q * lanes)], source_etype=kind), typ=vector, align=1)
                for q in range(lanes)]
-    for j, column in enumerate(transposed(builder, vectors)):
-        shown = builder.select(builder.icmp_signed("<", i64(j), columns), mask, number(0, mask.type))
+    for j, column in enumerate(transpose_vectors(builder, vectors)):
+        written = builder.select(builder.icmp_signed("<", i64(j), columns), mask, constant(0, mask.type))
         intrinsic(builder, "masked.store", ir.VoidType(),
-                  [column, at(builder, base, builder.mul(i64(j), stride)), ir.Constant(I32, 1), shown],
+                  [column, at(builder, base, builder.mul(i64(j), stride)), ir.Constant(I32, 1), written],
                   [vector, POINTER])
 
 
-def transposed(builder: ir.IRBuilder, vectors: list[Any]) -> list[Any]:
-    """As many vectors as they have lanes: lane i of vector j becomes lane j of vector i."""
+def transpose_vectors(builder: ir.IRBuilder, vectors: list[Any]) -> list[Any]:
+    """Transpose a square block in registers by log2(lanes) interleavings: lane i of vector j to lane j of vector i."""
     lanes = len(vectors)
     half = lanes // 2
     orders = [ir.Constant(ir.VectorType(I32, lanes), [each for i in range(start, start + half)
@@ -320,24 +335,29 @@ def transposed(builder: ir.IRBuilder, vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-#: dimensions of an array, at most
+#: the most dimensions of an array
 MAX_DIMS = 64
 
 
-class Walk:
-    """A place in a nest of outer dimensions, and where it is in every operand.
+class NdIterator:
+    """An iterator over outer dimensions: the current index, and the operands' addresses there.
 
-    The dimensions' extents, the fastest first, and their strides in bytes, operand by operand, are lists of integers
-    that the plan of a call brings along.
+    Args:
+        builder: of the function.
+        bases: the operands' addresses.
+        rank: the number of outer dimensions.
+        extents: the address of their extents in the plan, the fastest dimension first.
+        strides: the address of their strides in bytes, operand by operand.
+        row: the linear index at which to start.
     """
 
     def __init__(self, builder: ir.IRBuilder, bases: Sequence[Any], rank: Any, extents: Any, strides: Any,
                  row: Any) -> None:
-        self.rank, self.extents, self.strides, self.count = rank, extents, strides, len(bases)
-        self.places = [local(builder, POINTER) for _ in bases]
+        self.rank, self.extents, self.strides = rank, extents, strides
+        self.addresses = [local(builder, POINTER) for _ in bases]
         self.counters = local(builder, I64, MAX_DIMS)
-        for place, base in zip(self.places, bases, strict=True):
-            builder.store(base, place)
+        for address, base in zip(self.addresses, bases, strict=True):
+            builder.store(base, address)
         left = local(builder, I64)
         builder.store(row, left)
         with loop(builder, i64(0), rank) as d:
@@ -348,16 +368,16 @@ class Walk:
             self._move(builder, d, index)
 
     def pointers(self, builder: ir.IRBuilder) -> list[Any]:
-        """Where the operands' runs begin at this place."""
-        return [builder.load(place, typ=POINTER) for place in self.places]
+        """The operands' addresses at the current index."""
+        return [builder.load(address, typ=POINTER) for address in self.addresses]
 
     def _move(self, builder: ir.IRBuilder, dim: Any, steps: Any) -> None:
-        for k, place in enumerate(self.places):
+        for k, address in enumerate(self.addresses):
             stride = word(builder, self.strides, builder.add(builder.mul(self.rank, i64(k)), dim))
-            builder.store(at(builder, builder.load(place, typ=POINTER), builder.mul(stride, steps)), place)
+            builder.store(at(builder, builder.load(address, typ=POINTER), builder.mul(stride, steps)), address)
 
     def advance(self, builder: ir.IRBuilder) -> None:
-        """Go to the next place; after the last one comes the first."""
+        """Advance to the next index; the last is followed by the first."""
         dim = local(builder, I64)
         builder.store(i64(0), dim)
         head, body, carry, after = (builder.append_basic_block(name) for name in ("walk", "step", "carry", "walked"))
@@ -380,24 +400,27 @@ class Walk:
         builder.position_at_end(after)
 
 
-class Line:
-    """A place among outer elements that lie at one distance, as `Walk` is one in a nest of dimensions.
+class LinearIterator:
+    """An iterator over a single outer dimension, with the interface of `NdIterator`.
 
     Args:
-        distances: in bytes, operand by operand.
+        builder: of the function.
+        bases: the operands' addresses.
+        strides: bytes from row to row, operand by operand.
+        row: the row at which to start.
     """
 
-    def __init__(self, builder: ir.IRBuilder, bases: Sequence[Any], distances: Sequence[Any], row: Any) -> None:
-        self.distances = distances
-        self.places = [local(builder, POINTER) for _ in bases]
-        for place, base, distance in zip(self.places, bases, distances, strict=True):
-            builder.store(at(builder, base, builder.mul(row, distance)), place)
+    def __init__(self, builder: ir.IRBuilder, bases: Sequence[Any], strides: Sequence[Any], row: Any) -> None:
+        self.strides = strides
+        self.addresses = [local(builder, POINTER) for _ in bases]
+        for address, base, stride in zip(self.addresses, bases, strides, strict=True):
+            builder.store(at(builder, base, builder.mul(row, stride)), address)
 
     def pointers(self, builder: ir.IRBuilder) -> list[Any]:
-        """Where the operands are at this place."""
-        return [builder.load(place, typ=POINTER) for place in self.places]
+        """The operands' addresses at the current row."""
+        return [builder.load(address, typ=POINTER) for address in self.addresses]
 
     def advance(self, builder: ir.IRBuilder) -> None:
-        """Go to the next place."""
-        for place, distance in zip(self.places, self.distances, strict=True):
-            builder.store(at(builder, builder.load(place, typ=POINTER), distance), place)
+        """Advance to the next row."""
+        for address, stride in zip(self.addresses, self.strides, strict=True):
+            builder.store(at(builder, builder.load(address, typ=POINTER), stride), address)

@@ -1,4 +1,4 @@
-"""An expression's nodes as LLVM values: scalars, or vectors of as many elements as the caller asks for."""
+"""Lowering of scalar IR to LLVM IR, on scalars or vectors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from llvmlite import ir
 
 from ...dtypes import BFLOAT16, HALF
 from ...runtime import target
-from ..scalar.paired_functions import paired
-from ..scalar.scalar_ir import BOOL, COMPARISON, FLOAT64, SINGLE, TRANSCENDENTAL, Node, ordered
+from ..scalar.erf_rewrite import reuse_exponentials
+from ..scalar.scalar_ir import BOOL, COMPARISON, FLOAT32_ONLY, FLOAT64, TRANSCENDENTAL, Node, topological_order
 
 _FLOATS = {2: ir.HalfType(), 4: ir.FloatType(), 8: ir.DoubleType()}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -19,23 +19,23 @@ _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc
                "copysign": "copysign", "fmin": "minnum", "fmax": "maxnum"}
 
 
-def stored(dtype: np.dtype) -> ir.Type:
-    """The type of an element in memory: bool is a byte, bfloat16 two."""
+def memory_type(dtype: np.dtype) -> ir.Type:
+    """The type of an element in memory: bool is i8, bfloat16 i16."""
     if dtype.kind == "f":
         return _FLOATS[dtype.itemsize]
     return ir.IntType(8 * dtype.itemsize)
 
 
-def computed(dtype: np.dtype, lanes: int = 0) -> ir.Type:
-    """The type of `lanes` elements to compute with (0: one, not in a vector): bool is a bit."""
-    scalar = ir.IntType(1) if dtype == BOOL else stored(dtype)
+def value_type(dtype: np.dtype, lanes: int = 0) -> ir.Type:
+    """The type of a value in registers, a vector of `lanes` elements or (0) a scalar: bool is i1."""
+    scalar = ir.IntType(1) if dtype == BOOL else memory_type(dtype)
     return ir.VectorType(scalar, lanes) if lanes else scalar
 
 
-def mangled(type_: ir.Type) -> str:
-    """The type as it stands in the names of LLVM's intrinsics."""
+def type_suffix(type_: ir.Type) -> str:
+    """The suffix for this type in the names of overloaded LLVM intrinsics."""
     if isinstance(type_, ir.VectorType):
-        return f"v{type_.count}{mangled(type_.element)}"
+        return f"v{type_.count}{type_suffix(type_.element)}"
     if isinstance(type_, ir.IntType):
         return f"i{type_.width}"
     return {ir.HalfType: "f16", ir.FloatType: "f32", ir.DoubleType: "f64"}.get(type(type_), "p0")
@@ -43,8 +43,8 @@ def mangled(type_: ir.Type) -> str:
 
 def intrinsic(builder: ir.IRBuilder, name: str, result: ir.Type, args: Sequence[Any],
               over: Sequence[ir.Type] | None = None) -> Any:
-    """A call of LLVM's intrinsic `name`, overloaded by the types `over` (its result's, if not said)."""
-    full = ".".join(["llvm", name, *map(mangled, [result] if over is None else over)])
+    """Call LLVM's intrinsic `name`, overloaded on the types `over`; by default on the result's."""
+    full = ".".join(["llvm", name, *map(type_suffix, [result] if over is None else over)])
     function = builder.module.globals.get(full)
     if function is None:
         function = ir.Function(builder.module, ir.FunctionType(result, [arg.type for arg in args]), full)
@@ -52,7 +52,7 @@ def intrinsic(builder: ir.IRBuilder, name: str, result: ir.Type, args: Sequence[
 
 
 def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
-    """A vector whose elements all are `value`; the value itself where there are no lanes."""
+    """Broadcast a scalar to a vector; with 0 lanes, return the scalar."""
     if not lanes:
         return value
     one = builder.insert_element(ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined), value,
@@ -61,19 +61,19 @@ def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
                                   ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
 
 
-def number(value: Any, type_: ir.Type) -> ir.Constant:
-    """The Python number, or raw bits of a float, as a constant of a scalar or vector type."""
+def constant(value: Any, type_: ir.Type) -> ir.Constant:
+    """A Python number, or the bytes of a float, as a constant of a scalar or vector type."""
     scalar = type_.element if isinstance(type_, ir.VectorType) else type_
     one = _FloatBits(scalar, value) if isinstance(value, bytes) else ir.Constant(scalar, value)
     return ir.Constant(type_, one) if isinstance(type_, ir.VectorType) else one
 
 
 class _FloatBits(ir.Constant):  # type: ignore[misc]
-    """A float given by its bits: NaN's own, and -0."""
+    """A float constant given by its bits, which keeps the payload of NaN and the sign of zero."""
 
     def __init__(self, type_: ir.Type, bits: bytes) -> None:
         super().__init__(type_, 0.0)
-        # LLVM writes every float as the bits of the double of that value
+        # LLVM IR spells a float as the bits of the equal double
         with np.errstate(all="ignore"):
             wide = np.frombuffer(bits, np.float32 if len(bits) == 4 else np.float64).astype(np.float64)
         self.text = f"0x{wide.view(np.uint64)[0]:016X}"
@@ -82,105 +82,105 @@ class _FloatBits(ir.Constant):  # type: ignore[misc]
         return self.text
 
 
-def _is_number(node: Node) -> bool:
+def _is_not_nan(node: Node) -> bool:
     return node.op == "constant" and node.value == node.value
 
 
-def extreme(builder: ir.IRBuilder, op: str, kind: str, x: Any, y: Any, x_is_number: bool = False) -> Any:
-    """minimum and maximum: of floats, NaN where either is."""
+def min_or_max(builder: ir.IRBuilder, op: str, kind: str, x: Any, y: Any, x_is_not_nan: bool = False) -> Any:
+    """Minimum or maximum; of floats NaN if either is, unless x is known not to be."""
     sign = "<" if op == "minimum" else ">"
     if kind != "f":
         compare = builder.icmp_signed if kind == "i" else builder.icmp_unsigned
         return builder.select(compare(sign, x, y), x, y)
     chosen = builder.select(builder.fcmp_ordered(sign, x, y), x, y)  # y where either is NaN
-    if x_is_number:
+    if x_is_not_nan:
         return chosen
     return builder.select(builder.fcmp_unordered("uno", x, x), x, chosen)
 
 
 def _divide(builder: ir.IRBuilder, node: Node, x: Any, y: Any) -> Any:
-    """Division; of integers towards zero, and 0 where the divisor is: the processor would trap."""
+    """Division; of integers truncated, and 0 for a divisor of 0, on which the processor would trap."""
     if node.dtype.kind == "f":
         return builder.fdiv(x, y)
-    zero, one = number(0, x.type), number(1, x.type)
-    none = builder.icmp_unsigned("==", y, zero)
+    zero, one = constant(0, x.type), constant(1, x.type)
+    by_zero = builder.icmp_unsigned("==", y, zero)
     if node.dtype.kind == "u":
-        return builder.select(none, zero, builder.udiv(x, builder.select(none, one, y)))
-    back = builder.icmp_signed("==", y, number(-1, x.type))  # the least integer has no opposite
-    safe = builder.select(builder.or_(none, back), one, y)
-    return builder.select(none, zero, builder.select(back, builder.sub(zero, x), builder.sdiv(x, safe)))
+        return builder.select(by_zero, zero, builder.udiv(x, builder.select(by_zero, one, y)))
+    by_minus_one = builder.icmp_signed("==", y, constant(-1, x.type))  # INT_MIN / -1 traps
+    safe = builder.select(builder.or_(by_zero, by_minus_one), one, y)
+    return builder.select(by_zero, zero, builder.select(by_minus_one, builder.sub(zero, x), builder.sdiv(x, safe)))
 
 
 def _from_float(builder: ir.IRBuilder, x: Any, to: np.dtype, lanes: int) -> Any:
-    result = computed(to, lanes)
+    result = value_type(to, lanes)
     if to == BOOL:
-        return builder.fcmp_unordered("!=", x, number(0.0, x.type))
+        return builder.fcmp_unordered("!=", x, constant(0.0, x.type))
     if to.kind == "u" and to.itemsize == 8:
         return builder.fptoui(x, result)
-    # through a wider integer, of which the low bits remain, as PyTorch's conversion does
+    # converted to a wider integer and truncated, as PyTorch does
     bits = 64 if to.itemsize == 8 or to == np.dtype(np.uint32) else 32
     between = ir.IntType(bits) if not lanes else ir.VectorType(ir.IntType(bits), lanes)
-    whole = builder.fptosi(x, between)
-    return whole if between == result else builder.trunc(whole, result)
+    integer = builder.fptosi(x, between)
+    return integer if between == result else builder.trunc(integer, result)
 
 
 def to_bfloat16(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
-    """float32 rounded to the nearest bfloat16, ties to even, as its 16 bits."""
+    """Round float32 to bfloat16 (i16), ties to even."""
     wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
     bits = builder.bitcast(x, wide)
-    odd = builder.and_(builder.lshr(bits, number(16, wide)), number(1, wide))
-    rounded = builder.lshr(builder.add(bits, builder.add(odd, number(0x7FFF, wide))), number(16, wide))
-    kept = builder.select(builder.fcmp_unordered("uno", x, x), number(0x7FC0, wide), rounded)
-    return builder.trunc(kept, computed(BFLOAT16, lanes))
+    odd = builder.and_(builder.lshr(bits, constant(16, wide)), constant(1, wide))
+    rounded = builder.lshr(builder.add(bits, builder.add(odd, constant(0x7FFF, wide))), constant(16, wide))
+    bits = builder.select(builder.fcmp_unordered("uno", x, x), constant(0x7FC0, wide), rounded)
+    return builder.trunc(bits, value_type(BFLOAT16, lanes))
 
 
 def _from_half(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
-    """float16 as float32, where the processor has no instruction for it: its exponent moved, by a multiplication."""
+    """Convert float16 to float32 without a conversion instruction: a multiplication by 2^112 adjusts the exponent."""
     wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
-    single = computed(np.dtype(np.float32), lanes)
-    bits = builder.zext(builder.bitcast(x, computed(np.dtype(np.uint16), lanes)), wide)
-    magnitude = builder.shl(builder.and_(bits, number(0x7FFF, wide)), number(13, wide))
-    scaled = builder.bitcast(builder.fmul(builder.bitcast(magnitude, single), number(2.0**112, single)), wide)
-    endless = builder.icmp_unsigned(">=", magnitude, number(0x7C00 << 13, wide))  # infinite, or NaN
-    value = builder.select(endless, builder.or_(magnitude, number(0x7F800000, wide)), scaled)
-    sign = builder.shl(builder.and_(bits, number(0x8000, wide)), number(16, wide))
+    single = value_type(np.dtype(np.float32), lanes)
+    bits = builder.zext(builder.bitcast(x, value_type(np.dtype(np.uint16), lanes)), wide)
+    magnitude = builder.shl(builder.and_(bits, constant(0x7FFF, wide)), constant(13, wide))
+    scaled = builder.bitcast(builder.fmul(builder.bitcast(magnitude, single), constant(2.0**112, single)), wide)
+    not_finite = builder.icmp_unsigned(">=", magnitude, constant(0x7C00 << 13, wide))
+    value = builder.select(not_finite, builder.or_(magnitude, constant(0x7F800000, wide)), scaled)
+    sign = builder.shl(builder.and_(bits, constant(0x8000, wide)), constant(16, wide))
     return builder.bitcast(builder.or_(value, sign), single)
 
 
 def _to_half(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
-    """float32 rounded to float16, ties to even, where the processor has no instruction for it."""
+    """Round float32 to float16, ties to even, without a conversion instruction."""
     wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
     bits = builder.bitcast(x, wide)
-    magnitude = builder.and_(bits, number(0x7FFFFFFF, wide))
-    odd = builder.and_(builder.lshr(magnitude, number(13, wide)), number(1, wide))
-    rounded = builder.add(builder.add(magnitude, odd), number(0xFFF - 0x38000000, wide))
-    normal = builder.lshr(rounded, number(13, wide))
-    # a subnormal's last place is that of 0.5 in float32, where an addition rounds to it
-    half = number(0.5, x.type)
+    magnitude = builder.and_(bits, constant(0x7FFFFFFF, wide))
+    odd = builder.and_(builder.lshr(magnitude, constant(13, wide)), constant(1, wide))
+    rounded = builder.add(builder.add(magnitude, odd), constant(0xFFF - 0x38000000, wide))
+    normal = builder.lshr(rounded, constant(13, wide))
+    # adding 0.5 rounds to the ulp of float16 subnormals, which is that of 0.5 in float32
+    half = constant(0.5, x.type)
     small = builder.sub(builder.bitcast(builder.fadd(builder.bitcast(magnitude, x.type), half), wide),
-                        number(0x3F000000, wide))
-    nan = builder.icmp_unsigned(">", magnitude, number(0x7F800000, wide))
-    large = builder.select(nan, number(0x7E00, wide), number(0x7C00, wide))
-    value = builder.select(builder.icmp_unsigned("<", magnitude, number(0x38800000, wide)), small, normal)
-    value = builder.select(builder.icmp_unsigned(">=", magnitude, number(0x47800000, wide)), large, value)
-    sign = builder.and_(builder.lshr(bits, number(16, wide)), number(0x8000, wide))
-    narrow = builder.trunc(builder.or_(value, sign), computed(np.dtype(np.uint16), lanes))
-    return builder.bitcast(narrow, computed(np.dtype(np.float16), lanes))
+                        constant(0x3F000000, wide))
+    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000, wide))
+    large = builder.select(nan, constant(0x7E00, wide), constant(0x7C00, wide))
+    value = builder.select(builder.icmp_unsigned("<", magnitude, constant(0x38800000, wide)), small, normal)
+    value = builder.select(builder.icmp_unsigned(">=", magnitude, constant(0x47800000, wide)), large, value)
+    sign = builder.and_(builder.lshr(bits, constant(16, wide)), constant(0x8000, wide))
+    narrow = builder.trunc(builder.or_(value, sign), value_type(np.dtype(np.uint16), lanes))
+    return builder.bitcast(narrow, value_type(np.dtype(np.float16), lanes))
 
 
 def _cast(builder: ir.IRBuilder, node: Node, x: Any, lanes: int) -> Any:
     source, to = node.args[0].dtype, node.dtype
-    result = computed(to, lanes)
+    result = value_type(to, lanes)
     if source == BFLOAT16:  # to float32
         wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
-        return builder.bitcast(builder.shl(builder.zext(x, wide), number(16, wide)), result)
+        return builder.bitcast(builder.shl(builder.zext(x, wide), constant(16, wide)), result)
     if to == BFLOAT16:
         return to_bfloat16(builder, x, lanes)
     if source.kind == "f":
         if 2 in (source.itemsize, to.itemsize) and to.kind == "f" and not target.host().converts_half:
             return _from_half(builder, x, lanes) if source.itemsize == 2 else _to_half(builder, x, lanes)
         if to == HALF and node.args[0].op == "cast" and node.args[0].args[0].dtype == FLOAT64:
-            # rounded twice, as PyTorch does: LLVM would make one call to a library of it, which is not there
+            # rounded twice, as in PyTorch: LLVM would merge the casts into a call of compiler-rt, which is not linked
             x = intrinsic(builder, "arithmetic.fence", x.type, [x], [x.type])
         if to.kind == "f":
             return builder.fpext(x, result) if to.itemsize > source.itemsize else builder.fptrunc(x, result)
@@ -188,11 +188,11 @@ def _cast(builder: ir.IRBuilder, node: Node, x: Any, lanes: int) -> Any:
     if to.kind == "f":
         return builder.sitofp(x, result) if source.kind == "i" else builder.uitofp(x, result)
     if to == BOOL:
-        return builder.icmp_unsigned("!=", x, number(0, x.type))
-    width, wanted = (1 if source == BOOL else 8 * source.itemsize), 8 * to.itemsize
-    if width == wanted:
+        return builder.icmp_unsigned("!=", x, constant(0, x.type))
+    source_bits, target_bits = (1 if source == BOOL else 8 * source.itemsize), 8 * to.itemsize
+    if source_bits == target_bits:
         return x
-    if width > wanted:
+    if source_bits > target_bits:
         return builder.trunc(x, result)
     return builder.sext(x, result) if source.kind == "i" else builder.zext(x, result)
 
@@ -207,7 +207,7 @@ def _compare(builder: ir.IRBuilder, node: Node, x: Any, y: Any) -> Any:
 
 def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -> Any:
     op, floating = node.op, node.dtype.kind == "f"
-    if op in TRANSCENDENTAL or op in SINGLE:
+    if op in TRANSCENDENTAL or op in FLOAT32_ONLY:
         from ..math import functions
 
         return functions.emit(op, builder, args, args[0].type)
@@ -216,29 +216,29 @@ def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -
     if op in COMPARISON:
         return _compare(builder, node, *args)
     if op in ("minimum", "maximum", "fmin", "fmax"):
-        turned = _is_number(node.args[1])
-        first = node.args[turned]
-        x, y = args[::-1] if turned else args
-        named = {"fmin": "minimum", "fmax": "maximum"}.get(op, op)
-        return extreme(builder, named, node.dtype.kind, x, y, _is_number(first))
+        swapped = _is_not_nan(node.args[1])
+        first = node.args[swapped]
+        x, y = args[::-1] if swapped else args
+        integer_op = {"fmin": "minimum", "fmax": "maximum"}.get(op, op)
+        return min_or_max(builder, integer_op, node.dtype.kind, x, y, _is_not_nan(first))
     if op == "div":
         return _divide(builder, node, *args)
     if op == "cast":
         return _cast(builder, node, args[0], lanes)
     x = args[0]
     if op == "neg":
-        return builder.fneg(x) if floating else builder.sub(number(0, x.type), x)
+        return builder.fneg(x) if floating else builder.sub(constant(0, x.type), x)
     if op == "abs":
         if floating:
             return intrinsic(builder, "fabs", x.type, args)
         if node.dtype.kind == "u":
             return x
-        zero = number(0, x.type)
+        zero = constant(0, x.type)
         return builder.select(builder.icmp_signed("<", x, zero), builder.sub(zero, x), x)
     if op == "recip":
-        return builder.fdiv(number(1.0, x.type), x)
+        return builder.fdiv(constant(1.0, x.type), x)
     if op == "rsqrt":
-        return builder.fdiv(number(1.0, x.type), intrinsic(builder, "sqrt", x.type, args))
+        return builder.fdiv(constant(1.0, x.type), intrinsic(builder, "sqrt", x.type, args))
     simple: dict[str, Callable[..., Any]] = {
         "add": builder.fadd if floating else builder.add, "sub": builder.fsub if floating else builder.sub,
         "mul": builder.fmul if floating else builder.mul, "and": builder.and_, "or": builder.or_,
@@ -248,22 +248,22 @@ def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -
 
 
 def lower(builder: ir.IRBuilder, outputs: Sequence[Node], inputs: dict[Node, Any], lanes: int = 0) -> list[Any]:
-    """The outputs' values, computed where the builder stands from the values of the inputs.
+    """Lower expressions to LLVM values.
 
     Args:
-        builder: writes at the end of its block.
+        builder: positioned at the end of a block.
         outputs: the expressions.
-        inputs: the input nodes' values.
-        lanes: elements in a vector, or 0 for scalars.
+        inputs: the values of input nodes, and of any other nodes that are already lowered.
+        lanes: elements per vector; 0 for scalars.
     """
     values = dict(inputs)
-    outputs = paired(outputs)
-    for node in ordered(outputs):
+    outputs = reuse_exponentials(outputs)
+    for node in topological_order(outputs):
         if node in values:
             continue
         if node.op == "constant":
             bits = node.const if node.dtype.kind == "f" else int(node.value)
-            values[node] = number(bits, computed(node.dtype, lanes))
+            values[node] = constant(bits, value_type(node.dtype, lanes))
         else:
             values[node] = _operation(builder, node, [values[arg] for arg in node.args], lanes)
     return [values[node] for node in outputs]

@@ -1,8 +1,8 @@
-"""How runs of elements end, where their lengths are known: what the code for them can do without.
+"""Tail information: which parts of a vectorized loop and its remainder loop can be left out for known run lengths.
 
-Code for runs of any length takes several vectors a step, then single ones, the last of them masked. If all runs are of
-so many whole vectors, or shorter than a vector, a part of that is never reached, and writing and compiling it costs
-as much as the part that is.
+A loop over a run of any length consists of an unrolled vector loop and a remainder loop of single vectors, the last one
+masked. If all runs are multiples of the unrolled step, or shorter than a vector, parts of that are unreachable, and
+generating and compiling them would cost as much as the parts that are reached.
 """
 
 from __future__ import annotations
@@ -10,48 +10,53 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: vectors that a step takes, at most
-MOST = 4
-#: elements of a whole kernel up to which a step takes one vector: more code would save less than it costs
-FEW = 2048
+#: largest number of vectors per iteration
+MAX_UNROLL = 4
+#: elements of a kernel up to which loops are not unrolled: compilation would cost more than unrolling saves
+SMALL_KERNEL = 2048
 
 
-class Ending(NamedTuple):
-    """What is known of the lengths of runs.
+class TailInfo(NamedTuple):
+    """What is known about the lengths of the runs of a kernel.
 
     Attributes:
-        most: vectors that a step may take; more are never there.
-        multiple: of so many vectors all runs are; 0 where one may end within a vector.
-        once: whether no run has more than one vector, or part of one.
+        max_unroll: the most vectors that an iteration may take; no run has more.
+        multiple: all runs are multiples of this number of vectors; 0 if a run may end within a vector.
+        single_vector: whether every run fits into one vector.
     """
 
-    most: int
+    max_unroll: int
     multiple: int
-    once: bool
+    single_vector: bool
 
     def __str__(self) -> str:
-        return f"{self.most}{self.multiple}{'o' if self.once else ''}"
+        return f"{self.max_unroll}{self.multiple}{'o' if self.single_vector else ''}"
 
 
-ANY = Ending(MOST, 0, False)
+ANY_LENGTH = TailInfo(MAX_UNROLL, 0, False)
 
 
-def ending(lengths: Iterable[int], lanes: int, elements: int) -> Ending:
-    """What holds for runs of these lengths, in vectors of so many lanes, in a kernel of so many elements.
+def tail_info(lengths: Iterable[int], lanes: int, elements: int) -> TailInfo:
+    """The tail information for runs of these lengths.
 
-    >>> ending([64], 8, 64000), ending([64], 8, 640)
-    (Ending(most=4, multiple=4, once=False), Ending(most=1, multiple=1, once=False))
-    >>> ending([5], 8, 64000)
-    Ending(most=1, multiple=0, once=True)
+    Args:
+        lengths: the lengths of the runs, in elements.
+        lanes: elements per vector.
+        elements: elements that the kernel computes altogether.
+
+    >>> tail_info([64], 8, 64000), tail_info([64], 8, 640)
+    (TailInfo(max_unroll=4, multiple=4, single_vector=False), TailInfo(max_unroll=1, multiple=1, single_vector=False))
+    >>> tail_info([5], 8, 64000)
+    TailInfo(max_unroll=1, multiple=0, single_vector=True)
     """
-    found = list(lengths)
-    longest = -(-max(found, default=0) // lanes)
-    most = next((some for some in (4, 2) if longest >= some and elements > FEW), 1)
-    multiple = next((some for some in (4, 2, 1) if some <= most and all(
-        n and n % (some * lanes) == 0 for n in found)), 0)
-    return Ending(most, multiple, longest == 1 and min(found) > 0)
+    runs = list(lengths)
+    longest = -(-max(runs, default=0) // lanes)
+    max_unroll = next((count for count in (4, 2) if longest >= count and elements > SMALL_KERNEL), 1)
+    multiple = next((count for count in (4, 2, 1) if count <= max_unroll and all(
+        n and n % (count * lanes) == 0 for n in runs)), 0)
+    return TailInfo(max_unroll, multiple, longest == 1 and min(runs) > 0)
 
 
-def lengths(extent: int, size: int) -> tuple[int, int]:
-    """Those of the blocks of at most `size` elements that an extent is cut into."""
-    return min(extent, size), extent - (extent - 1) // size * size if extent else 0
+def block_lengths(extent: int, block: int) -> tuple[int, int]:
+    """The lengths of the first and the last of the blocks of at most `block` elements that cover an extent."""
+    return min(extent, block), extent - (extent - 1) // block * block if extent else 0

@@ -1,7 +1,7 @@
 """Coefficients of the polynomials, lowest power first: made by tests/codegen/fit_polynomials.py.
 
 A name ends in the format that it was rounded to: SINGLE and DOUBLE are the formats of the function's
-own lanes; WIDENED means coefficients in double for a float32 result computed in double.
+arguments; WIDENED means coefficients in double for a float32 result computed in double.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ ERFC_SHORT_WIDENED = tuple(map(float.fromhex, (
 )))
 
 # exp(x²) erfc(x) = r p(r), r = 1 / (1 + 0.45 x), 0 <= x <= 4.2; absolute, of erf(x): 2^-28.9
-ERF_BESIDE_SINGLE = tuple(map(float.fromhex, (
+ERF_FROM_EXP_SINGLE = tuple(map(float.fromhex, (
     "0x1.0934940000000p-2", "0x1.9bab100000000p-3", "0x1.d736860000000p-2", "-0x1.80d1a20000000p-2",
     "0x1.b6de480000000p-1", "-0x1.f9f60a0000000p-2", "0x1.7b29e80000000p-4",
 )))

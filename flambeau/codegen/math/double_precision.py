@@ -1,4 +1,4 @@
-"""float32 functions computed in double: where a float32 formula would need twice the digits, double has them."""
+"""float32 functions computed in double, for formulas that need more than float32's precision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..llvm.vectors import Real
 
 
 def through_double(formula: Callable[..., Real], *args: Real) -> Real:
-    """The formula on as many lanes of double, with coefficients for a result that is rounded to float32."""
-    lanes = args[0].lanes
-    wide = lanes.over(ir.DoubleType(), "widened")
-    return formula(*(a.to(wide) for a in args)).to(lanes)
+    """Evaluate a formula in double, with the coefficients for results that are rounded to float32."""
+    context = args[0].context
+    wide = context.with_element(ir.DoubleType(), "widened")
+    return formula(*(a.to(wide) for a in args)).to(context)

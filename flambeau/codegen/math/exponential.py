@@ -1,24 +1,26 @@
-"""exp and its kin: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial in r, and 2^n put into the exponent.
+"""exp, exp2, expm1, sigmoid, tanh, sinh and cosh.
 
-Results below the normal range are rounded once: the factor 2^n is applied as two exact powers.
+x = n ln 2 + r with |r| <= ln 2 / 2; e^x = 2^n p(r). Subnormal results are rounded once: the factor 2^n is applied as
+two exact powers (`building_blocks.ldexp`).
 """
 
 from __future__ import annotations
 
 import math
 
-from ..llvm.vectors import Real, Whole, at_least, at_most, fma, polynomial, power_of_two, rounded, scaled, where
+from ..llvm.vectors import Integer, Real, clamp_max, clamp_min, where
+from .building_blocks import fma, ldexp, polynomial, power_of_two, round_to_integer
 
 LOG2_E = math.log2(math.e)
 
 
-def reduced(x: Real) -> tuple[Real, Real, Whole]:
-    """(n, r, n as integer): x = n ln 2 + r, for |x| that is within the exponent's range."""
-    format_ = x.lanes.format
+def reduce_argument(x: Real) -> tuple[Real, Real, Integer]:
+    """(n, r, n as Integer) with x = n ln 2 + r to the first part of ln 2, for x in the range of exp."""
+    format_ = x.context.format
     shifted = fma(x, LOG2_E, format_.shifter)
     n = shifted - format_.shifter
     r = fma(-n, format_.ln2_high, x)
-    return n, r, shifted.bits() - format_.pattern(format_.shifter)
+    return n, r, shifted.bits() - format_.bits_of(format_.shifter)
 
 
 def power_of_e(r: Real) -> Real:
@@ -26,78 +28,78 @@ def power_of_e(r: Real) -> Real:
     return fma(r * r, polynomial(r, "EXP"), r) + 1.0
 
 
-def exp_parts(x: Real, low: Real | float = 0.0) -> tuple[Real, Whole]:
-    """(p, n): e^(x + low) = p 2^n with p about 1, for x within the range and low less than an ulp of x."""
-    n, r, whole = reduced(x)
-    r = fma(-n, x.lanes.format.ln2_low, r)
+def exp_parts(x: Real, low: Real | float = 0.0) -> tuple[Real, Integer]:
+    """(p, n) with e^(x + low) = p 2^n and p about 1, for x in the range of exp and low below an ulp of x."""
+    n, r, integer = reduce_argument(x)
+    r = fma(-n, x.context.format.ln2_low, r)
     if isinstance(low, Real):
         r = r + low
-    return power_of_e(r), whole
+    return power_of_e(r), integer
 
 
-def within(x: Real, margin: float = 0.0) -> Real:
-    """x held where exp neither loses its infinity nor its zero; NaN stays."""
-    format_ = x.lanes.format
-    return at_least(at_most(x, format_.exp_high + margin), format_.exp_low - margin)
+def clamp_to_range(x: Real, margin: float = 0.0) -> Real:
+    """x clamped to the range of exp, beyond which it is 0 or inf; NaN is unchanged."""
+    format_ = x.context.format
+    return clamp_min(clamp_max(x, format_.exp_high + margin), format_.exp_low - margin)
 
 
 def exp(x: Real) -> Real:
     """e^x."""
-    p, n = exp_parts(within(x))
-    return scaled(p, n)
+    p, n = exp_parts(clamp_to_range(x))
+    return ldexp(p, n)
 
 
 def exp2(x: Real) -> Real:
-    """2^x: the fraction that is left is exact."""
-    format_ = x.lanes.format
-    return exp2_within(at_least(at_most(x, format_.bias + 1.0), -format_.bias - format_.mantissa - 2.0))
+    """2^x; its argument reduction is exact."""
+    format_ = x.context.format
+    return exp2_in_range(clamp_min(clamp_max(x, format_.bias + 1.0), -format_.bias - format_.mantissa - 2.0))
 
 
-def exp2_within(x: Real) -> Real:
-    """2^x for x that is held in the exponent's range."""
-    n, whole = rounded(x)
+def exp2_in_range(x: Real) -> Real:
+    """2^x for x in the exponent's range."""
+    n, integer = round_to_integer(x)
     r = x - n
-    return scaled(fma(r, polynomial(r, "EXP2"), 1.0), whole)
+    return ldexp(fma(r, polynomial(r, "EXP2"), 1.0), integer)
 
 
-def expm1_parts(x: Real) -> tuple[Real, Whole]:
-    """(p, n): e^x = (1 + p) 2^n, p good to its last bit; x as for exp_parts."""
-    low_part = x.lanes.format.ln2_low
-    n, r, whole = reduced(x)
-    short = fma(-n, low_part, r)
-    rest = fma(-n, low_part, r - short)  # what rounding has taken from r
-    return fma(short * short, polynomial(short, "EXPM1"), rest) + short, whole
+def expm1_parts(x: Real) -> tuple[Real, Integer]:
+    """(p, n) with e^x = (1 + p) 2^n, p precise to its last bit; x as for `exp_parts`."""
+    low_part = x.context.format.ln2_low
+    n, r, integer = reduce_argument(x)
+    high = fma(-n, low_part, r)
+    low = fma(-n, low_part, r - high)  # the rounding error of `high`
+    return fma(high * high, polynomial(high, "EXPM1"), low) + high, integer
 
 
 def expm1(x: Real) -> Real:
-    """e^x - 1, to all digits near 0."""
-    lanes = x.lanes
-    held = at_least(at_most(x, lanes.format.exp_high), -lanes.format.mantissa + 0.0)
-    p, n = expm1_parts(held)
+    """e^x - 1, with full relative precision near 0."""
+    context = x.context
+    clamped = clamp_min(clamp_max(x, context.format.exp_high), -context.format.mantissa + 0.0)
+    p, n = expm1_parts(clamped)
     half = power_of_two(n - 1)
     y = fma(half, p, half - 0.5) * 2.0
-    return where(abs(x) < 2.0 ** -(lanes.format.mantissa + 2), x, y)  # -0 and the subnormal numbers too
+    return where(abs(x) < 2.0 ** -(context.format.mantissa + 2), x, y)  # including -0 and subnormal numbers
 
 
 def sigmoid(x: Real) -> Real:
-    """1 / (1 + e^-x), by e^-|x|, which cannot overflow."""
+    """1 / (1 + e^-x), from e^-|x|, which cannot overflow."""
     z = exp(-abs(x))
     return where(x < 0.0, z, 1.0) / (z + 1.0)
 
 
 def tanh(x: Real) -> Real:
-    """(e^2|x| - 1) / (e^2|x| + 1), the sign put back."""
-    ceiling = 20.0 if x.lanes.precision == "single" else 40.0  # where it is 1 to the last bit
-    p, n = expm1_parts(at_most(abs(x) * 2.0, ceiling))
+    """(e^2|x| - 1) / (e^2|x| + 1), with the sign of x."""
+    ceiling = 20.0 if x.context.precision == "single" else 40.0  # tanh rounds to 1 from there on
+    p, n = expm1_parts(clamp_max(abs(x) * 2.0, ceiling))
     power = power_of_two(n)
     t = fma(power, p, power - 1.0)
     return (t / (t + 2.0)).copysign(x)
 
 
 def half_exp(x: Real) -> Real:
-    """e^|x| / 2: infinite only where the half is."""
-    p, n = exp_parts(at_most(abs(x), x.lanes.format.exp_high + 1.0))
-    return scaled(p, n - 1)
+    """e^|x| / 2, without premature overflow."""
+    p, n = exp_parts(clamp_max(abs(x), x.context.format.exp_high + 1.0))
+    return ldexp(p, n - 1)
 
 
 def sinh(x: Real) -> Real:

@@ -1,20 +1,19 @@
-"""The transcendental functions as LLVM instructions, for `float`, `double` and vectors of them.
+"""Transcendental functions as LLVM instructions, for `float`, `double` and vectors of them.
 
-Every function is a formula over lanes without branches and without calls of a mathematical library. (sin, cos and
-tan hold one branch, to the reduction of huge angles, and fmod and remainder a loop: each in an internal function
-of the module that is inlined afterwards, so that the caller's basic blocks stay as they are.)
-Infinities, NaN, signed zeros and subnormal numbers are those of C and PyTorch.
+Every function is branch-free and calls no math library. (sin, cos and tan have one branch, to the reduction of huge
+angles, and fmod and remainder a loop: each in an internal function of the module that is always inlined, so the
+caller's basic blocks do not change.) Infinities, NaN, signed zeros and subnormal numbers are those of C and PyTorch.
 
-Largest distances seen from the exact value, in ulp (tests/codegen/sweep.py; float32 on 10^8 patterns and more,
-double on some 10^6 arguments). Below 2.5 is within 2 ulp of the correctly rounded result.
+Largest errors found, in ulp (tests/codegen/sweep.py; float32 on 10^8 bit patterns and more, double on about 10^6
+arguments). Below 2.5 is within 2 ulp of the correctly rounded result.
 
     at most 1     exp2, log, log2, log10, sqrt; float32: erfc and pow 0.52; double: exp; fmod is exact
     at most 1.6   exp (float32 1.02), erf (float32 1.50), log1p, cosh, acos, asinh, acosh, atanh, rsqrt, atan2;
                   double: erf, pow
     at most 2     expm1, sinh, softplus, log_sigmoid, sin, cos, asin, atan
-    the hard ones tanh 2.43, sigmoid 2.34, tan 2.26, erfinv 2.2; erfc in double 2.77
+    above 2       tanh 2.43, sigmoid 2.34, tan 2.26, erfinv 2.2; erfc in double 2.77
 
-softplus is log(1 + e^x) everywhere: the threshold of PyTorch's operator is its caller's.
+softplus is log(1 + e^x) for all x; the caller applies the threshold of PyTorch's operator.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..llvm.vectors import Lanes, Real
+from ..llvm.vectors import Real, VectorContext
 from . import (
     box_muller,
     error_function,
@@ -56,26 +55,26 @@ FUNCTIONS: dict[str, Callable[..., Real]] = {
     "atan2": inverse_trigonometric.atan2, "pow": power.pow, "fmod": remainder.fmod,
     "remainder": remainder.remainder,
 }
-#: of float32 alone
-SINGLE: dict[str, Callable[..., Real]] = {
+#: for float32 only
+FLOAT32_ONLY: dict[str, Callable[..., Real]] = {
     "normal_radius": box_muller.radius, "normal_sine": box_muller.sine, "normal_cosine": box_muller.cosine,
-    "erf_beside": error_function.erf_beside}
+    "erf_from_exp": error_function.erf_from_exp}
 BINARY = frozenset({"atan2", "pow", "fmod", "remainder"})
 
 
 def emit(name: str, builder: Any, args: Sequence[Any], type_: Any, *, fused: bool | None = None) -> Any:
-    """The value of a function, computed where the builder stands.
+    """Emit a function; return its value.
 
     Args:
-        name: a key of FUNCTIONS or SINGLE.
-        builder: an `llvmlite.ir.IRBuilder` inside a block; it stays in that block.
-        args: one value, two for BINARY, of the type.
+        name: a key of FUNCTIONS or FLOAT32_ONLY.
+        builder: an `llvmlite.ir.IRBuilder` positioned in a block; it stays in that block.
+        args: one value of the type, or two for BINARY; `erf_from_exp` takes two.
         type_: float, double, or a vector of 2 or more of them.
-        fused: whether to multiply and add with a single rounding; None asks the machine.
+        fused: whether to use fused multiply-add; None: as on the target.
 
     Raises:
         KeyError: there is no such function.
-        TypeError: the type is none of these.
+        TypeError: the type is not supported.
     """
-    lanes = Lanes(builder, type_, fused)
-    return (FUNCTIONS.get(name) or SINGLE[name])(*(Real(lanes, a) for a in args)).ir
+    context = VectorContext(builder, type_, fused)
+    return (FUNCTIONS.get(name) or FLOAT32_ONLY[name])(*(Real(context, a) for a in args)).ir

@@ -1,26 +1,27 @@
-"""pow: e^(y log x), the logarithm to far more digits than the result has, because y multiplies its error.
+"""pow: e^(y log x), with the logarithm in extended precision, because y multiplies its error.
 
-float32 goes through double. double takes log x as an unrounded sum of two doubles, good to 2^-65:
-log((1+s)/(1-s)) = s (2 + 2/3 s² + s⁴ p(s²)), where all but the last term is carried in two pieces.
+float32 is computed in double. In double log x is an unrounded sum of two doubles, with a relative error of 2^-65:
+log((1+s)/(1-s)) = s (2 + 2/3 s² + s⁴ p(s²)), where all terms but the last are sums of two doubles.
 """
 
 from __future__ import annotations
 
 import math
 
-from ..llvm.vectors import Real, at_least, at_most, fast_two_sum, fma, polynomial, scaled, two_product, two_sum, where
+from ..llvm.vectors import Real, clamp_max, clamp_min, where
+from .building_blocks import fast_two_sum, fma, ldexp, polynomial, two_product, two_sum
 from .double_precision import through_double
-from .exponential import exp2_within, exp_parts
-from .logarithm import parts
+from .exponential import exp2_in_range, exp_parts
+from .logarithm import split_exponent
 
-TWO_THIRDS = (2 / 3, float.fromhex("0x1.5555555555555p-55"))  # the second is what the first has lost
+TWO_THIRDS = (2 / 3, float.fromhex("0x1.5555555555555p-55"))  # the second is the rounding error of the first
 LN2 = (float.fromhex("0x1.62e42fefa3800p-1"), float.fromhex("0x1.ef35793c76730p-45"))
 
 
-def log_in_two(x: Real) -> tuple[Real, Real]:
-    """(h, l): log x = h + l for positive finite doubles."""
-    m, whole = parts(x)
-    k = whole.number()
+def log_double_double(x: Real) -> tuple[Real, Real]:
+    """(h, l) with log x = h + l, for positive finite doubles."""
+    m, exponent = split_exponent(x)
+    k = exponent.to_real()
     f = m - 1.0
     d = m + 1.0
     d_low = m - (d - 1.0)
@@ -33,7 +34,7 @@ def log_in_two(x: Real) -> tuple[Real, Real]:
     t, t_low = two_product(z, TWO_THIRDS[0])
     t_low = t_low + fma(z_low, TWO_THIRDS[0], z * TWO_THIRDS[1])
     a, a_low = fast_two_sum(t, z * z * polynomial(z, "LOG_RATIO_TAIL"))
-    b, b_low = fast_two_sum(x.lanes.real(2.0), a)
+    b, b_low = fast_two_sum(x.context.real(2.0), a)
     b_low = b_low + (a_low + t_low)
     h, low = two_product(s, b)
     low = low + fma(s, b_low, s_low * b)
@@ -42,49 +43,49 @@ def log_in_two(x: Real) -> tuple[Real, Real]:
 
 
 def log2_widened(x: Real) -> Real:
-    """log2 x to 2^-35, relatively."""
-    m, whole = parts(x)
+    """log2 x with a relative error of 2^-35."""
+    m, exponent = split_exponent(x)
     f = m - 1.0
-    return fma(f, polynomial(f, "LOG2"), whole.number())
+    return fma(f, polynomial(f, "LOG2"), exponent.to_real())
 
 
-def at_ends(x: Real, logarithm: Real) -> Real:
-    """The logarithm of x, put right for 0 and infinity."""
+def with_special_values(x: Real, logarithm: Real) -> Real:
+    """The logarithm of x, corrected for 0 and infinity."""
     return where(x.equals(0.0), -math.inf, where(x.equals(math.inf), math.inf, logarithm))
 
 
-def size_widened(a: Real, y: Real) -> Real:
+def magnitude_widened(a: Real, y: Real) -> Real:
     """a^y for a >= 0."""
-    product = y * at_ends(a, log2_widened(a))
-    product = at_least(at_most(product, 200.0), -200.0)
-    return exp2_within(product)
+    product = y * with_special_values(a, log2_widened(a))
+    product = clamp_min(clamp_max(product, 200.0), -200.0)
+    return exp2_in_range(product)
 
 
-def size_double(a: Real, y: Real) -> Real:
+def magnitude_double(a: Real, y: Real) -> Real:
     """a^y for a >= 0."""
-    h, low = log_in_two(a)
-    h = at_ends(a, h)
+    h, low = log_double_double(a)
+    h = with_special_values(a, h)
     p, p_low = two_product(y, h)
     p_low = fma(y, low, p_low)
-    format_ = a.lanes.format
+    format_ = a.context.format
     far = abs(p) > 1000.0
-    held = at_least(at_most(p, format_.exp_high), format_.exp_low)
-    held, rest = fast_two_sum(held, where(far | ~(abs(p) > 2.0**-200), 0.0, p_low))
-    q, n = exp_parts(held, rest)
-    return scaled(q, n)
+    clamped = clamp_min(clamp_max(p, format_.exp_high), format_.exp_low)
+    clamped, rest = fast_two_sum(clamped, where(far | ~(abs(p) > 2.0**-200), 0.0, p_low))
+    q, n = exp_parts(clamped, rest)
+    return ldexp(q, n)
 
 
 def pow(x: Real, y: Real) -> Real:
-    """x^y with the special values of C: x^0 = 1^y = 1 even of NaN; a negative x takes whole y."""
+    """x^y with the special values of C: x^0 = 1^y = 1 even for NaN; a negative x requires an integer y."""
     a = abs(x)
-    size = through_double(size_widened, a, y) if x.lanes.precision == "single" else size_double(a, y)
-    size = where(a.equals(1.0), 1.0, size)  # 1^±inf
+    magnitude = through_double(magnitude_widened, a, y) if x.context.precision == "single" else magnitude_double(a, y)
+    magnitude = where(a.equals(1.0), 1.0, magnitude)  # 1^±inf
     half = y * 0.5
-    whole = y.trunc().equals(y)
+    is_integer = y.trunc().equals(y)
     even = half.trunc().equals(half)
     negative = x.signbit()
-    odd = whole & ~even
-    size = where(negative & odd, -size, size)
-    size = where((x < 0.0) & ~whole & (a < math.inf), math.nan, size)
-    size = where(x.isnan() | y.isnan(), math.nan, size)
-    return where(x.equals(1.0) | y.equals(0.0), 1.0, size)
+    odd = is_integer & ~even
+    magnitude = where(negative & odd, -magnitude, magnitude)
+    magnitude = where((x < 0.0) & ~is_integer & (a < math.inf), math.nan, magnitude)
+    magnitude = where(x.isnan() | y.isnan(), math.nan, magnitude)
+    return where(x.equals(1.0) | y.equals(0.0), 1.0, magnitude)

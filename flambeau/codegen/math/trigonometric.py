@@ -1,26 +1,27 @@
-"""sin, cos and tan: the angle's nearest multiple of π (for tan π/2) is taken off, a polynomial of the rest is left.
+"""sin, cos and tan: argument reduction modulo π (π/2 for tan), and a polynomial of the remainder.
 
 sin x = (-1)^k sin r for x = k π + r; cos x = (-1)^(k+1) sin r for x = (k + ½) π + r: one odd polynomial
-on [-π/2, π/2] serves both, and nothing is selected.
+on [-π/2, π/2] serves both, without a select.
 """
 
 from __future__ import annotations
 
-from ..llvm.vectors import Real, Whole, fma, polynomial, where
+from ..llvm.vectors import Integer, Real, where
 from .argument_reduction import modulo_half_pi, modulo_pi
+from .building_blocks import fma, polynomial
 
 
-def signed(y: Real, k: Whole) -> Real:
+def signed(y: Real, k: Integer) -> Real:
     """(-1)^k y."""
-    return (y.bits() ^ (k << (y.lanes.format.bits - 1))).pattern()
+    return (y.bits() ^ (k << (y.context.format.bits - 1))).as_real()
 
 
 def sine(r: Real, low: Real) -> Real:
-    """sin(r + low) for |r| <= π/2; low is of the size of r's rounding error."""
+    """sin(r + low) for |r| <= π/2; low is about the rounding error of r."""
     z = r * r
     tail = r * z * polynomial(z, "SIN")
-    if r.lanes.precision == "double":
-        tail = fma(low, fma(z, -0.5, 1.0), tail)  # cos r, nearly
+    if r.context.precision == "double":
+        tail = fma(low, fma(z, -0.5, 1.0), tail)  # about cos r
     return r + tail
 
 

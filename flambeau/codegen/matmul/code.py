@@ -17,7 +17,7 @@ from llvmlite import ir
 from ...runtime import launch
 from ..llvm import kernel_entry
 from ..llvm.loop_nests import I64, POINTER, at, i64, larger, loop, smaller, word
-from ..llvm.lowering import stored
+from ..llvm.lowering import memory_type
 from .microkernel import ARGUMENTS, EPILOGUE, FunctionPointer, emit_panel, positive_loop, register_blocking
 from .pack_left import emit_pack_left
 from .pack_right import Packers, panel_width, split_evenly
@@ -241,7 +241,7 @@ def _emit_combine(module: ir.Module, dtype: np.dtype) -> None:
     """
     shape, size = register_blocking(dtype), dtype.itemsize
     height, line, wide = shape.rows[0], shape.lanes * size, shape.width * size
-    vector = ir.VectorType(stored(dtype), shape.lanes)
+    vector = ir.VectorType(memory_type(dtype), shape.lanes)
     with region_loop(module, "combine") as (builder, p, region):
         tile = stack_buffer(builder, height * wide)
         with loop(builder, i64(0), region.rows, height) as row, loop(builder, i64(0), p[Plan.N], shape.width) as column:

@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..llvm.loop_nests import I32, I64, POINTER, at, i64, loop, smaller
-from ..llvm.lowering import stored
+from ..llvm.lowering import memory_type
 from .code import region_loop, stack_buffer
 from .microkernel import EPILOGUE, VOID, FunctionPointer, counted_loop, fmuladd, register_blocking, splat
 from .plan import Plan
@@ -50,7 +50,7 @@ def generate(dtype: np.dtype) -> str:
 
 def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int) -> ir.Function:
     """Emit the function that accumulates over K, `high` rows and `wide` columns at a time."""
-    shape, size, kind = register_blocking(dtype), dtype.itemsize, stored(dtype)
+    shape, size, kind = register_blocking(dtype), dtype.itemsize, memory_type(dtype)
     lanes = shape.lanes
     function = ir.Function(module, _SUMS, f"sums.{high}.{wide}")
     function.linkage = "internal"

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...runtime import compilation
-from ..scalar.scalar_ir import Node, ordered, text
+from ..scalar.scalar_ir import Node, canonical_text, topological_order
 
 
 def steps_text(dtypes: Sequence[np.dtype], steps: str) -> str:
@@ -28,7 +28,7 @@ def library(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: tuple[np.dtype, ..
         steps: how each of these steps along a row (`loop_nests.Operand`).
         lanes: elements computed at once.
     """
-    recipe = f"matmul epilogue {dtype} {lanes} {steps_text(dtypes, steps)}\n{text(nodes)}"
+    recipe = f"matmul epilogue {dtype} {lanes} {steps_text(dtypes, steps)}\n{canonical_text(nodes)}"
     return compilation.load(recipe, ("epilogue",), lambda: _generate(dtype, nodes, dtypes, steps, lanes), "few")
 
 
@@ -44,7 +44,7 @@ def _generate(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: Sequence[np.dtyp
     _, builder = kernel_entry.begin(module, "epilogue", EPILOGUE)
     tile, pitch, bases, strides, row, column, rows, columns = builder.function.args
     operands = [Operand(each, step) for each, step in zip(dtypes, steps, strict=True)]
-    used = {node.const: node for node in ordered(nodes) if node.op == "input"}
+    used = {node.const: node for node in topological_order(nodes) if node.op == "input"}
     places = [*range(len(nodes)), *(len(nodes) + i - 1 for i in used if i)]
     product = Operand(dtype, "c")
     corners, down, along = {}, {}, {}

@@ -19,7 +19,7 @@ import numpy as np
 from ...runtime import compilation
 from ...runtime.launch import Launch, Spec
 from .. import iteration_space
-from ..scalar.scalar_ir import Node, ordered, variable
+from ..scalar.scalar_ir import Node, topological_order, variable
 from . import plan as matmul_plan
 from .plan import PackingPlan, Problem, RightLayout
 
@@ -117,15 +117,15 @@ def _check(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...]
 
 @lru_cache(1024)
 def _variables(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    return tuple(node for node in ordered(nodes) if node.op == "input")
+    return tuple(node for node in topological_order(nodes) if node.op == "input")
 
 
 def _problem(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...]) -> Problem:
     """Return the product with as few batch dimensions as possible, transposed if C's columns are contiguous."""
     shape = outputs[0].shape
     lead, (m, n), k = shape[:-2], shape[-2:], a.shape[-1]
-    full = [iteration_space.stretched(each.shape, each.strides, shape) for each in (*outputs, *extras)]
-    left, right = (iteration_space.stretched(each.shape[:-2], each.strides[:-2], lead) for each in (a, b))
+    full = [iteration_space.broadcast_strides(each.shape, each.strides, shape) for each in (*outputs, *extras)]
+    left, right = (iteration_space.broadcast_strides(each.shape[:-2], each.strides[:-2], lead) for each in (a, b))
     # strides of dimensions of extent 1 carry no information
     a_row, a_k = a.strides[-2] if m > 1 else 0, a.strides[-1] if k > 1 else 0
     b_k, b_column = b.strides[-2] if k > 1 else 0, b.strides[-1] if n > 1 else 0

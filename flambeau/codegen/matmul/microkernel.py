@@ -17,8 +17,8 @@ from llvmlite import ir
 
 from ...runtime import target
 from ...runtime.nontemporal_stores import CACHE_LINE
-from ..llvm.loop_nests import I1, I32, I64, POINTER, after, at, first_lanes, i64, loop, smaller, word
-from ..llvm.lowering import intrinsic, stored
+from ..llvm.loop_nests import I1, I32, I64, POINTER, at, first_lanes, i64, loop, order_after, smaller, word
+from ..llvm.lowering import intrinsic, memory_type
 
 VOID = ir.VoidType()
 #: tile, its row pitch in bytes, operands' addresses, their strides, row, column, rows, columns
@@ -165,7 +165,7 @@ class _Panel:
 
     def __init__(self, module: ir.Module, dtype: np.dtype, vectors: int) -> None:
         self.shape, self.vectors = register_blocking(dtype), vectors
-        self.size, self.kind = dtype.itemsize, stored(dtype)
+        self.size, self.kind = dtype.itemsize, memory_type(dtype)
         self.line = self.shape.lanes * self.size
         self.vector = ir.VectorType(self.kind, self.shape.lanes)
         self.zero = ir.Constant(self.vector, None)
@@ -271,7 +271,7 @@ class _Panel:
                 prefetch(builder, at(builder, left_address, offset), False, 3)
             products, advanced = values[:number - 2], values[number - 2:number]
             for i in range(UNROLL):  # interleaving the loads of two steps would spill registers
-                products, advanced = step(products, after(builder, advanced, products) if i else advanced)
+                products, advanced = step(products, order_after(builder, advanced, products) if i else advanced)
             following += [*products, *advanced, at(builder, next_address, next_step),
                           at(builder, left_address, left_step)]
         return values[:-1]

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..llvm.loop_nests import I64, POINTER, at, i64, loop
-from ..llvm.lowering import stored
+from ..llvm.lowering import memory_type
 from .microkernel import VOID, register_blocking
 
 #: bands, matrix, k stride in bytes, rows, K
@@ -24,7 +24,7 @@ _TOGETHER = 4
 
 def emit_pack_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
     """Emit the function (`PACK_LEFT`) that packs rows into bands; a last band of fewer rows has the full size."""
-    kind, size, high = stored(dtype), dtype.itemsize, register_blocking(dtype).rows[0]
+    kind, size, high = memory_type(dtype), dtype.itemsize, register_blocking(dtype).rows[0]
     vector = ir.VectorType(kind, high)
     function = ir.Function(module, PACK_LEFT, "pack.left")
     function.linkage = "internal"

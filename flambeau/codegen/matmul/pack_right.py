@@ -13,8 +13,20 @@ from llvmlite import ir
 
 from ...runtime.nontemporal_stores import CACHE_LINE
 from ..llvm import kernel_entry
-from ..llvm.loop_nests import I32, I64, POINTER, at, first_lanes, i64, loop, settle, smaller, store_nontemporal, word
-from ..llvm.lowering import intrinsic, number, stored
+from ..llvm.loop_nests import (
+    I32,
+    I64,
+    POINTER,
+    at,
+    first_lanes,
+    i64,
+    loop,
+    smaller,
+    store_fence,
+    store_nontemporal,
+    word,
+)
+from ..llvm.lowering import constant, intrinsic, memory_type
 from .microkernel import VOID, RegisterBlocking, positive_loop, register_blocking
 from .plan import SEGMENT, PackingPlan, RightLayout
 
@@ -52,7 +64,7 @@ class Packers:
     def __init__(self, module: ir.Module, dtype: np.dtype, nontemporal: bool = False) -> None:
         shape = register_blocking(dtype)
         self.nontemporal = nontemporal
-        self.module, self.kind, self.size, self.lanes = module, stored(dtype), dtype.itemsize, shape.lanes
+        self.module, self.kind, self.size, self.lanes = module, memory_type(dtype), dtype.itemsize, shape.lanes
         self.from_rows = {wide: self._emit_row_packer(wide) for wide in range(1, shape.vectors + 1)}
         self.from_columns, self.from_strided = self._emit_column_packer(), self._emit_strided_packer()
 
@@ -93,7 +105,7 @@ class Packers:
                     value = builder.load(address, typ=vector, align=self.size)
                 else:
                     value = intrinsic(builder, "masked.load", vector, [
-                        address, ir.Constant(I32, self.size), mask, number(0.0, vector)], [vector, POINTER])
+                        address, ir.Constant(I32, self.size), mask, constant(0.0, vector)], [vector, POINTER])
                 self._store(builder, value, at(builder, place, v * line), self.nontemporal)
         builder.ret_void()
         return function
@@ -231,6 +243,6 @@ def generate(dtype: np.dtype) -> str:
                 p[PackingPlan.BY_COLUMN], count, smaller(builder, full, remaining)])
             following += [builder.sub(left, width), builder.add(column, full)]
         next_slab += [builder.sub(rest, count), builder.add(k, count)]
-    settle(builder)
+    store_fence(builder)
     builder.ret_void()
     return str(module)

@@ -1,6 +1,6 @@
-"""The gradient of maxima: each window's goes to the element that it chose.
+"""Max pooling's gradient: a scatter-add of each window's gradient to the element that it chose.
 
-A chunk has some planes to itself, so that sums are made in one order.
+A chunk owns some planes, so that additions have one order.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ...runtime import compilation
 from ...runtime.launch import Launch, Spec
 from ..convolution.correlation import Images
 from ..convolution.geometry import triple
-from ..convolution.plan import Words
+from ..convolution.plan import PlanLayout
 from ..convolution.plan_fields import Plan
 from ..llvm import kernel_entry
 from ..llvm.loop_nests import I64, POINTER, at, i64, loop, smaller
-from ..llvm.lowering import intrinsic, number, stored
+from ..llvm.lowering import constant, intrinsic, memory_type
 
-#: elements of planes of a chunk, at least, and chunks that are enough
-GRAIN, CHUNKS = 1 << 14, 8
+#: minimum elements of a chunk, and maximum number of chunks where channels are last
+GRAIN, MAX_CHUNKS = 1 << 14, 8
 
-SCATTER = Words("""
+SCATTER = PlanLayout("""
     channels share blocks grid.dhw elements dense
     to.n to.c to.w gradient.ndhw gradient.c indices.ndhw indices.c
 """)
@@ -32,11 +32,11 @@ SCATTER = Words("""
 
 @lru_cache(1024)
 def launches(gx: Spec, gy: Spec, indices: Spec) -> tuple[Launch, ...]:
-    """The launches for arrays of these layouts: the gradient by x, that of the windows, and their indices.
+    """The launches, from the windows' gradient and indices to the input gradient.
 
     Raises:
-        TypeError: dtypes that do not fit.
-        ValueError: shapes that do not belong together, or planes whose elements do not lie evenly apart.
+        TypeError: dtypes do not match.
+        ValueError: shapes do not match, or a plane's elements have no uniform stride.
     """
     size = gx.dtype.itemsize
     if gx.dtype.kind != "f" or size < 4 or gy.dtype != gx.dtype or indices.dtype != np.int64:
@@ -49,27 +49,27 @@ def launches(gx: Spec, gy: Spec, indices: Spec) -> tuple[Launch, ...]:
     to, source, places = (Images.of(each, each.shape) for each in (gx, gy, indices))
     step, elements = _step(gx, to), gx.size // (gx.shape[0] * gx.shape[1])
     batch, channels = gx.shape[:2]
-    last = channels > 1 and to.c == size
+    channels_last = channels > 1 and to.c == size
     share = max(1, min(channels, GRAIN // elements))
-    if last:  # all channels of a window choose near each other: few chunks for an image, of whole lines of memory
-        wanted = max(1, min(CHUNKS, gx.size // GRAIN) // batch)
-        share = min(channels, -(-channels // wanted * size // 64) * 64 // size)
+    if channels_last:  # a window's channels choose nearby elements: few chunks per image, of entire cache lines
+        chunks = max(1, min(MAX_CHUNKS, gx.size // GRAIN) // batch)
+        share = min(channels, -(-channels // chunks * size // 64) * 64 // size)
     blocks = -(-channels // share)
-    together = last and share == channels and step == channels * size
+    dense = channels_last and share == channels and step == channels * size
     values = {"channels": channels, "share": share, "blocks": blocks, "elements": elements,
-              "dense": 2 if together else int(step == size), "to.n": to.n, "to.c": to.c, "to.w": step,
+              "dense": 2 if dense else int(step == size), "to.n": to.n, "to.c": to.c, "to.w": step,
               "gradient.c": source.c, "indices.c": places.c}
     for i, axis in enumerate("ndhw"):
         values |= {f"gradient.{axis}": source.outer[i], f"indices.{axis}": places.outer[i]}
     for extent, axis in zip(triple(gy.shape[2:], 1), "dhw", strict=True):
         values[f"grid.{axis}"] = extent
-    library = compilation.load(f"pooling scatter {gx.dtype} {last}", ("body",), lambda: _generate(gx.dtype, last),
-                               "few")
+    library = compilation.load(f"pooling scatter {gx.dtype} {channels_last}", ("body",),
+                               lambda: _generate(gx.dtype, channels_last), "few")
     return (Launch(library, library.symbol("body"), batch * blocks, SCATTER.plan(values)),)
 
 
 def _step(gx: Spec, to: Images) -> int:
-    """The distance of neighbours in a plane."""
+    """The stride of neighbouring elements in a plane."""
     step = distance = 0
     for extent, stride in zip(reversed(triple(gx.shape[2:], 1)), (to.w, to.h, to.d), strict=True):
         if extent == 1:
@@ -77,14 +77,14 @@ def _step(gx: Spec, to: Images) -> int:
         if not step:
             step = distance = stride
         if stride != distance:
-            raise ValueError(f"planes of shape {gx.shape[2:]} with strides {gx.strides[2:]}: their elements must lie "
-                             "evenly apart")
+            raise ValueError(f"planes of shape {gx.shape[2:]} with strides {gx.strides[2:]}: a uniform stride "
+                             "is required")
         distance *= extent
     return step or gx.dtype.itemsize
 
 
-def _generate(dtype: np.dtype, last: bool) -> str:
-    """`last`: channels lie together, and are met first."""
+def _generate(dtype: np.dtype, channels_last: bool) -> str:
+    """The module's text; with `channels_last` the innermost loop is over channels."""
     module = ir.Module("scatter")
     function, b = kernel_entry.begin(module, "body", kernel_entry.BODY)
     pointers, words, chunk = function.args
@@ -95,10 +95,10 @@ def _generate(dtype: np.dtype, last: bool) -> str:
     to, gradient, indices = (
         at(b, at(b, b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER), b.mul(n, plan[f"{name}.n"])),
            b.mul(channel, plan[f"{name}.c"])) for i, name in enumerate(("to", "gradient", "indices")))
-    kind, size = stored(dtype), dtype.itemsize
+    kind, size = memory_type(dtype), dtype.itemsize
     step, plane, elements = plan["to.w"], plan["to.c"], plan["elements"]
     _clear(b, plan["dense"], to, channels, elements, step, plane, dtype)
-    axes = "dhwc" if last else "cdhw"
+    axes = "dhwc" if channels_last else "cdhw"
     strides = [[plan[f"{name}.{axis}"] for axis in axes] for name in ("gradient", "indices")]
     counts = {axis: plan[f"grid.{axis}"] for axis in "dhw"} | {"c": channels}
     here = [gradient, indices]
@@ -117,7 +117,7 @@ def _generate(dtype: np.dtype, last: bool) -> str:
 
 def _clear(b: ir.IRBuilder, dense: object, to: object, channels: object, elements: object, step: object,
            plane: object, dtype: np.dtype) -> None:
-    """Zeros in the chunk's planes; `dense`: 2 where all lie together, 1 where each does."""
+    """Zero the chunk's planes; `dense`: 2 where all are contiguous, 1 where each is."""
     size = dtype.itemsize
 
     def zeros(place: object, count: object) -> None:
@@ -133,4 +133,4 @@ def _clear(b: ir.IRBuilder, dense: object, to: object, channels: object, element
             with none, loop(b, i64(0), elements) as e:
                 row = at(b, to, b.mul(e, step))
                 with loop(b, i64(0), channels) as c:
-                    b.store(number(0.0, stored(dtype)), at(b, row, b.mul(c, plane)), align=size)
+                    b.store(constant(0.0, memory_type(dtype)), at(b, row, b.mul(c, plane)), align=size)

@@ -1,21 +1,21 @@
-"""Windows along one dimension, and the words of a pooling's plan."""
+"""Pooling windows along one dimension, and the plan layout of pooling kernels."""
 
 from __future__ import annotations
 
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..convolution.plan import Words
+from ..convolution.plan import PlanLayout
 
 
 class Windows(NamedTuple):
-    """Which elements of a dimension each window holds.
+    """The elements of one dimension in each window.
 
     Attributes:
-        starts: of each window, its first element.
-        counts: how many elements it has.
-        step: from one of its elements to the next.
-        divisors: what it counts for in a mean.
+        starts: each window's first element.
+        counts: each window's number of elements.
+        step: the distance of a window's elements (dilation).
+        divisors: each window's divisor in a mean.
     """
 
     starts: tuple[int, ...]
@@ -25,17 +25,17 @@ class Windows(NamedTuple):
 
     @property
     def lows(self) -> tuple[int, ...]:
-        """Of each window, the first element that it or one behind it holds."""
+        """For each window, the first element of it and of all following windows."""
         return tuple(accumulate(reversed(self.starts), min))[::-1]
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Of each window, the end of what it and those before it hold."""
+        """For each window, the end of it and of all preceding windows."""
         return tuple(accumulate((start + max(0, (n - 1) * self.step + 1)
                                  for start, n in zip(self.starts, self.counts, strict=True)), max))
 
-    def seen(self, count: int) -> int:
-        """From how many neighbouring elements `count` windows that follow each other take theirs, at most."""
+    def max_extent(self, count: int) -> int:
+        """The maximum input extent of `count` consecutive windows."""
         lows, ends = self.lows, self.ends
         return max((ends[min(i + count, len(ends)) - 1] - lows[i] for i in range(0, len(ends), count)), default=0)
 
@@ -45,7 +45,7 @@ def regular(length: int, windows: int, kernel: int, stride: int, padding: int, d
     """Windows of `kernel` elements, one every `stride`.
 
     Args:
-        padded: whether means count the margin.
+        padded: whether divisors include padding (count_include_pad).
 
     >>> regular(5, 3, 3, 2, 1)
     Windows(starts=(0, 1, 3), counts=(2, 3, 2), step=1, divisors=(3, 3, 3))
@@ -63,7 +63,7 @@ def regular(length: int, windows: int, kernel: int, stride: int, padding: int, d
 
 
 def adaptive(length: int, windows: int) -> Windows:
-    """Windows that cover a dimension evenly: from ⌊i · length / windows⌋ to ⌈(i + 1) · length / windows⌉.
+    """Adaptive pooling's windows: from ⌊i · length / windows⌋ to ⌈(i + 1) · length / windows⌉.
 
     >>> adaptive(5, 2).counts
     (3, 3)
@@ -73,10 +73,10 @@ def adaptive(length: int, windows: int) -> Windows:
     return Windows(tuple(starts), tuple(counts), 1, tuple(counts))
 
 
-def turned_round(windows: Windows, length: int) -> Windows:
-    """Of each of `length` elements, the windows that hold it; divisors are still the windows'.
+def transposed(windows: Windows, length: int) -> Windows:
+    """For each of `length` elements, the windows that contain it; divisors remain the windows'.
 
-    >>> turned_round(regular(4, 2, 2, 2, 0), 4)
+    >>> transposed(regular(4, 2, 2, 2, 0), 4)
     Windows(starts=(0, 0, 1, 1), counts=(1, 1, 1, 1), step=1, divisors=(2, 2))
     """
     starts, counts = [len(windows.starts)] * length, [0] * length
@@ -85,18 +85,18 @@ def turned_round(windows: Windows, length: int) -> Windows:
             starts[element] = i
             counts[element] += 1
     for element in reversed(range(length - 1)):
-        if not counts[element]:  # in a gap: nothing, before what the next element has
+        if not counts[element]:  # in no window: an empty range where the next element's begins
             starts[element] = starts[element + 1]
     return Windows(tuple(starts), tuple(counts), windows.step, windows.divisors)
 
 
-#: positions and blocks of them; channels and blocks of them; pointers, and places in scratch memory; addresses of code;
-#: the input's spatial sizes, and distances in it or its copy; distances in the outputs, and in their buffer; where
-#: lists of windows begin, and tables for `fill`, of a whole block of channels and of the last
-POOLING = Words("""
+#: positions and blocks; channels and blocks; pointer indices and scratch offsets; code addresses; the input's spatial
+#: sizes and strides, and those of its copy; strides of the outputs and of their buffer; starts of the lists of windows,
+#: and of `fill`'s fields for a full block of channels and for the last one
+POOLING = PlanLayout("""
     batch grid.dhw block.ndhw blocks.dhw channels channels.block channels.blocks
     source scratch slots slots.at slot.bytes fill flush
     size.dhw source.ndhw source.c from.ndhw step.dhw
     values.ndhw values.c indices.ndhw indices.c buffer.ndhw buffer.at indices.at flat
-    starts.dhw counts.dhw lows.dhw ends.dhw divisors.dhw override about.at about.last.at
+    starts.dhw counts.dhw lows.dhw ends.dhw divisors.dhw override fill_fields.at fill_fields.last.at
 """)

@@ -1,8 +1,7 @@
-"""The Mersenne Twister mt19937: many words at once, from a state as NumPy's generator holds it.
+"""The Mersenne Twister MT19937 as a kernel: bulk draws from the state of NumPy's bit generator.
 
-Matsumoto and Nishimura, "Mersenne Twister", ACM Transactions on Modeling and Computer Simulation 8 (1998). Eight words
-are turned at a time: word i is made of the words i + 1 and i + 397, modulo 624, so eight neighbours need none of each
-other.
+Matsumoto and Nishimura, "Mersenne Twister", ACM Transactions on Modeling and Computer Simulation 8 (1998). The twist is
+vectorized by eight words: word i depends on the words i + 1 and i + 397, modulo 624.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from ...runtime import compilation
 WORDS = 624
 _FAR, _LANES = 397, 8
 _VECTOR = f"<{_LANES} x i32>"
-#: what tempers a word: shifts to the left are negative
+#: the tempering steps (shift, mask); left shifts are negative
 _TEMPERING = ((11, 0xFFFFFFFF), (-7, 0x9D2C5680), (-15, 0xEFC60000), (18, 0xFFFFFFFF))
 _HIGH, _LOW, _MATRIX = 0x80000000, 0x7FFFFFFF, 0x9908B0DF
 
 
 def _number(value: int, type_: str) -> str:
-    """A constant of the type, the same on each lane."""
+    """A constant of the type, splatted over the lanes."""
     signed = value - (1 << 32) if value >> 31 else value
     return str(signed) if type_ == "i32" else f"<{', '.join([f'i32 {signed}'] * _LANES)}>"
 
 
-def _turning(name: str, type_: str) -> list[str]:
-    """A function that turns the word, or the words, at an index."""
+def _twist_function(name: str, type_: str) -> list[str]:
+    """A function that twists the word or vector of words at an index."""
     high, low, matrix = (_number(value, type_) for value in (_HIGH, _LOW, _MATRIX))
     return [f"define internal void @{name}(ptr %key, i64 %i, i64 %following, i64 %distant) alwaysinline {{",
             *(f"  %{each}.at = getelementptr i32, ptr %key, i64 %{each}" for each in ("i", "following", "distant")),
@@ -48,8 +47,8 @@ def _turning(name: str, type_: str) -> list[str]:
             "  ret void", "}"]
 
 
-def _tempering(name: str, type_: str) -> list[str]:
-    """A function that tempers the word, or the words, at a place into another."""
+def _temper_function(name: str, type_: str) -> list[str]:
+    """A function that tempers the word or vector of words at an address into another address."""
     lines = [f"define internal void @{name}(ptr %from, ptr %to) alwaysinline {{",
              f"  %y0 = load {type_}, ptr %from, align 4"]
     for k, (shift, mask) in enumerate(_TEMPERING):
@@ -60,9 +59,9 @@ def _tempering(name: str, type_: str) -> list[str]:
     return [*lines, f"  store {type_} %y{len(_TEMPERING)}, ptr %to, align 4", "  ret void", "}"]
 
 
-def _turn() -> list[str]:
-    """The function that turns all words: vectors up to where the far word begins anew, and again up to the end."""
-    lines = ["define internal void @turn(ptr %key) {", "entry:"]
+def _twist() -> list[str]:
+    """The function that twists the entire state: vectors up to where index i + 397 wraps, then up to the end."""
+    lines = ["define internal void @twist(ptr %key) {", "entry:"]
     before = "entry"
     start = 0
     for part, (end, distance) in enumerate(((WORDS - _FAR, _FAR), (WORDS - 1, _FAR - WORDS))):
@@ -71,15 +70,16 @@ def _turn() -> list[str]:
                   f"  %i{part} = phi i64 [ {start}, %{before} ], [ %next{part}, %part{part} ]",
                   f"  %following{part} = add i64 %i{part}, 1",
                   f"  %distant{part} = add i64 %i{part}, {distance}",
-                  f"  call void @turn.many(ptr %key, i64 %i{part}, i64 %following{part}, i64 %distant{part})",
+                  f"  call void @twist.many(ptr %key, i64 %i{part}, i64 %following{part}, i64 %distant{part})",
                   f"  %next{part} = add i64 %i{part}, {_LANES}",
                   f"  %done{part} = icmp eq i64 %next{part}, {whole}",
                   f"  br i1 %done{part}, label %rest{part}, label %part{part}", f"rest{part}:"]
-        lines += [f"  call void @turn.one(ptr %key, i64 {i}, i64 {i + 1}, i64 {i + distance})"
+        lines += [f"  call void @twist.one(ptr %key, i64 {i}, i64 {i + 1}, i64 {i + distance})"
                   for i in range(whole, end)]
         before, start = f"rest{part}", end
     last = WORDS - 1
-    return [*lines, f"  call void @turn.one(ptr %key, i64 {last}, i64 0, i64 {last + _FAR - WORDS})", "  ret void", "}"]
+    return [*lines, f"  call void @twist.one(ptr %key, i64 {last}, i64 0, i64 {last + _FAR - WORDS})", "  ret void",
+            "}"]
 
 
 _DRAW = f"""
@@ -91,15 +91,15 @@ more:
   %at = phi i64 [ %position, %entry ], [ %at.next, %drawn ]
   %rest = sub i64 %count, %done
   %nothing = icmp eq i64 %rest, 0
-  br i1 %nothing, label %end, label %look
-look:
+  br i1 %nothing, label %end, label %check
+check:
   %used = icmp eq i64 %at, {WORDS}
-  br i1 %used, label %turned, label %temper
-turned:
-  call void @turn(ptr %key)
+  br i1 %used, label %refill, label %temper
+refill:
+  call void @twist(ptr %key)
   br label %temper
 temper:
-  %from = phi i64 [ %at, %look ], [ 0, %turned ]
+  %from = phi i64 [ %at, %check ], [ 0, %refill ]
   %there = sub i64 {WORDS}, %from
   %few = icmp ult i64 %rest, %there
   %n = select i1 %few, i64 %rest, i64 %there
@@ -138,14 +138,14 @@ end:
 
 
 def _generate() -> str:
-    lines = [*_turning("turn.one", "i32"), *_turning("turn.many", _VECTOR), *_tempering("temper.one", "i32"),
-             *_tempering("temper.many", _VECTOR), *_turn()]
+    lines = [*_twist_function("twist.one", "i32"), *_twist_function("twist.many", _VECTOR),
+             *_temper_function("temper.one", "i32"), *_temper_function("temper.many", _VECTOR), *_twist()]
     return "\n".join(lines) + _DRAW
 
 
 @cache
 def draw() -> Any:
-    """`draw(out, count, key, position)`: so many words into memory, from a state; the state's next position."""
+    """`draw(out, count, key, position)`: write `count` words drawn from a state; returns its new position."""
     library = compilation.load("mt19937", ("draw",), _generate, "few")
     return library.function("draw", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 

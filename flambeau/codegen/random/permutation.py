@@ -1,4 +1,4 @@
-"""Fisher and Yates' shuffle of many numbers, a word a swap."""
+"""The Fisher-Yates shuffle as a kernel: one random word per swap."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ end:
 
 @cache
 def shuffle() -> Any:
-    """`shuffle(order, words, count)`: place i and place i + words[i] mod (count − i) are swapped, one after the other.
+    """`shuffle(order, words, count)`: for each i in order, swap elements i and i + words[i] mod (count − i).
 
-    `order` is int64, `words` uint32, of which there are count − 1; the count is one of 32 bits.
+    `order` is int64 (count,), `words` uint32 (count − 1,); count is below 2^32.
     """
     library = compilation.load("shuffle", ("shuffle",), lambda: _IR, "few")
     return library.function("shuffle", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)

@@ -15,20 +15,20 @@ from ..llvm.loop_nests import (
     I64,
     POINTER,
     Operand,
+    as_opaque_pointer,
     at,
     first_lanes,
     i64,
+    load_transposed,
     loop,
-    settle,
     smaller,
-    turn,
-    turn_back,
-    untyped,
+    store_fence,
+    store_transposed,
 )
-from ..llvm.lowering import stored
-from ..llvm.pairwise_reduction import States, pairs
-from ..llvm.reducers import Monoid
-from ..scalar.reduction_ops import prepared
+from ..llvm.lowering import memory_type
+from ..llvm.pairwise_reduction import ReductionState, tree_pairs
+from ..llvm.reducers import Reducer
+from ..scalar.reduction_ops import to_accumulator
 from ..scalar.scalar_ir import Node
 from .function import Function, Kind
 from .row_pass import Sweep
@@ -43,7 +43,7 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 def _ends(kind: Kind, k: int) -> bool:
     """Whether something is left to do when loop k is through all pieces."""
-    return bool(kind.monoids[k].dtypes) or (k == kind.passes[-1] and bool(kind.per_row or kind.totals.dtypes))
+    return bool(kind.reducers[k].dtypes) or (k == kind.passes[-1] and bool(kind.per_row or kind.totals.dtypes))
 
 
 def module(kind: Kind) -> str:
@@ -74,9 +74,9 @@ def _turner(module: ir.Module, itemsize: int, lanes: int, back: bool) -> ir.Func
         here, distance, elements, rows, square = function.args
         dtype = np.dtype(f"u{itemsize}")
         if back:
-            turn_back(b, dtype, square, here, distance, elements, rows, lanes)
+            store_transposed(b, dtype, square, here, distance, elements, rows, lanes)
         else:
-            turn(b, dtype, here, distance, elements, rows, square, lanes, lanes)
+            load_transposed(b, dtype, here, distance, elements, rows, square, lanes, lanes)
         b.ret_void()
     return function
 
@@ -94,8 +94,8 @@ class _Rows(Function):
         sums = self.columns(self.chunk)
         for k in kind.passes:
             self._clear(k, sums, i64(0), self.n)
-        totals = States(b, kind.totals, self.lanes if self.across else 0)
-        so_far = totals.fresh()
+        totals = ReductionState(b, kind.totals, self.lanes if self.across else 0)
+        so_far = totals.allocate_identity()
         walk = self.walk(first)
         with loop(b, first, last) as row:
             places = dict(zip(self.walked, walk.pointers(b), strict=True))
@@ -108,23 +108,23 @@ class _Rows(Function):
                     state = Sweep(self, k, buffers, sums)(pointers, known, i64(0), self.n, mask)
                     known |= zip(kind.schedule.loops[k].results, self._finished(k, state), strict=True)
                 found = self._results(pointers, known, mask)
-                totals.write(so_far, kind.totals.merge(b, totals.value(so_far), found))
+                totals.store(so_far, kind.totals.merge(b, totals.load(so_far), found))
 
             self._block(row, one)
             self._turn(row, places, squares, back=True)
             walk.advance(b)
         if kind.totals.dtypes:
-            state = totals.value(so_far)
+            state = totals.load(so_far)
             for i, value in enumerate(totals.horizontal(state) if self.across else state):
                 memory, dtype = self.region("total", i)
-                b.store(value, b.gep(memory, [self.chunk], source_etype=stored(dtype)))
+                b.store(value, b.gep(memory, [self.chunk], source_etype=memory_type(dtype)))
         self._settle(kind.passes)
         b.ret_void()
 
     def _settle(self, loops: Sequence[int]) -> None:
         """What these loops wrote past the caches is seen by other threads before the chunk is done."""
         if any(map(self.kind.goes_past, loops)):
-            settle(self.b)
+            store_fence(self.b)
 
     def _block(self, row: Any, one: Any) -> None:
         """Do a row, or a block: masked only where it has fewer rows than lanes, if masks cost something."""
@@ -161,7 +161,7 @@ class _Rows(Function):
         size = b.mul(count, i64(dtype.itemsize * (self.lanes if self.across else 1)))
         memory = b.alloca(I8, size=size)
         memory.align = 64
-        return untyped(b, memory)
+        return as_opaque_pointer(b, memory)
 
     def columns(self, chunk: Any | None) -> dict[int, Any]:
         """Where a chunk adds up the column sums; all pieces do so in one place."""
@@ -185,7 +185,7 @@ class _Rows(Function):
         if not state:
             return []
         lanes = (self.lanes if self.across else 0) if lanes is None else lanes
-        found = self.kind.monoids[k].finish(self.b, state, self.n, lanes)
+        found = self.kind.reducers[k].finish(self.b, state, self.n, lanes)
         none = self.b.icmp_signed("==", self.n, i64(0))
         return [self.or_zero(value, none) if op == "sum" else value
                 for (op, _), value in zip(self.kind.schedule.loops[k].terms, found, strict=True)]
@@ -193,7 +193,7 @@ class _Rows(Function):
     def _results(self, pointers: dict[int, Any], known: dict[Node, Any], mask: Any) -> list[Any]:
         """Write a row's results, or a block's; what it adds to the totals."""
         kind = self.kind
-        values = self.row_values([*kind.per_row, *(prepared("sum", x) for x in kind.schedule.row_totals)], known)
+        values = self.row_values([*kind.per_row, *(to_accumulator("sum", x) for x in kind.schedule.row_totals)], known)
         for i, value in enumerate(values[:len(kind.per_row)]):
             self.row_store(kind.operands.elementwise + i, value, pointers, mask)
         found = values[len(kind.per_row):]
@@ -219,7 +219,7 @@ class _Rows(Function):
                 state = Sweep(self, k, [], sums)(pointers, known, start, stop, mask)
                 index = b.add(b.mul(self.chunk, self.pitch), position)
                 for (memory, dtype), value in zip(self._states(k), state, strict=True):
-                    address = b.gep(memory, [index], source_etype=stored(dtype))
+                    address = b.gep(memory, [index], source_etype=memory_type(dtype))
                     if self.across:
                         Operand(dtype, "c").store(b, value, memory, None, index, self.lanes, mask)
                     else:
@@ -232,8 +232,8 @@ class _Rows(Function):
         b.ret_void()
 
     def _states(self, k: int) -> list[Any]:
-        first = sum(len(each.dtypes) for each in self.kind.monoids[:k])
-        return [self.region("state", first + i) for i in range(len(self.kind.monoids[k].dtypes))]
+        first = sum(len(each.dtypes) for each in self.kind.reducers[:k])
+        return [self.region("state", first + i) for i in range(len(self.kind.reducers[k].dtypes))]
 
     def _earlier(self, k: int, position: Any) -> dict[Node, Any]:
         """The results of the loops before k, for a row or a block's rows."""
@@ -241,7 +241,7 @@ class _Rows(Function):
         nodes = [node for each in self.kind.schedule.loops[:k] for node in each.results]
         for i, node in enumerate(nodes):
             memory, dtype = self.region("result", i)
-            address = self.b.gep(memory, [position], source_etype=stored(dtype))
+            address = self.b.gep(memory, [position], source_etype=memory_type(dtype))
             found[node] = Operand(dtype, "c" if self.across else "b").load(
                 self.b, address, None, i64(0), self.lanes if self.across else 0)
         return found
@@ -249,15 +249,16 @@ class _Rows(Function):
     def put_together(self, k: int) -> None:
         """Merge the pieces' states of loop k; after the last loop, write the rows' results and the totals."""
         b, lanes, kind = self.b, self.lanes, self.kind
-        if kind.monoids[k].dtypes:
+        if kind.reducers[k].dtypes:
             memory = self._states(k)
 
             def load(index: Any) -> list[Any]:
                 return [Operand(dtype, "c").load(b, each, None, index, lanes) for each, dtype in memory]
 
-            with pairs(b, self.parts) as (p, q), loop(b, i64(0), self.pitch, lanes) as j:
+            with tree_pairs(b, self.parts) as (p, q), loop(b, i64(0), self.pitch, lanes) as j:
                 here, there = (b.add(b.mul(each, self.pitch), j) for each in (p, q))
-                for (each, dtype), value in zip(memory, kind.monoids[k].merge(b, load(here), load(there)), strict=True):
+                merged = kind.reducers[k].merge(b, load(here), load(there))
+                for (each, dtype), value in zip(memory, merged, strict=True):
                     Operand(dtype, "c").store(b, value, each, None, here, lanes)
             first = sum(len(each.results) for each in kind.schedule.loops[:k])
             with loop(b, i64(0), self.pitch, lanes) as j:
@@ -277,7 +278,7 @@ class _Rows(Function):
             known = self.of_row(pointers, mask) | self._earlier(len(kind.schedule.loops), position)
             for i, value in enumerate(self._results(pointers, known, mask)):
                 memory, dtype = self.region("total", i)
-                address = b.gep(memory, [position], source_etype=stored(dtype))
+                address = b.gep(memory, [position], source_etype=memory_type(dtype))
                 if self.across:
                     Operand(dtype, "c").store(b, value, address, None, i64(0), self.lanes, mask)
                 else:
@@ -295,11 +296,11 @@ class _Rows(Function):
         stop = smaller(b, b.add(start, self.wide), self.n)
         sums = self.columns(i64(0))
         for i, memory in sums.items():
-            monoid = self.kind.sum_into(self.first_column + i)
-            operand = Operand(monoid.dtypes[0], "c")
-            with pairs(b, self.parts) as (p, q), loop(b, self.place_of(start), self.place_of(stop), lanes) as j:
+            reducer = self.kind.sum_into(self.first_column + i)
+            operand = Operand(reducer.dtypes[0], "c")
+            with tree_pairs(b, self.parts) as (p, q), loop(b, self.place_of(start), self.place_of(stop), lanes) as j:
                 here, there = (b.add(b.mul(each, self.width), j) for each in (p, q))
-                [value] = monoid.merge(b, *([operand.load(b, memory, None, each, lanes)] for each in (here, there)))
+                [value] = reducer.merge(b, *([operand.load(b, memory, None, each, lanes)] for each in (here, there)))
                 operand.store(b, value, memory, None, here, lanes)
         self._write_columns(sums, start, stop)
         with b.if_then(b.icmp_signed("==", self.chunk, i64(0))):
@@ -311,26 +312,26 @@ class _Rows(Function):
         b, lanes = self.b, self.lanes
         none = b.icmp_signed("==", self.rows, i64(0))
 
-        def summed(value: Any, monoid: Monoid) -> Any:
-            return self.or_zero(value, none) if monoid.ops == ["sum"] else value
+        def summed(value: Any, reducer: Reducer) -> Any:
+            return self.or_zero(value, none) if reducer.ops == ["sum"] else value
 
         for i, memory in sums.items():
             k = self.first_column + i
-            monoid = self.kind.sum_into(k)
-            operand = Operand(monoid.dtypes[0], "c")
+            reducer = self.kind.sum_into(k)
+            operand = Operand(reducer.dtypes[0], "c")
 
             def one(here: dict[int, Any], place: Any, length: Any, k: int = k, memory: Any = memory,
-                    operand: Operand = operand, monoid: Any = monoid) -> None:
+                    operand: Operand = operand, reducer: Any = reducer) -> None:
                 if self.across:
                     with loop(b, i64(0), length) as j:
                         value = operand.load(b, memory, None, self.place_of(b.add(place, j)), lanes)
-                        [value] = States(b, monoid, lanes).horizontal([value])
-                        [value] = monoid.finish(b, [summed(value, monoid)], self.rows, 0)
+                        [value] = ReductionState(b, reducer, lanes).horizontal([value])
+                        [value] = reducer.finish(b, [summed(value, reducer)], self.rows, 0)
                         self.scalar_store(k, value, at(b, here[k], b.mul(j, self.inner[k])))
                     return
                 with loop(b, i64(0), length, lanes) as j:
                     value = operand.load(b, memory, None, b.add(place, j), lanes)
-                    [value] = monoid.finish(b, [summed(value, monoid)], self.rows, lanes)
+                    [value] = reducer.finish(b, [summed(value, reducer)], self.rows, lanes)
                     self.operands[k].store(b, value, here[k], self.inner[k], j, lanes,
                                            first_lanes(b, b.sub(length, j), lanes))
 
@@ -342,11 +343,11 @@ class _Rows(Function):
         none = b.icmp_signed("==", self.rows, i64(0))
         for i in range(self.kind.operands.totals):
             k = self.first_column + self.kind.operands.columns + i
-            monoid = self.kind.sum_into(k)
+            reducer = self.kind.sum_into(k)
             memory, dtype = self.region("total", i)
-            single = States(b, monoid, 0)
-            with pairs(b, parts) as each:
-                here, there = ([b.gep(memory, [index], source_etype=stored(dtype))] for index in each)
-                single.write(here, monoid.merge(b, single.value(here), single.value(there)))
-            [value] = monoid.finish(b, [self.or_zero(single.value([memory])[0], none)], self.rows, 0)
+            single = ReductionState(b, reducer, 0)
+            with tree_pairs(b, parts) as each:
+                here, there = ([b.gep(memory, [index], source_etype=memory_type(dtype))] for index in each)
+                single.store(here, reducer.merge(b, single.load(here), single.load(there)))
+            [value] = reducer.finish(b, [self.or_zero(single.load([memory])[0], none)], self.rows, 0)
             self.scalar_store(k, value, self.bases[k])

@@ -14,10 +14,23 @@ from llvmlite import ir
 
 from ...runtime import nontemporal_stores
 from ..llvm import kernel_entry
-from ..llvm.loop_nests import I64, POINTER, Line, Operand, Walk, at, first_lanes, i64, local, loop, smaller, word
-from ..llvm.lowering import lower, number
-from ..llvm.reducers import Monoid
-from ..scalar.scalar_ir import BOOL, Node, ordered, variable
+from ..llvm.loop_nests import (
+    I64,
+    POINTER,
+    LinearIterator,
+    NdIterator,
+    Operand,
+    at,
+    first_lanes,
+    i64,
+    local,
+    loop,
+    smaller,
+    word,
+)
+from ..llvm.lowering import constant, lower
+from ..llvm.reducers import Reducer
+from ..scalar.scalar_ir import BOOL, Node, topological_order, variable
 from .loop_nest import (
     FIRST,
     INNER_RANK,
@@ -58,32 +71,32 @@ class Kind:
         self.operands, self.dtypes = operands, tuple(dtypes)
         self.course, self.lanes = course, course.lanes
         self.passes = [k for k, each in enumerate(schedule.loops) if each.expressions]
-        self.monoids = [Monoid(each.terms) for each in schedule.loops]
-        self.totals = Monoid([("sum", x) for x in schedule.row_totals])
+        self.reducers = [Reducer(each.terms) for each in schedule.loops]
+        self.totals = Reducer([("sum", x) for x in schedule.row_totals])
         first = operands.elementwise + operands.per_row
         self.regions = [("column", self.sum_into(first + i).dtypes[0]) for i in range(operands.columns)]
         self.regions += [("total", dtype) for dtype in self.totals.dtypes]
         if not course.whole:
-            self.regions += [("state", dtype) for each in self.monoids for dtype in each.dtypes]
+            self.regions += [("state", dtype) for each in self.reducers for dtype in each.dtypes]
             self.regions += [("result", node.dtype) for each in schedule.loops for node in each.results]
 
-    def sum_into(self, k: int) -> Monoid:
+    def sum_into(self, k: int) -> Reducer:
         """The sums that operand k takes, or what else is done with columns."""
         column = k - self.operands.elementwise - self.operands.per_row
         op = self.rows.column_op(column) if column < self.operands.columns else "sum"
-        return Monoid([(op, variable(0, self.dtypes[k]))])
+        return Reducer([(op, variable(0, self.dtypes[k]))])
 
     def goes_past(self, k: int) -> bool:
         """Whether what loop k writes for every element goes past the caches, where it lies as vectors do."""
         written = [i for i, _ in self.schedule.loops[k].outputs]
-        return (self.course.past and bool(written) and not self.course.ending.once
+        return (self.course.past and bool(written) and not self.course.tail.single_vector
                 and self.schedule.loops[k].work <= nontemporal_stores.MAX_WORK
                 and all(self.course.steps[i] == "c" and self.dtypes[i] != BOOL for i in written))
 
     def unroll(self, k: int) -> int:
         """Vectors that loop k takes at a time."""
         work = self.schedule.loops[k].work
-        return min(4 if work <= 6 else 2 if work <= 24 else 1, self.course.ending.most)
+        return min(4 if work <= 6 else 2 if work <= 24 else 1, self.course.tail.max_unroll)
 
 
 class Function:
@@ -138,13 +151,13 @@ class Function:
 
     # rows
 
-    def walk(self, first: Any) -> Walk | Line:
+    def walk(self, first: Any) -> NdIterator | LinearIterator:
         """The place of row `first`, or of a block of rows, in the walked operands."""
         bases = [self.bases[k] for k in self.walked]
         if not self.kind.course.flat_rows:
-            return Walk(self.b, bases, self.outer_rank, self.outer_extents, self.outer_strides, first)
+            return NdIterator(self.b, bases, self.outer_rank, self.outer_extents, self.outer_strides, first)
         taken = self.lanes if self.across else 1
-        return Line(self.b, bases, [self.b.mul(self.distances[k], i64(taken)) for k in self.walked], first)
+        return LinearIterator(self.b, bases, [self.b.mul(self.distances[k], i64(taken)) for k in self.walked], first)
 
     def place(self, row: Any) -> tuple[Any, Any]:
         """The number of a row, or of a block's first row, and how many rows it has."""
@@ -171,7 +184,7 @@ class Function:
 
     def _row_leaves(self) -> list[Node]:
         found = [*self.kind.schedule.row_values.values(), *self.kind.per_row, *self.kind.schedule.row_totals]
-        return [node for node in ordered(found) if node.op == "input"]
+        return [node for node in topological_order(found) if node.op == "input"]
 
     def row_load(self, k: int, pointers: dict[int, Any], mask: Any) -> Any:
         """An operand's value for a row: a scalar, or a vector for a block's rows."""
@@ -199,7 +212,7 @@ class Function:
         scalar = value.type.element if isinstance(value.type, ir.VectorType) else value.type
         if isinstance(scalar, ir.IntType):
             return value
-        return self.b.select(none, number(0.0, value.type), value)
+        return self.b.select(none, constant(0.0, value.type), value)
 
     # a row's elements
 
@@ -228,8 +241,8 @@ class Function:
             with loop(b, start, stop, most) as place:
                 visit(further(pointers, place), place, smaller(b, i64(most), b.sub(stop, place)))
             return
-        walk = Walk(b, [pointers.get(k, self.bases[k]) for k in self.elements], self.inner_rank, self.inner_extents,
-                    self.inner_strides, b.sdiv(start, self.run))
+        bases = [pointers.get(k, self.bases[k]) for k in self.elements]
+        walk = NdIterator(b, bases, self.inner_rank, self.inner_extents, self.inner_strides, b.sdiv(start, self.run))
         places, offsets = local(b, I64), local(b, I64)
         b.store(start, places)
         b.store(b.srem(start, self.run), offsets)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...runtime import nontemporal_stores, thread_pool
 from .. import iteration_space
-from ..llvm.tails import ANY, Ending, ending
+from ..llvm.tails import ANY_LENGTH, TailInfo, tail_info
 
 #: rows, or blocks of rows, that are enough to go by whole rows
 ENOUGH = 16
@@ -66,7 +66,7 @@ class Course(NamedTuple):
         long: whether rows are so long that their elements' states are merged pairwise.
         outer, inner: the dimensions, their strides those of the walked operands and of the elements'.
         rows, n: extents altogether.
-        ending: what is known of the length of a row's runs of elements.
+        tail: what is known about the lengths of a row's runs of elements.
         past: whether what is written for every element goes past the caches (see `caches`).
     """
 
@@ -80,7 +80,7 @@ class Course(NamedTuple):
     inner: iteration_space.Dims
     rows: int
     n: int
-    ending: Ending = ANY
+    tail: TailInfo = ANY_LENGTH
     past: bool = False
 
     @property
@@ -103,7 +103,7 @@ class Course(NamedTuple):
 
 
 def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]], operands: Operands,
-           sizes: Sequence[int], lanes: int, grain: int, finds_places: bool, turnable: bool, cheap: bool) -> Course:
+           sizes: Sequence[int], lanes: int, grain: int, tracks_index: bool, turnable: bool, cheap: bool) -> Course:
     """The course through these operands.
 
     Args:
@@ -114,13 +114,13 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
         sizes: the operands' elements' bytes.
         lanes: elements of a vector.
         grain: elements that take one thread some microseconds.
-        finds_places: whether the order of a row's elements matters.
+        tracks_index: whether the order of a row's elements matters.
         turnable: whether the machine turns blocks quickly.
         cheap: whether an element takes so little that reading counts.
     """
     split = len(shape) - inner
     outer_shape, inner_shape = shape[:split], shape[split:]
-    rows, n = iteration_space.elements(outer_shape), iteration_space.elements(inner_shape)
+    rows, n = iteration_space.numel(outer_shape), iteration_space.numel(inner_shape)
     walked, elements = operands.walked, operands.elements
     by_row = [strides[i][:split] for i in walked]
     by_element = [strides[i][split:] for i in elements]
@@ -128,16 +128,16 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     if rows:
         outer = iteration_space.collapse(outer_shape, by_row, iteration_space.memory_order(outer_shape, by_row))
     if n:
-        order = list(range(inner)) if finds_places else iteration_space.memory_order(inner_shape, by_element)
+        order = list(range(inner)) if tracks_index else iteration_space.memory_order(inner_shape, by_element)
         within = iteration_space.collapse(inner_shape, by_element, order)
     first = operands.first_input
     of_row = tuple(not any(each[split:]) for each in strides[first:])
     full = [i for i in range(operands.number) if i < operands.elementwise or (i >= first and not of_row[i - first])]
 
-    if not finds_places and within.extents and within.extents[0] < lanes:
+    if not tracks_index and within.extents and within.extents[0] < lanes:
         longest = max(range(len(within.extents)), key=within.extents.__getitem__)
         if within.extents[longest] >= 4 * within.extents[0]:
-            within = iteration_space.bring_inside(within, longest)
+            within = iteration_space.move_innermost(within, longest)
     side = outer.extents[0] if outer.extents else 1
     run = within.extents[0] if within.extents else 1
     by_side, by_run = _steps(outer, walked, sizes), _steps(within, elements, sizes)
@@ -161,11 +161,10 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     few = found.blocks < ENOUGH and rows * n > 4 * grain and n >= 4 * lanes
     if across and not few:
         steps = ["t" if i in turning else each for i, each in enumerate(steps)]
-    known = ending([n], 1 if across else lanes, rows * n) if not few and found.flat_elements else ANY
-    past = not across and operands.elementwise > 0 and nontemporal_stores.are_faster(iteration_space.touched(shape,
-                                                                                                           strides,
-                                                                                                           sizes))
-    return found._replace(whole=not few, steps="".join(steps), ending=known, past=past)
+    tail = tail_info([n], 1 if across else lanes, rows * n) if not few and found.flat_elements else ANY_LENGTH
+    past = not across and operands.elementwise > 0 and nontemporal_stores.are_faster(
+        iteration_space.bytes_accessed(shape, strides, sizes))
+    return found._replace(whole=not few, steps="".join(steps), tail=tail, past=past)
 
 
 def _steps(dims: iteration_space.Dims, of: Sequence[int], sizes: Sequence[int]) -> list[str]:

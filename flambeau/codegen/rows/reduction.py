@@ -14,8 +14,8 @@ import numpy as np
 from ...runtime import launch as launching
 from ...runtime.launch import Launch, Spec
 from .. import iteration_space
-from ..scalar.reduction_ops import prepared, result_dtype
-from ..scalar.scalar_ir import Node, cast, ordered, variable
+from ..scalar.reduction_ops import result_dtype, to_accumulator
+from ..scalar.scalar_ir import Node, cast, topological_order, variable
 from . import rows
 
 #: elements of rows whose columns are summed, at least
@@ -46,7 +46,7 @@ class Kernel:
                  axes: tuple[int, ...] | None, keepdims: bool) -> None:
         if not terms or not inputs:
             raise ValueError("a kernel has at least one term and one input")
-        for node in ordered([prepared(op, x) for op, x in terms]):
+        for node in topological_order([to_accumulator(op, x) for op, x in terms]):
             if node.op == "input" and (node.const >= len(inputs) or inputs[node.const] != node.dtype):
                 raise TypeError(f"{node} of {node.dtype} is not among inputs of {', '.join(map(str, inputs))}")
         _work(terms, len(inputs))
@@ -115,7 +115,7 @@ def _work(terms: Sequence[tuple[str, Node]], inputs: int) -> rows.Rows:
     if found is None:
         made = []
         for i, (op, x) in enumerate(terms):
-            prepared(op, x)
+            to_accumulator(op, x)
             made.append(cast(variable(inputs + i, rows.term_dtype(op, x)), result_dtype(op, x)))
         found = _works[key] = rows.Rows(stages=(tuple((op, x) for op, x in terms),), per_row=tuple(made))
     return found
@@ -162,7 +162,7 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
             results.append(Spec(left, tuple([each.strides[dim] for dim in kept]), each.dtype))
         else:
             raise ValueError(f"a result of shape {each.shape} for a reduction of {shape} over {reduced}")
-    spread = [iteration_space.stretched(each.shape, each.strides, shape) for each in ins]
+    spread = [iteration_space.broadcast_strides(each.shape, each.strides, shape) for each in ins]
     down = all(op == "sum" or (op in _COLUMNS and x.dtype.kind == "f") for op, x in terms) and _down(
         shape, kept, reduced, spread, ins)
     order = reduced + kept if down else kept + reduced
@@ -178,16 +178,16 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
 def _down(shape: tuple[int, ...], kept: list[int], reduced: list[int], strides: Sequence[Sequence[int]],
           ins: Sequence[Spec]) -> bool:
     """Whether reductions are those of columns: what is kept lies together in memory, and is long enough for vectors."""
-    if not kept or not reduced or iteration_space.elements(shape) == 0:
+    if not kept or not reduced or iteration_space.numel(shape) == 0:
         return False
     order = iteration_space.memory_order(shape, strides)
     along = order[-1]
     if along not in kept or shape[along] < SIDE:
         return False
     first = min(map(order.index, reduced))
-    groups = iteration_space.elements([shape[dim] for dim in order[:first]])
-    pitch = iteration_space.elements([shape[dim] for dim in order[max(map(order.index, reduced)) + 1:]])
-    if groups >= GROUPS and (pitch < PITCH or iteration_space.elements([shape[dim] for dim in reduced]) <= GROUPS):
+    groups = iteration_space.numel([shape[dim] for dim in order[:first]])
+    pitch = iteration_space.numel([shape[dim] for dim in order[max(map(order.index, reduced)) + 1:]])
+    if groups >= GROUPS and (pitch < PITCH or iteration_space.numel([shape[dim] for dim in reduced]) <= GROUPS):
         return False
     return all(each[along] in (0, x.dtype.itemsize) for each, x in zip(strides, ins, strict=True)) and any(
         each[along] for each in strides)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...runtime import target
-from ..llvm.loop_nests import I64, Operand, at, first_lanes, i64, local, loop, number_range, past_if_possible
+from ..llvm.loop_nests import I64, Operand, at, first_lanes, i64, lane_indices, local, loop, nontemporal_if_possible
 from ..llvm.lowering import intrinsic, lower, splat
-from ..llvm.pairwise_reduction import BLOCK, States
-from ..scalar.reduction_ops import prepared
+from ..llvm.pairwise_reduction import BLOCK, ReductionState
+from ..scalar.reduction_ops import to_accumulator
 from ..scalar.scalar_ir import Node
 from .function import Function
 from .schedule import Loop
@@ -28,8 +28,8 @@ class Sweep:
     def __init__(self, rows: Function, k: int, buffers: Sequence[Any], columns: dict[int, Any]) -> None:
         self.rows, self.b, self.lanes, self.across = rows, rows.b, rows.lanes, rows.across
         self.loop: Loop = rows.kind.schedule.loops[k]
-        self.monoid, self.unroll = rows.kind.monoids[k], rows.kind.unroll(k)
-        self.states = States(rows.b, self.monoid, rows.lanes)
+        self.reducer, self.unroll = rows.kind.reducers[k], rows.kind.unroll(k)
+        self.states = ReductionState(rows.b, self.reducer, rows.lanes)
         self.buffers, self.columns = buffers, columns
         schedule, inputs = rows.kind.schedule, rows.kind.operands.inputs
         self.inputs = {node: rows.first_input + node.const for node in self.loop.variables if node.const < inputs}
@@ -52,11 +52,11 @@ class Sweep:
         values = rows.row_values([rows.kind.schedule.row_values[node] for node in wanted], known)
         self.of_row = {node: value if self.across else splat(b, value, self.lanes)
                        for node, value in zip(wanted, values, strict=True)}
-        states = [self.states.fresh() for _ in range(self.unroll)]
+        states = [self.states.allocate_identity() for _ in range(self.unroll)]
         most = BLOCK * self.unroll * (1 if self.across else self.lanes)
         pairwise = rows.kind.course.long and bool(self.loop.terms)
         if pairwise:
-            level_of, bits, since = self.states.levels(), local(b, I64), local(b, I64)
+            level_of, bits, since = self.states.allocate_levels(), local(b, I64), local(b, I64)
             b.store(i64(0), bits)
             b.store(i64(0), since)
 
@@ -66,20 +66,20 @@ class Sweep:
                 taken = b.add(b.load(since, typ=I64), length)
                 b.store(taken, since)
                 with b.if_then(b.icmp_signed(">=", taken, i64(most))):
-                    self.states.carry(self.states.tree([self.states.value(each) for each in states]),
+                    self.states.carry(self.states.merge_tree([self.states.load(each) for each in states]),
                                       b.load(bits, typ=I64), level_of)
                     b.store(b.add(b.load(bits, typ=I64), i64(1)), bits)
                     b.store(i64(0), since)
                     for each in states:
-                        self.states.write(each, self.monoid.identity(self.lanes))
+                        self.states.store(each, self.reducer.identity(self.lanes))
 
         rows.runs(pointers, start, stop, most if pairwise else None, visit)
         if not self.loop.terms:
             return []
-        state = self.states.tree([self.states.value(each) for each in states])
+        state = self.states.merge_tree([self.states.load(each) for each in states])
         if pairwise:
-            self.states.write(states[0], state)
-            state = self.states.folded(b.load(bits, typ=I64), level_of, states[0])
+            self.states.store(states[0], state)
+            state = self.states.fold(b.load(bits, typ=I64), level_of, states[0])
         return state if self.across else self.states.horizontal(state)
 
     def _block(self, here: dict[int, Any], place: Any, length: Any, mask: Any, states: Sequence[Any]) -> None:
@@ -87,23 +87,23 @@ class Sweep:
         repeated = {node: self.rows.operands[self.inputs[node]].load(b, here[self.inputs[node]], None, None, self.lanes)
                     for node in self.repeated}
         single = step // self.unroll
-        ending = self.rows.kind.course.ending
+        tail = self.rows.kind.course.tail
 
         def last(index: Any) -> Any:
             """What is hidden of a single vector."""
-            if self.across or ending.multiple:
+            if self.across or tail.multiple:
                 return mask
             return first_lanes(b, b.sub(length, index), self.lanes)
 
-        if ending.once:
+        if tail.single_vector:
             self._element(here, place, i64(0), last(i64(0)), states[0], repeated)
             return
-        if self.unroll == 1 and not ending.multiple and not self.across and target.host().vector_bits >= 512:
+        if self.unroll == 1 and not tail.multiple and not self.across and target.host().vector_bits >= 512:
             # where masks cost next to nothing, the code is half as long
             with loop(b, i64(0), length, single) as index:
                 self._element(here, place, index, first_lanes(b, b.sub(length, index), self.lanes), states[0], repeated)
             return
-        exact = step == 1 or ending.multiple >= self.unroll
+        exact = step == 1 or tail.multiple >= self.unroll
         whole = length if exact else b.sub(length, b.srem(length, i64(step)))
 
         def steadily(past: bool) -> None:
@@ -114,7 +114,7 @@ class Sweep:
         if self.past:
             written = [(here[k], self.lanes * self._operand(k).dtype.itemsize) for k, _ in self.loop.outputs]
             read = [here[k] for k in self.inputs.values() if k in here and self._operand(k).step == "c"]
-            past_if_possible(b, written, read, steadily)
+            nontemporal_if_possible(b, written, read, steadily)
         else:
             steadily(False)
         if not exact:
@@ -133,15 +133,15 @@ class Sweep:
                 values[node] = self._operand(k).load(b, *self._at(k, here, index), lanes, mask)
         for node, i in self.reads.items():
             values[node] = Operand(node.dtype, "c").load(b, self.buffers[i], None, kept, lanes)
-        columns = [prepared(rows.kind.rows.column_op(i), x) for i, x in self.loop.columns]
-        found = lower(b, [*self.monoid.expressions, *(x for _, x in self.loop.outputs), *columns,
+        columns = [to_accumulator(rows.kind.rows.column_op(i), x) for i, x in self.loop.columns]
+        found = lower(b, [*self.reducer.expressions, *(x for _, x in self.loop.outputs), *columns,
                           *(x for _, x in self.loop.kept)], values, lanes)
         terms, rest = found[:len(self.loop.terms)], found[len(self.loop.terms):]
         if terms:
-            lifted = self.monoid.lift(b, terms, self._places(linear), lanes)
+            lifted = self.reducer.lift(b, terms, self._places(linear), lanes)
             if mask is not None and not self.across:
-                lifted = self.states.masked(mask, lifted)
-            self.states.write(state, self.monoid.merge(b, self.states.value(state), lifted))
+                lifted = self.states.select(mask, lifted)
+            self.states.store(state, self.reducer.merge(b, self.states.load(state), lifted))
         for (k, _), value in zip(self.loop.outputs, rest, strict=False):
             if past:
                 self._operand(k).store_nontemporal(b, value, here[k], index, lanes)
@@ -164,10 +164,10 @@ class Sweep:
         return at(self.b, here[k], self.b.mul(index, self.rows.inner[k])), self.rows.outer[k], i64(0)
 
     def _places(self, linear: Any) -> Any:
-        if not self.monoid.finds_places:
+        if not self.reducer.tracks_index:
             return None
         first = splat(self.b, linear, self.lanes)
-        return first if self.across else self.b.add(first, number_range(self.lanes, I64))
+        return first if self.across else self.b.add(first, lane_indices(self.lanes, I64))
 
     def _add_column(self, i: int, index: Any, value: Any, mask: Any) -> None:
         b, sums = self.b, self.rows.kind.sum_into(self.rows.first_column + i)

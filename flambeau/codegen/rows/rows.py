@@ -29,7 +29,7 @@ from ...runtime import compilation, target
 from ...runtime.launch import Launch, Spec
 from .. import iteration_space
 from ..scalar.reduction_ops import empty, result_dtype
-from ..scalar.scalar_ir import cost, ordered, text
+from ..scalar.scalar_ir import canonical_text, cost, topological_order
 from . import loop_nest as courses
 from .loop_nest import Course, Operands
 from .schedule import Rows, Schedule, in_place, schedule, term_dtype
@@ -67,13 +67,13 @@ class _Kernel:
         self.dtypes = (*self.outputs, *inputs)
         self.terms = [pair for stage in rows.stages for pair in stage]
         expressions = [*(x for _, x in self.terms), *rows.elementwise, *rows.per_row, *sums]
-        self.nodes = ordered(expressions)
+        self.nodes = topological_order(expressions)
         self._check()
         self.sizes = [dtype.itemsize for dtype in self.dtypes]
         floats = [max(4, node.dtype.itemsize) for node in self.nodes if node.dtype.kind not in "biu"]
         widest = max(floats or [node.dtype.itemsize for node in self.nodes], default=8)
         self.lanes = max(4, target.host().vector_bits // 8 // widest)
-        self.finds_places = any(op.startswith("arg") for op, _ in self.terms)
+        self.tracks_index = any(op.startswith("arg") for op, _ in self.terms)
         moved = sum(self.sizes[:self.operands.elementwise]) + sum(each.itemsize for each in inputs)
         work = cost(expressions) + len(self.terms) + len(sums)
         self.cheap = work <= CHEAP
@@ -81,7 +81,7 @@ class _Kernel:
         self.grain = max(512, int(10_000 / (moved / 30 + work / 20)))
         stages = "; ".join(" ".join(op for op, _ in stage) for stage in rows.stages)
         counts = f"{[len(each) for each in rows[1:-1]]}{' '.join(rows.column_ops)}"
-        self.recipe = f"{stages}\n{counts}\n{text(expressions)}\nin {' '.join(map(str, inputs))}"
+        self.recipe = f"{stages}\n{counts}\n{canonical_text(expressions)}\nin {' '.join(map(str, inputs))}"
         self.schedules: dict[tuple, Schedule] = {}
         self.codes: dict[str, _Code] = {}
         self.lists: dict[tuple, list[Launch]] = {}
@@ -100,7 +100,7 @@ class _Kernel:
     def launches(self, shape: tuple[int, ...], inner: int, strides: list[list[int]]) -> list[Launch]:
         """The work over a shape whose last `inner` dimensions are a row's."""
         found = courses.course(shape, inner, strides, self.operands, self.sizes, self.lanes, self.grain,
-                               self.finds_places, target.host().vector_bits >= 256, self.cheap)
+                               self.tracks_index, target.host().vector_bits >= 256, self.cheap)
         if found.n == 0 and found.rows:
             for op, _ in self.terms:
                 empty(op)
@@ -136,7 +136,7 @@ class _Kernel:
                 keep, made = False, self._schedule(found, False)
         keep = keep and bool(made.buffers)
         name = " ".join([str(found.lanes), found.steps, "".join("-r"[each] for each in found.of_row),
-                         str(found.ending), *(
+                         str(found.tail), *(
             word for word, said in [("across", found.across), ("whole", found.whole), ("long", found.long),
                                     ("flat", found.flat_rows), ("even", found.flat_elements), ("keep", keep),
                                ("past", found.past)] if said)])
@@ -213,11 +213,11 @@ def _planned(kernel: _Kernel, outs: Sequence[Spec], ins: Sequence[Spec], inner: 
         if i < operands.elementwise:
             if each.shape != shape:
                 raise ValueError(f"an output of shape {each.shape} for elements of shape {shape}")
-            strides.append(iteration_space.stretched(shape, each.strides, shape))
+            strides.append(iteration_space.broadcast_strides(shape, each.strides, shape))
         else:
             first, last = (0, split) if i < columns else (split, rank) if i < columns + operands.columns else (0, 0)
             strides.append(_strides_of_part(shape, first, last, each))
-    strides += [iteration_space.spread(each.shape, each.strides, shape) for each in ins]
+    strides += [iteration_space.checked_broadcast_strides(each.shape, each.strides, shape) for each in ins]
     if outs and not any(each.size for each in outs):
         return []
     if not rows.stages and not rows.per_row and not rows.column_sums and not rows.row_totals:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..scalar.reduction_ops import result_dtype
-from ..scalar.scalar_ir import Node, cost, make, ordered, variable, wide
+from ..scalar.scalar_ir import Node, cost, make, to_opmath, topological_order, variable
 
 #: what a value costs (`expression.cost`), at least, that is kept rather than computed again
 KEPT_COST = 8
@@ -62,7 +62,7 @@ def term_dtype(op: str, expression: Node) -> np.dtype:
     >>> print(term_dtype("sum", variable(0, "float16")), term_dtype("sum", variable(0, "int8")))
     float32 int64
     """
-    return result_dtype(op, wide(expression))
+    return result_dtype(op, to_opmath(expression))
 
 
 class Loop(NamedTuple):
@@ -90,7 +90,7 @@ class Loop(NamedTuple):
     @property
     def variables(self) -> list[Node]:
         """The variables of these expressions."""
-        return [node for node in ordered(self.expressions) if node.op == "input"]
+        return [node for node in topological_order(self.expressions) if node.op == "input"]
 
     @property
     def work(self) -> int:
@@ -304,9 +304,10 @@ def schedule(rows: Rows, of_row: Sequence[bool], reading: Sequence[int], keep: b
     loops = []
     for k in range(last + 1):
         keeping.begin()
-        rewritten = [(op, varying(wide(x))) for op, x in terms[k]] if k < len(terms) else []
-        outputs, columns = ([(i, varying(wide(x) if summed else x)) for i, x in enumerate(found) if place(x)[0] == k]
-                            for found, summed in ((rows.elementwise, False), (rows.column_sums, True)))
+        rewritten = [(op, varying(to_opmath(x))) for op, x in terms[k]] if k < len(terms) else []
+        outputs, columns = (
+            [(i, varying(to_opmath(x) if summed else x)) for i, x in enumerate(found) if place(x)[0] == k]
+            for found, summed in ((rows.elementwise, False), (rows.column_sums, True)))
         if keep:
             rewritten = [(op, keeping(x)) for op, x in rewritten]
             outputs, columns = ([(i, keeping(x)) for i, x in found] for found in (outputs, columns))

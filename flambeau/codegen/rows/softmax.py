@@ -7,7 +7,7 @@ rounded.
 
 from __future__ import annotations
 
-from ..scalar.scalar_ir import Node, log, recip, unary, variable, wide
+from ..scalar.scalar_ir import Node, log, recip, to_opmath, unary, variable
 from .schedule import Rows, below, rebuilt, term_dtype
 
 
@@ -26,7 +26,7 @@ def shared(rows: Rows, inputs: int) -> Rows:
     """
     terms = [pair for stage in rows.stages for pair in stage]
     results = [variable(inputs + i, term_dtype(op, x)) for i, (op, x) in enumerate(terms)]
-    most = {(wide(x), result) for (op, x), result in zip(terms, results, strict=True) if op == "max"}
+    most = {(to_opmath(x), result) for (op, x), result in zip(terms, results, strict=True) if op == "max"}
     known: dict[Node, Node] = {}
     for (op, power), total in zip(terms, results, strict=True):
         if op != "sum" or power.op != "exp" or power.args[0].op != "sub" or power.args[0].args not in most:

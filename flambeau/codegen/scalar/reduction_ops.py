@@ -1,20 +1,20 @@
-"""The terms of reductions: their operations, the dtypes that they compute in and give, and what no elements give."""
+"""Reduction operations: their names, accumulator dtypes, result dtypes, and results over no elements."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .scalar_ir import BOOL, Node, cast, wide
+from .scalar_ir import BOOL, Node, cast, to_opmath
 
 OPERATIONS = ("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin")
 INT64, BYTE = np.dtype(np.int64), np.dtype(np.uint8)
 
 
-def prepared(op: str, expression: Node) -> Node:
-    """The expression in the dtype that it is reduced in: integers are added as int64, narrow floats as float32.
+def to_accumulator(op: str, expression: Node) -> Node:
+    """The expression, cast to the accumulator's dtype: int64 for sums of integers, float32 for narrow floats.
 
     Raises:
-        TypeError: an unknown reduction, or the mean of what is not floating.
+        TypeError: the reduction is unknown, or a mean of integers or bools.
     """
     if op not in OPERATIONS:
         raise TypeError(f"unknown reduction {op!r}")
@@ -27,11 +27,11 @@ def prepared(op: str, expression: Node) -> Node:
         return cast(expression, INT64)
     if expression.dtype == BOOL:
         return cast(expression, BYTE)
-    return wide(expression)
+    return to_opmath(expression)
 
 
 def result_dtype(op: str, expression: Node) -> np.dtype:
-    """The dtype of the result, as PyTorch has it."""
+    """The dtype of the result, PyTorch's."""
     if op in ("argmax", "argmin"):
         return INT64
     if op in ("any", "all"):
@@ -45,9 +45,9 @@ def empty(op: str) -> float:
     """The result over no elements.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the reduction has no result over no elements.
     """
-    found = {"sum": 0, "prod": 1, "any": False, "all": True, "mean": float("nan")}.get(op)
-    if found is None:
+    result = {"sum": 0, "prod": 1, "any": False, "all": True, "mean": float("nan")}.get(op)
+    if result is None:
         raise ValueError(f"{op} of no elements")
-    return found
+    return result

@@ -1,7 +1,7 @@
-"""A scalar expression is a graph of immutable nodes, each made once: equal expressions are one object.
+"""Scalar IR: hash-consed expression graphs that compute one element of a result from one element of each input.
 
-A formula in plain Python over nodes builds it; what comes out says what one element of the result is, as a function
-of one element of every input. It knows nothing of shapes, arrays or machines.
+Python operators and the functions of this module build nodes. Equal expressions are the same object. The IR has no
+shapes, arrays or machine details; `llvm.lowering` lowers it.
 
 >>> from flambeau.codegen.scalar.scalar_ir import variable, exp
 >>> x = variable(0, "float32")
@@ -27,17 +27,17 @@ BOOL = np.dtype(np.bool_)
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
 
-#: operators of floats that `functions.emit` writes out, and how many arguments they take
+#: floating-point operations that `math.functions` expands, and their numbers of operands
 TRANSCENDENTAL = {
     "exp": 1, "exp2": 1, "expm1": 1, "log": 1, "log2": 1, "log10": 1, "log1p": 1, "sin": 1, "cos": 1, "tan": 1,
     "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "asinh": 1, "acosh": 1,
     "atanh": 1, "sigmoid": 1, "erf": 1, "erfc": 1, "pow": 2,
     "fmod": 2, "remainder": 2, "softplus": 1, "log_sigmoid": 1, "erfinv": 1,
 }
-#: the same, of float32 alone: steps from uniforms to normal numbers (`box_muller`); erf beside an exponential (`pairs`)
-SINGLE = {"normal_radius": 1, "normal_sine": 1, "normal_cosine": 1, "erf_beside": 2}
+#: the same, for float32 only: the Box-Muller transform (`math.box_muller`), erf from an exponential (`erf_from_exp`)
+FLOAT32_ONLY = {"normal_radius": 1, "normal_sine": 1, "normal_cosine": 1, "erf_from_exp": 2}
 FLOATING = {"sqrt": 1, "rsqrt": 1, "recip": 1, "floor": 1, "ceil": 1, "trunc": 1, "round": 1, "fma": 3,
-            "copysign": 2} | TRANSCENDENTAL | SINGLE
+            "copysign": 2} | TRANSCENDENTAL | FLOAT32_ONLY
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "div": 2, "neg": 1, "abs": 1, "minimum": 2, "maximum": 2, "fmin": 2,
               "fmax": 2}
 COMPARISON = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -51,14 +51,13 @@ _making = threading.Lock()
 
 
 class Node:
-    """One operation: `op` of `args`, whose result has `dtype`.
+    """An operation.
 
     Attributes:
-        op: the operation's name; "input" and "constant" have no arguments.
-        args: the nodes it is computed from.
-        dtype: the result's dtype. float16 and bfloat16 occur only as inputs and casts: arithmetic on them
-            is arithmetic on float32.
-        const: an input's position, or the bits of a constant.
+        op: the name; "input" and "constant" have no operands.
+        args: the operands.
+        dtype: of the result. float16 and bfloat16 occur only as inputs and casts; arithmetic is on float32.
+        const: an input's index, or the bytes of a constant.
     """
 
     __slots__ = ("__weakref__", "args", "const", "dtype", "op")
@@ -81,7 +80,7 @@ class Node:
 
     @property
     def value(self) -> Number:
-        """A constant's value as a Python number."""
+        """The value of a constant."""
         return np.frombuffer(self.const, self.dtype)[0].item()
 
     def __add__(self, other: Operand) -> Node:
@@ -161,7 +160,7 @@ class Node:
 
 
 def make(op: str, args: tuple[Node, ...], dtype: np.dtype, const: Any = None) -> Node:
-    """The one node of this operation."""
+    """The node of this operation, which is created once."""
     key = (op, args, dtype, const)
     with _making:
         node = _made.get(key)
@@ -173,10 +172,10 @@ def make(op: str, args: tuple[Node, ...], dtype: np.dtype, const: Any = None) ->
 
 
 def variable(index: int, dtype: np.dtype | str | type) -> Node:
-    """The element of input number `index`, an array of `dtype`.
+    """An element of input `index`, an array of `dtype`.
 
     Raises:
-        TypeError: complex numbers and other dtypes without arithmetic.
+        TypeError: kernels do not support the dtype, such as a complex one.
     """
     kind = np.dtype(dtype)
     if kind != BFLOAT16 and (kind.kind not in "biuf" or kind.itemsize > 8 or not kind.isnative):
@@ -185,7 +184,7 @@ def variable(index: int, dtype: np.dtype | str | type) -> Node:
 
 
 def constant(value: Number, dtype: np.dtype | str | type) -> Node:
-    """A number of `dtype`, rounded to it."""
+    """A constant, rounded to `dtype`."""
     kind = np.dtype(dtype)
     if kind in NARROW:
         raise TypeError("a constant is at least float32: cast it")
@@ -208,43 +207,44 @@ def cast(x: Node, dtype: np.dtype | str | type) -> Node:
     kind = np.dtype(dtype)
     if kind == x.dtype:
         return x
-    if FLOAT32 not in (x.dtype, kind) and (x.dtype in NARROW or kind in NARROW):  # by way of float32
+    if FLOAT32 not in (x.dtype, kind) and (x.dtype in NARROW or kind in NARROW):  # through float32
         x = make("cast", (x,), FLOAT32)
     return make("cast", (x,), kind)
 
 
-def wide(x: Node) -> Node:
-    """`x`, as float32 where it is narrower."""
+def to_opmath(x: Node) -> Node:
+    """`x`, cast to float32 if it is float16 or bfloat16."""
     return cast(x, FLOAT32) if x.dtype in NARROW else x
 
 
 def operands(*values: Operand) -> tuple[Node, ...]:
-    """Nodes of one dtype: narrow floats widened, Python numbers taking the dtype of the nodes beside them."""
-    nodes = [wide(value) for value in values if isinstance(value, Node)]
+    """Convert operands to nodes of one dtype: narrow floats to float32, Python numbers to the dtype of the nodes."""
+    nodes = [to_opmath(value) for value in values if isinstance(value, Node)]
     if not nodes:
         raise TypeError("an expression needs at least one node among its operands")
     dtype = nodes[0].dtype
     for node in nodes:
         if node.dtype != dtype:
             raise TypeError(f"operands of {dtype} and {node.dtype}: cast one of them")
-    return tuple(wide(value) if isinstance(value, Node) else constant(value, dtype) for value in values)
+    return tuple(to_opmath(value) if isinstance(value, Node) else constant(value, dtype) for value in values)
 
 
 def unary(op: str, x: Node) -> Node:
-    """One of the operations of one argument."""
+    """An operation of one operand."""
     return apply(op, x)
 
 
 def binary(op: str, x: Operand, y: Operand) -> Node:
-    """One of the operations of two arguments of one dtype."""
+    """An operation of two operands of one dtype."""
     return apply(op, x, y)
 
 
 def apply(op: str, *values: Operand) -> Node:
-    """The operation named `op`, of operands of one dtype.
+    """The operation `op` of operands of one dtype.
 
     Raises:
-        TypeError: an unknown operation, a wrong number of operands, unlike dtypes, or a dtype it is not defined for.
+        TypeError: the operation is unknown, the number of operands is wrong, their dtypes differ, or the operation is
+            not defined for the dtype.
     """
     if op in COMPARISON:
         return compare(op, *values)
@@ -261,19 +261,19 @@ def apply(op: str, *values: Operand) -> Node:
 
 
 def compare(op: str, x: Operand, y: Operand) -> Node:
-    """A comparison: eq, ne, lt, le, gt or ge. NaN is unequal to everything."""
+    """A comparison: eq, ne, lt, le, gt or ge; NaN is not equal to anything."""
     return make(op, operands(x, y), BOOL)
 
 
 def select(condition: Node, x: Operand, y: Operand) -> Node:
-    """`x` where the condition holds, else `y`."""
+    """`x` if the condition is true, else `y`."""
     if condition.dtype != BOOL:
         raise TypeError(f"a condition is bool, not {condition.dtype}")
     nodes = operands(x, y)
     return make("select", (condition, *nodes), nodes[0].dtype)
 
 
-def _named(op: str, arity: int, text: str) -> Callable[..., Node]:
+def _define(op: str, arity: int, text: str) -> Callable[..., Node]:
     def operation(*values: Operand) -> Node:
         return apply(op, *values)
 
@@ -282,75 +282,75 @@ def _named(op: str, arity: int, text: str) -> Callable[..., Node]:
     return operation
 
 
-exp = _named("exp", 1, "eˣ")
-exp2 = _named("exp2", 1, "2ˣ")
-expm1 = _named("expm1", 1, "eˣ − 1")
-log = _named("log", 1, "the natural logarithm")
-log2 = _named("log2", 1, "the logarithm to base 2")
-log10 = _named("log10", 1, "the logarithm to base 10")
-log1p = _named("log1p", 1, "log(1 + x)")
-sin = _named("sin", 1, "sine")
-cos = _named("cos", 1, "cosine")
-tan = _named("tan", 1, "tangent")
-asin = _named("asin", 1, "inverse sine")
-acos = _named("acos", 1, "inverse cosine")
-atan = _named("atan", 1, "inverse tangent")
-atan2 = _named("atan2", 2, "the angle of (x, y), y first")
-sinh = _named("sinh", 1, "hyperbolic sine")
-cosh = _named("cosh", 1, "hyperbolic cosine")
-tanh = _named("tanh", 1, "hyperbolic tangent")
-asinh = _named("asinh", 1, "inverse hyperbolic sine")
-acosh = _named("acosh", 1, "inverse hyperbolic cosine")
-atanh = _named("atanh", 1, "inverse hyperbolic tangent")
-sigmoid = _named("sigmoid", 1, "1 / (1 + e⁻ˣ)")
-erf = _named("erf", 1, "the error function")
-erfc = _named("erfc", 1, "1 − erf x")
-erfinv = _named("erfinv", 1, "the inverse of the error function")
-softplus = _named("softplus", 1, "log(1 + eˣ)")
-log_sigmoid = _named("log_sigmoid", 1, "log sigmoid x")
-fmod = _named("fmod", 2, "the rest of x / y, with the sign of x")
-remainder = _named("remainder", 2, "the rest of x / y, with the sign of y")
-power = _named("pow", 2, "xʸ")
-sqrt = _named("sqrt", 1, "√x")
-rsqrt = _named("rsqrt", 1, "1 / √x")
-recip = _named("recip", 1, "1 / x")
-floor = _named("floor", 1, "the integer below")
-ceil = _named("ceil", 1, "the integer above")
-trunc = _named("trunc", 1, "the integer towards zero")
-round_ = _named("round", 1, "the nearest integer, ties to even")
-fma = _named("fma", 3, "x·y + z, rounded once")
-copysign = _named("copysign", 2, "|x| with the sign of y")
-minimum = _named("minimum", 2, "the smaller; NaN if one is")
-maximum = _named("maximum", 2, "the larger; NaN if one is")
-fmin = _named("fmin", 2, "the smaller; the other if one is NaN")
-fmax = _named("fmax", 2, "the larger; the other if one is NaN")
-eq = _named("eq", 2, "whether equal")
-ne = _named("ne", 2, "whether unequal")
+exp = _define("exp", 1, "eˣ")
+exp2 = _define("exp2", 1, "2ˣ")
+expm1 = _define("expm1", 1, "eˣ − 1")
+log = _define("log", 1, "the natural logarithm")
+log2 = _define("log2", 1, "the logarithm to base 2")
+log10 = _define("log10", 1, "the logarithm to base 10")
+log1p = _define("log1p", 1, "log(1 + x)")
+sin = _define("sin", 1, "sine")
+cos = _define("cos", 1, "cosine")
+tan = _define("tan", 1, "tangent")
+asin = _define("asin", 1, "inverse sine")
+acos = _define("acos", 1, "inverse cosine")
+atan = _define("atan", 1, "inverse tangent")
+atan2 = _define("atan2", 2, "the angle of (x, y), y first")
+sinh = _define("sinh", 1, "hyperbolic sine")
+cosh = _define("cosh", 1, "hyperbolic cosine")
+tanh = _define("tanh", 1, "hyperbolic tangent")
+asinh = _define("asinh", 1, "inverse hyperbolic sine")
+acosh = _define("acosh", 1, "inverse hyperbolic cosine")
+atanh = _define("atanh", 1, "inverse hyperbolic tangent")
+sigmoid = _define("sigmoid", 1, "1 / (1 + e⁻ˣ)")
+erf = _define("erf", 1, "the error function")
+erfc = _define("erfc", 1, "1 − erf x")
+erfinv = _define("erfinv", 1, "the inverse of the error function")
+softplus = _define("softplus", 1, "log(1 + eˣ)")
+log_sigmoid = _define("log_sigmoid", 1, "log sigmoid x")
+fmod = _define("fmod", 2, "the remainder of x / y, with the sign of x")
+remainder = _define("remainder", 2, "the remainder of x / y, with the sign of y")
+power = _define("pow", 2, "xʸ")
+sqrt = _define("sqrt", 1, "√x")
+rsqrt = _define("rsqrt", 1, "1 / √x")
+recip = _define("recip", 1, "1 / x")
+floor = _define("floor", 1, "the integer below")
+ceil = _define("ceil", 1, "the integer above")
+trunc = _define("trunc", 1, "the integer towards zero")
+round_ = _define("round", 1, "the nearest integer, ties to even")
+fma = _define("fma", 3, "x·y + z, rounded once")
+copysign = _define("copysign", 2, "|x| with the sign of y")
+minimum = _define("minimum", 2, "the smaller; NaN if one is")
+maximum = _define("maximum", 2, "the larger; NaN if one is")
+fmin = _define("fmin", 2, "the smaller; the other if one is NaN")
+fmax = _define("fmax", 2, "the larger; the other if one is NaN")
+eq = _define("eq", 2, "whether equal")
+ne = _define("ne", 2, "whether unequal")
 
 
-def ordered(outputs: Sequence[Node]) -> list[Node]:
-    """Every node that the outputs are made of, arguments before what is computed from them."""
+def topological_order(outputs: Sequence[Node]) -> list[Node]:
+    """All nodes of the expressions, operands before their users."""
     seen: set[Node] = set()
-    found: list[Node] = []
+    nodes: list[Node] = []
     stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(outputs)]
     while stack:
         node, entered = stack.pop()
         if entered:
-            found.append(node)
+            nodes.append(node)
         elif node not in seen:
             seen.add(node)
             stack.append((node, True))
             stack.extend((arg, False) for arg in reversed(node.args) if arg not in seen)
-    return found
+    return nodes
 
 
 def _dtype_name(dtype: np.dtype) -> str:
     return "bfloat16" if dtype == BFLOAT16 else dtype.name
 
 
-def text(outputs: Sequence[Node]) -> str:
-    """The expressions as a list of steps, the same for the same expressions in every process."""
-    nodes = ordered(outputs)
+def canonical_text(outputs: Sequence[Node]) -> str:
+    """The expressions as text, one line per node: the same in every process, for cache keys."""
+    nodes = topological_order(outputs)
     number = {node: i for i, node in enumerate(nodes)}
     lines = []
     for i, node in enumerate(nodes):
@@ -360,19 +360,19 @@ def text(outputs: Sequence[Node]) -> str:
     return "\n".join([*lines, "out " + " ".join(f"%{number[node]}" for node in outputs)])
 
 
-#: what one operation costs beside an addition, where it is not 1
+#: cost of operations relative to an addition, if it is not 1
 _COST = {"input": 0, "constant": 0, "div": 4, "sqrt": 4, "rsqrt": 8, "recip": 4} | dict.fromkeys(TRANSCENDENTAL, 20)
 
 
-def additions(op: str) -> int:
-    """How many additions one operation takes about as long as.
+def op_cost(op: str) -> int:
+    """The cost of an operation relative to an addition.
 
-    >>> additions("mul"), additions("exp")
+    >>> op_cost("mul"), op_cost("exp")
     (1, 20)
     """
     return _COST.get(op, 1)
 
 
 def cost(outputs: Sequence[Node]) -> int:
-    """How much arithmetic an element takes, in additions."""
-    return sum(additions(node.op) for node in ordered(outputs))
+    """The cost of an element relative to an addition."""
+    return sum(op_cost(node.op) for node in topological_order(outputs))

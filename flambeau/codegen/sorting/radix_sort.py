@@ -1,11 +1,11 @@
-"""Sorting the elements of every row, equal ones in their own order: by digits of their keys, the last digit first.
+"""Radix sort launches: the stable order of every row's elements (least significant digit first).
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.runtime import launch; from flambeau.codegen.sorting import radix_sort as sorting
+>>> from flambeau.runtime import launch; from flambeau.codegen.sorting import radix_sort
 >>> x, order, repeated = np.float32([[3, 1, 2]]), np.int64([[1, 2, 0]]), np.zeros(1, np.uint8)
 >>> if codegen.available():
-...     launch.run(sorting.order(*map(launch.Spec.of, (order, repeated, x)), back=False), [order, repeated, x])
+...     launch.run(radix_sort.order(*map(launch.Spec.of, (order, repeated, x)), descending=False), [order, repeated, x])
 >>> print(order, repeated)
 [[1 2 0]] [0]
 """
@@ -17,38 +17,38 @@ from ...runtime.launch import Launch, Spec
 from .. import iteration_space
 from ..scalar.scalar_ir import FLOAT32
 
-#: elements that one thread sorts in some ten microseconds
+#: elements that one thread sorts in about 10 µs
 GRAIN = 1 << 12
-#: memory that chunks may ask for, in bytes, and how many chunks there are, at most
-ROOM, CHUNKS = 1 << 26, 64
+#: maximum bytes of scratch memory, and maximum number of chunks
+MAX_SCRATCH, MAX_CHUNKS = 1 << 26, 64
 
 
-def order(places: Spec, repeated: Spec, x: Spec, *, back: bool) -> list[Launch]:
-    """The work of finding the order of every row, NaN the largest of all.
+def order(places: Spec, repeated: Spec, x: Spec, *, descending: bool) -> list[Launch]:
+    """The launches that compute the order of every row; NaN is the largest value.
 
     Args:
-        places: (rows, n) of int64, dense.
-        repeated: (rows,) of uint8: whether a row has equal elements.
-        x: (rows, n) of float32, dense, n below 2^32.
-        back: whether the largest come first.
+        places: output, (rows, n) int64, contiguous: the sorting indices.
+        repeated: output, (rows,) uint8: whether a row has equal elements.
+        x: (rows, n) float32, contiguous, n below 2^32.
+        descending: whether the largest come first.
 
     Returns:
-        Launches over the pointers of the three, and of the scratch memory that they ask for.
+        Launches over the pointers of these three and scratch.
     """
     rows, n = x.shape
     if x.dtype != FLOAT32:
-        raise TypeError(f"elements of {x.dtype} are not sorted")
-    each = 2 * 8 * n
-    most = min(CHUNKS, max(1, ROOM // max(1, each)))
-    chunks, tall = iteration_space.blocks(rows, max(1, GRAIN // max(1, n), -(-rows // most)), 1)
+        raise TypeError(f"cannot sort elements of dtype {x.dtype}")
+    chunk_bytes = 2 * 8 * n
+    max_chunks = min(MAX_CHUNKS, max(1, MAX_SCRATCH // max(1, chunk_bytes)))
+    chunks, tall = iteration_space.blocks(rows, max(1, GRAIN // max(1, n), -(-rows // max_chunks)), 1)
 
     def generate() -> str:
         from . import radix_sort_code
 
-        return radix_sort_code.Writer(back).module()
+        return radix_sort_code.Generator(descending).module()
 
-    library = compilation.load(f"order {x.dtype} {back}", ("body",), generate, "few")
-    return [Launch(library, library.symbol("body"), chunks, (n, rows, tall), 0, chunks * each)]
+    library = compilation.load(f"order {x.dtype} {descending}", ("body",), generate, "few")
+    return [Launch(library, library.symbol("body"), chunks, (n, rows, tall), 0, chunks * chunk_bytes)]
 
 
 __all__ = ["order"]

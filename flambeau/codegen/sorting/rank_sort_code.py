@@ -1,7 +1,7 @@
-"""The code of ranking: blocks of elements, each compared with every element of the row.
+"""Rank sort code generation: blocks of elements, each compared with every element of the row.
 
-Elements are compared as integers, *keys*, whose order is the wanted one. Those before a block come before its equals,
-those behind do not. The plan of a call: elements of a row, rows, rows of a chunk.
+Elements are compared as integer *keys* of the same order. Stability: an equal element before a block ranks before it,
+one behind does not. Plan: elements of a row, rows, rows of a chunk.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from ..llvm.loop_nests import (
     I32,
     I64,
     POINTER,
+    as_opaque_pointer,
     at,
     first_lanes,
     i64,
+    lane_indices,
     local,
     loop,
-    number_range,
     smaller,
-    untyped,
     word,
 )
-from ..llvm.lowering import number, splat
+from ..llvm.lowering import constant, splat
 
 _FLOAT = ir.FloatType()
 
 
-class Writer:
-    """Writes one module.
+class Generator:
+    """Generates one module.
 
     Args:
         lanes: elements of a block.
-        back: whether the largest come first.
-        most: elements that a row may have.
+        descending: whether the largest come first.
+        max_row: maximum elements of a row.
     """
 
-    def __init__(self, lanes: int, back: bool, most: int) -> None:
-        self.lanes, self.back, self.most = lanes, back, most
+    def __init__(self, lanes: int, descending: bool, max_row: int) -> None:
+        self.lanes, self.descending, self.max_row = lanes, descending, max_row
         self.vector = ir.VectorType(I32, lanes)
 
     def module(self) -> str:
@@ -54,60 +54,60 @@ class Writer:
         values, order, repeated, x = (b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
                                       for i in range(4))
         self.n, rows, tall = (word(b, plan, i) for i in range(3))
-        # room behind the last element, where whole blocks end
-        self.keys, self.sorted = (untyped(b, local(b, I32, self.most + self.lanes)) for _ in range(2))
-        self.ranks = untyped(b, local(b, I32, self.lanes))
+        # padded to entire blocks
+        self.keys, self.sorted = (as_opaque_pointer(b, local(b, I32, self.max_row + self.lanes)) for _ in range(2))
+        self.ranks = as_opaque_pointer(b, local(b, I32, self.lanes))
         self.total = local(b, self.vector)
         first = b.mul(chunk, tall)
         with loop(b, first, smaller(b, b.add(first, tall), rows)) as row:
             start = b.mul(row, self.n)
             source = b.gep(x, [start], source_etype=_FLOAT)
-            self._keep_keys(source)
+            self._write_keys(source)
             with loop(b, i64(0), self.n, self.lanes) as j:
                 self._rank(j)
-                self._lay_out(j, source, b.gep(values, [start], source_etype=_FLOAT),
+                self._scatter(j, source, b.gep(values, [start], source_etype=_FLOAT),
                               b.gep(order, [start], source_etype=I64))
-            self._note_repeated(at(b, repeated, row))
+            self._write_repeated(at(b, repeated, row))
         b.ret_void()
         return str(module)
 
-    def _keyed(self, x: Any, type_: ir.Type) -> Any:
+    def _sort_key(self, x: Any, type_: ir.Type) -> Any:
         """Signed integers that compare as elements do."""
         b = self.b
-        bits = b.bitcast(b.fadd(x, number(0.0, x.type)), type_)  # the two zeros are equal
-        turned = b.xor(bits, b.and_(b.ashr(bits, number(31, type_)), number((1 << 31) - 1, type_)))
-        key = b.select(b.fcmp_unordered("uno", x, x), number((1 << 31) - 1, type_), turned)
-        return b.not_(key) if self.back else key
+        bits = b.bitcast(b.fadd(x, constant(0.0, x.type)), type_)  # the two zeros are equal
+        ordered = b.xor(bits, b.and_(b.ashr(bits, constant(31, type_)), constant((1 << 31) - 1, type_)))
+        key = b.select(b.fcmp_unordered("uno", x, x), constant((1 << 31) - 1, type_), ordered)
+        return b.not_(key) if self.descending else key
 
-    def _keep_keys(self, x: Any) -> None:
+    def _write_keys(self, x: Any) -> None:
         b, lanes = self.b, self.lanes
         whole = b.sub(self.n, b.srem(self.n, i64(lanes)))
         with loop(b, i64(0), whole, lanes) as j:
             elements = b.load(b.gep(x, [j], source_etype=_FLOAT), typ=ir.VectorType(_FLOAT, lanes), align=1)
-            b.store(self._keyed(elements, self.vector), b.gep(self.keys, [j], source_etype=I32), align=4)
+            b.store(self._sort_key(elements, self.vector), b.gep(self.keys, [j], source_etype=I32), align=4)
         with loop(b, whole, self.n) as j:
             element = b.load(b.gep(x, [j], source_etype=_FLOAT), typ=_FLOAT, align=1)
-            b.store(self._keyed(element, I32), b.gep(self.keys, [j], source_etype=I32))
+            b.store(self._sort_key(element, I32), b.gep(self.keys, [j], source_etype=I32))
 
     def _key(self, j: Any) -> Any:
         return self.b.load(self.b.gep(self.keys, [j], source_etype=I32), typ=I32)
 
     def _count(self, start: Any, stop: Any, before: Callable[[Any, Any], Any]) -> None:
-        """Add to the block's places how many of the elements from `start` to `stop` come before its elements."""
+        """Add to the block's ranks how many of the elements from `start` to `stop` come before its elements."""
         b = self.b
         with loop(b, start, stop) as j:
             found = b.sext(before(splat(b, self._key(j), self.lanes), j), self.vector)
             b.store(b.sub(b.load(self.total, typ=self.vector), found), self.total)
 
     def _rank(self, j: Any) -> None:
-        """The places of the elements of a block."""
+        """Compute the ranks of a block's elements."""
         b = self.b
         block = b.load(b.gep(self.keys, [j], source_etype=I32), typ=self.vector, align=4)
         end = smaller(b, b.add(j, i64(self.lanes)), self.n)
-        b.store(number(0, self.vector), self.total)
+        b.store(constant(0, self.vector), self.total)
 
         def within(key: Any, i: Any) -> Any:
-            behind = b.icmp_signed(">", number_range(self.lanes, I32),
+            behind = b.icmp_signed(">", lane_indices(self.lanes, I32),
                                    splat(b, b.trunc(b.sub(i, j), I32), self.lanes))
             return b.or_(b.icmp_signed("<", key, block), b.and_(b.icmp_signed("==", key, block), behind))
 
@@ -116,8 +116,8 @@ class Writer:
         self._count(end, self.n, lambda key, _: b.icmp_signed("<", key, block))
         b.store(b.load(self.total, typ=self.vector), self.ranks, align=4)
 
-    def _lay_out(self, j: Any, x: Any, values: Any, order: Any) -> None:
-        """Put the elements of a block where they belong."""
+    def _scatter(self, j: Any, x: Any, values: Any, order: Any) -> None:
+        """Write a block's elements and indices at their ranks."""
         b = self.b
         with loop(b, i64(0), smaller(b, i64(self.lanes), b.sub(self.n, j))) as i:
             place = b.sext(b.load(b.gep(self.ranks, [i], source_etype=I32), typ=I32), I64)
@@ -127,7 +127,7 @@ class Writer:
             element = b.load(b.gep(x, [here], source_etype=_FLOAT), typ=_FLOAT, align=1)
             b.store(element, b.gep(values, [place], source_etype=_FLOAT), align=1)
 
-    def _note_repeated(self, repeated: Any) -> None:
+    def _write_repeated(self, repeated: Any) -> None:
         b, lanes = self.b, self.lanes
         some = local(b, ir.IntType(lanes))
         b.store(ir.Constant(ir.IntType(lanes), 0), some)

@@ -1,13 +1,13 @@
-"""Selection: where the largest, or smallest, elements of every row are, the best first.
+"""Top-k launches: the k largest or smallest elements of every row and their indices, sorted.
 
 >>> import numpy as np
 >>> from flambeau import codegen
->>> from flambeau.runtime import launch; from flambeau.codegen.sorting import top_k as selecting
->>> x, values, places, doubtful = np.float32([[3, 1, 4, 2]]), np.float32([[4, 3]]), np.int64([[2, 0]]), np.uint8([0])
+>>> from flambeau.runtime import launch; from flambeau.codegen.sorting import top_k
+>>> x, values, places, ambiguous = np.float32([[3, 1, 4, 2]]), np.float32([[4, 3]]), np.int64([[2, 0]]), np.uint8([0])
 >>> if codegen.available():
-...     arrays = [values, places, doubtful, x]
-...     launch.run(selecting.best(*map(launch.Spec.of, arrays), largest=True), arrays)
->>> print(values, places, doubtful)
+...     arrays = [values, places, ambiguous, x]
+...     launch.run(top_k.top_k(*map(launch.Spec.of, arrays), largest=True), arrays)
+>>> print(values, places, ambiguous)
 [[4. 3.]] [[2 0]] [0]
 """
 
@@ -18,42 +18,42 @@ from ...runtime.launch import Launch, Spec
 from .. import iteration_space
 from ..scalar.scalar_ir import FLOAT32, FLOAT64
 
-#: how many elements of a row can be asked for
-MOST = 64
-#: elements that one thread looks at in some ten microseconds
+#: maximum k
+MAX_K = 64
+#: elements that one thread processes in about 10 µs
 GRAIN = 1 << 15
 
 
-def best(values: Spec, places: Spec, doubtful: Spec, x: Spec, *, largest: bool) -> list[Launch]:
-    """The work of finding the best elements of every row, NaN the largest of all.
+def top_k(values: Spec, places: Spec, ambiguous: Spec, x: Spec, *, largest: bool) -> list[Launch]:
+    """The launches that select the k best elements of every row; NaN is the largest value.
 
     Args:
-        values: (rows, count) of x's dtype, dense: the elements.
-        places: (rows, count) of int64, up to `MOST` of them, dense: where they are.
-        doubtful: (rows,) of uint8: 1 where equal elements could be exchanged for each other, or a row had too few that
-            differ from the worst there can be. What is said of such a row is not to be used.
-        x: (rows, n) of float32 or float64, dense.
-        largest: whether the largest are the best; else the smallest.
+        values: output, (rows, k) of x's dtype, contiguous: the elements.
+        places: output, (rows, k) int64, contiguous: their indices; k is at most `MAX_K`.
+        ambiguous: output, (rows,) uint8: 1 where ties make the indices ambiguous, or fewer than k elements differ from
+            the worst possible one. The other outputs of such a row are not valid.
+        x: (rows, n) float32 or float64, contiguous.
+        largest: whether the largest are selected; else the smallest.
 
     Returns:
-        Launches over the pointers of the four.
+        Launches over the pointers of these four.
     """
     rows, count = places.shape
     n = x.shape[1]
     if x.dtype not in (FLOAT32, FLOAT64):
-        raise TypeError(f"elements of {x.dtype} are not selected")
-    if not 1 <= count <= min(n, MOST):
-        raise ValueError(f"{count} of {n} elements")
+        raise TypeError(f"cannot select elements of dtype {x.dtype}")
+    if not 1 <= count <= min(n, MAX_K):
+        raise ValueError(f"top {count} of {n} elements")
     chunks, tall = iteration_space.blocks(rows, max(1, GRAIN // n), 1)
     lanes = 4 * max(2, target.host().vector_bits // 8 // x.dtype.itemsize)
 
     def generate() -> str:
         from . import top_k_code
 
-        return top_k_code.Writer(x.dtype, lanes, largest, MOST).module()
+        return top_k_code.Generator(x.dtype, lanes, largest, MAX_K).module()
 
-    library = compilation.load(f"best {x.dtype} {lanes} {largest} {MOST}", ("body",), generate, "few")
+    library = compilation.load(f"top_k {x.dtype} {lanes} {largest} {MAX_K}", ("body",), generate, "few")
     return [Launch(library, library.symbol("body"), chunks, (n, rows, tall, count))]
 
 
-__all__ = ["MOST", "best"]
+__all__ = ["MAX_K", "top_k"]

@@ -1,22 +1,23 @@
-"""Values: arrays that are yet to be computed, each as an operation on others, and made once.
+"""IR values and the graph that interns them.
 
-A value's elements lie in row-major order, except for views (`op` "view"), which show another value's elements by
-strides and an offset. The operations:
+A `Value` is an array to be computed: an operation on other values. Equal operations are one value. Its elements are
+dense in row-major order, except for views (`op` "view"), which read another value's elements by strides and an offset.
+The operations:
 
-    leaf            an array that is given: `attrs` is its number
-    constant        `attrs` is (dtype, shape, bytes) of an array known beforehand
-    view            `attrs` is (strides, offset), in elements of `args[0]`, which is no view
+    input           an array passed to the program: `attrs` is its number
+    constant        `attrs` is (dtype, shape, bytes) of an array known at compile time
+    view            `attrs` is (strides, offset), in elements of `args[0]`, which is not a view
     copy            the elements of `args[0]`, in row-major order
-    cast, select, add, exp, ...     what `codegen.scalar.scalar_ir` names: elementwise on values of one shape, or of
-    none
-    reduce          `attrs` is (name, dims): over dimensions of `args[0]`
+    cast, select, add, exp, ...     operations of `codegen.scalar.scalar_ir`, elementwise; arguments have the value's
+                    shape or no dimensions
+    reduce          `attrs` is (name, dims, shape): over dimensions of `args[0]`
     matmul          [b..., m, k] and [b..., k, n]
-    convolve        `args` and `attrs` are (kind, stride, padding, dilation, groups): "forward" of image and weight,
-                    "image" of output and weight (the transpose), "weight" of output and image
-    assemble        arrays written into parts of a new one: `attrs` is (whether `args[0]` is the background, then of
+    convolve        `attrs` is (kind, stride, padding, dilation, groups): "forward" of image and weight, "image" (the
+                    gradient of the image) of output and weight, "weight" (of the weight) of output and image
+    assemble        arrays written into parts of a new one: `attrs` is (whether `args[0]` is the background, then for
                     each piece the strides and offset of its place, in elements)
-    whole           an operator computed as a whole, by `attrs` (see `whole.Whole`)
-    part            one of the arrays that a whole gives: `attrs` is its number
+    extern          an operation that is not fused: `attrs` is its kernel (`extern_kernels`)
+    getitem         one output of an extern value: `attrs` is its index
 """
 
 from __future__ import annotations
@@ -39,25 +40,27 @@ Number = bool | int | float
 
 
 class Unsupported(Exception):
-    """Something that values cannot say: it is computed as a whole instead, by the operator's own kernel."""
+    """The graph cannot express this; the caller runs the operator's own kernel instead."""
 
 
-_NUMBERS = frozenset((bool, int, float))
+_SCALAR_TYPES = frozenset((bool, int, float))
 
 
 def logical_operand(x: Any) -> Any:
-    """An operand of a logical operation: True and False come of comparing two values by `==`, not of their elements.
+    """Return an operand of a logical operation, unless it is a bool.
+
+    A bool here is the result of `value == value`, which compares identity and not elements.
 
     Raises:
-        Unsupported: it is one of them.
+        Unsupported: the operand is a bool.
     """
     if x.__class__ is bool:
-        raise Unsupported("two values compared by ==: `xp.eq` compares their elements")
+        raise Unsupported("two values compared by ==, which is identity: use `xp.eq` to compare elements")
     return x
 
 
 class Value:
-    """An array that is yet to be computed. Arithmetic on values makes values."""
+    """An array to be computed, in a graph. Arithmetic on values creates values."""
 
     __slots__ = ("args", "attrs", "dtype", "graph", "number", "op", "shape")
 
@@ -67,37 +70,37 @@ class Value:
     attrs: Any
     shape: tuple[int, ...]
     dtype: np.dtype
-    number: int  # in the order of making: arguments come first
+    number: int  # creation order, which is topological
 
     def __repr__(self) -> str:
         return f"%{self.number}"
 
     @property
     def text(self) -> str:
-        """The operation, as one line."""
+        """The operation as one line of text."""
         kind = "bfloat16" if self.dtype == BFLOAT16 else str(self.dtype)
-        said = ""
+        attrs = ""
         if self.op == "constant":
             array = self.graph.array(self)
-            said = f" {array.item()}" if array.size == 1 else " ..."
+            attrs = f" {array.item()}" if array.size == 1 else " ..."
         elif self.attrs is not None:
-            said = f" {self.attrs}"
-        words = " ".join([self.op, *map(repr, self.args)])
-        return f"%{self.number} = {words}{said} : {kind}{list(self.shape)}"
+            attrs = f" {self.attrs}"
+        operation = " ".join([self.op, *map(repr, self.args)])
+        return f"%{self.number} = {operation}{attrs} : {kind}{list(self.shape)}"
 
     @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
     def base(self) -> Value:
-        """The value whose elements it shows: itself, unless it is a view."""
+        """The value that owns the elements: the viewed value of a view, else the value itself."""
         return self.args[0] if self.op == "view" else self
 
     @property
@@ -107,11 +110,11 @@ class Value:
 
     @property
     def offset(self) -> int:
-        """The first element's place in the base."""
+        """Index of the first element in the base."""
         return self.attrs[1] if self.op == "view" else 0
 
     def __bool__(self) -> bool:
-        raise Unsupported("the logical_operand of a value")
+        raise Unsupported("bool() of a value: control flow that depends on elements")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -165,11 +168,11 @@ class Value:
         return self.graph.apply("ge", self, other)
 
     def __eq__(self, other: object) -> Any:
-        """With a number, element by element; values are the same or not, since dictionaries hold them."""
-        return self.graph.apply("eq", self, other) if other.__class__ in _NUMBERS else self is other
+        """Elementwise with a scalar; identity with a value, since values are dictionary keys."""
+        return self.graph.apply("eq", self, other) if other.__class__ in _SCALAR_TYPES else self is other
 
     def __ne__(self, other: object) -> Any:
-        return self.graph.apply("ne", self, other) if other.__class__ in _NUMBERS else self is not other
+        return self.graph.apply("ne", self, other) if other.__class__ in _SCALAR_TYPES else self is not other
 
     __hash__ = object.__hash__
 
@@ -188,39 +191,47 @@ class Value:
         return self.graph.apply("not", self)
 
 
-#: operations on floats alone, on numbers alone, on integers and logical_operand values alone
+#: operations on floats only, and comparisons, whose result is bool
 _FLOATING = frozenset(scalar_ir.FLOATING)
 _COMPARISON = frozenset(scalar_ir.COMPARISON)
 ELEMENTWISE = (_FLOATING | _COMPARISON | set(scalar_ir.ARITHMETIC) | set(scalar_ir.BITWISE)
                | {"select", "cast", "copy"})
 #: elementwise operations and reductions: what kernels fuse
 FUSIBLE = ELEMENTWISE | {"reduce"}
-#: an integer is divided as Python divides, which kernels do not
+#: not implemented for integers by kernels
 _NOT_ON_INTEGERS = frozenset(("div", "fmin", "fmax"))
 _COMMUTATIVE = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
-#: what numbers are computed of beforehand, as kernels would
+#: constant folding of scalars, with the kernels' rounding
 _FOLDS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative}
 _CONSTANT_IF_EMPTY = ELEMENTWISE | {"view", "matmul", "assemble"}
 _CONSTANT_LIMIT = 1 << 22
 
 
 class Graph:
-    """The values of one computation, in the order they were made."""
+    """The interned values of one computation, in creation order.
+
+    Attributes:
+        extern_outputs: of each extern value, its "getitem" values.
+        counts_at_runtime: whether element counts are read by kernels at run time instead of being constants in their
+            code (`element_count`); this lets one kernel serve all shapes.
+        runtime_constants: the constants that kernels read from memory.
+        conditions: data guards: pairs of a bool value and the outcome without which the results are invalid.
+    """
 
     def __init__(self) -> None:
         self.values: list[Value] = []
         self._interned: dict[tuple, Value] = {}
         self._arrays: dict[Value, np.ndarray] = {}
-        self.extern_outputs: dict[Value, list[Value]] = {}  # of what is computed as a whole
-        self.counts_at_runtime = False  # whether `count` gives what kernels read
-        self.runtime_constants: set[Value] = set()  # constants that kernels read, instead of having them in their code
-        self.conditions: list[tuple[Value, bool]] = []  # truths without which nothing of it is right
+        self.extern_outputs: dict[Value, list[Value]] = {}
+        self.counts_at_runtime = False
+        self.runtime_constants: set[Value] = set()
+        self.conditions: list[tuple[Value, bool]] = []
 
     def __str__(self) -> str:
         return "\n".join(value.text for value in self.values)
 
     def make(self, op: str, args: tuple[Value, ...], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
-        """The one value of this operation."""
+        """Return the value of this operation, creating it if the graph does not have it."""
         if 0 in shape and op in _CONSTANT_IF_EMPTY:
             return self.constant(np.empty(shape, dtype))
         key = (op, args, attrs, shape, dtype)
@@ -235,23 +246,23 @@ class Graph:
         return value
 
     def restore(self, op: str, args: Sequence[Value], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        """Add the next value of a graph that was written down."""
-        made = self.make(op, tuple(args), attrs, shape, dtype)
+        """Append the next value of a serialized graph."""
+        value = self.make(op, tuple(args), attrs, shape, dtype)
         if op == "constant":
             _, _, bits = attrs
-            self._arrays[made] = np.frombuffer(bits, dtype).reshape(shape) if bits else np.empty(shape, dtype)
+            self._arrays[value] = np.frombuffer(bits, dtype).reshape(shape) if bits else np.empty(shape, dtype)
         elif op == "getitem":
-            self.extern_outputs.setdefault(args[0], []).append(made)
+            self.extern_outputs.setdefault(args[0], []).append(value)
 
-    # ----- what is given -----
+    # ----- inputs and constants -----
 
     def input(self, number: int, shape: tuple[int, ...], dtype: np.dtype) -> Value:
-        """The array of this number, dense in row-major order."""
+        """The input array of this number, dense in row-major order."""
         return self.make("input", (), number, tuple(shape), dtype)
 
     def constant(self, value: Any, dtype: np.dtype | None = None) -> Value:
-        """An array, or a number of a dtype."""
-        if dtype == BFLOAT16 and not isinstance(value, (np.ndarray, np.void)):  # NumPy would take a number as its bits
+        """A constant array, or a scalar of a dtype."""
+        if dtype == BFLOAT16 and not isinstance(value, (np.ndarray, np.void)):  # NumPy would read the number as bits
             value = to_bfloat16(np.asarray(value, np.float32))
         array = np.asarray(value, dtype)
         if array.ndim and array.size > 1 and all(
@@ -262,22 +273,22 @@ class Graph:
         bits = array.tobytes()
         if array.size > 1 and bits == bytes(array.itemsize) * array.size:
             return self.expand(self.constant(array.reshape(-1)[0], array.dtype), array.shape)
-        made = self.make("constant", (), (str(array.dtype), array.shape, bits), array.shape, array.dtype)
-        if made not in self._arrays:
-            kept = np.frombuffer(bits, array.dtype).reshape(array.shape) if array.size else array
-            self._arrays[made] = kept
-        return made
+        result = self.make("constant", (), (str(array.dtype), array.shape, bits), array.shape, array.dtype)
+        if result not in self._arrays:
+            copy = np.frombuffer(bits, array.dtype).reshape(array.shape) if array.size else array
+            self._arrays[result] = copy
+        return result
 
     def element_count(self, number: int, dtype: np.dtype) -> Value | float:
-        """How many elements there are, or so: a number that other extents change.
+        """A number that depends on extents, such as the count of elements that a mean divides by.
 
-        With `counting` it is no part of the code, but one of what that reads.
+        With `counts_at_runtime` it is a constant that kernels read, not a literal in their code.
         """
         if not self.counts_at_runtime:
             return float(number)
-        made = self.constant(float(number), dtype)
-        self.runtime_constants.add(made)
-        return made
+        result = self.constant(float(number), dtype)
+        self.runtime_constants.add(result)
+        return result
 
     def array(self, constant: Value) -> np.ndarray:
         """A constant's array."""
@@ -286,34 +297,34 @@ class Graph:
     # ----- elementwise -----
 
     def operands(self, values: Sequence[Any]) -> list[Value]:
-        """Values of one dtype: numbers take that of the values beside them; narrow floats are widened."""
-        kinds = {value.dtype for value in values if isinstance(value, Value)}
-        if not kinds:
+        """Operands as values of one dtype: scalars take the dtype of the values; narrow floats are widened."""
+        dtypes = {value.dtype for value in values if isinstance(value, Value)}
+        if not dtypes:
             raise Unsupported("no values among the operands")
-        kinds = {FLOAT32 if kind in NARROW else kind for kind in kinds}
-        if len(kinds) > 1:
-            raise Unsupported(f"operands of {', '.join(map(str, kinds))}")
-        dtype = kinds.pop()
-        found = []
+        dtypes = {FLOAT32 if each in NARROW else each for each in dtypes}
+        if len(dtypes) > 1:
+            raise Unsupported(f"operands of {', '.join(map(str, dtypes))}")
+        dtype = dtypes.pop()
+        result = []
         for value in values:
             if not isinstance(value, Value):
                 if isinstance(value, np.ndarray | np.generic):
                     if value.dtype != dtype and value.ndim:
-                        raise Unsupported(f"an array of {value.dtype} beside values of {dtype}")
+                        raise Unsupported(f"an array of {value.dtype} combined with values of {dtype}")
                     value = self.constant(np.asarray(value).astype(dtype, copy=False))
                 elif isinstance(value, (bool, int, float)):
                     if dtype.kind in "biu" and (isinstance(value, float) or (dtype.kind == "b") != isinstance(
                             value, bool)):
-                        raise Unsupported(f"a {type(value).__name__} beside values of {dtype}")
+                        raise Unsupported(f"a {type(value).__name__} combined with values of {dtype}")
                     with np.errstate(all="ignore"):
                         value = self.constant(value, dtype)
                 else:
                     raise Unsupported(f"a {type(value).__name__} among the operands")
-            found.append(self.cast(value, dtype))
-        return found
+            result.append(self.cast(value, dtype))
+        return result
 
     def broadcast(self, values: Sequence[Value]) -> tuple[tuple[int, ...], list[Value]]:
-        """The shape that values broadcast to, and the values in it; those without dimensions stay so."""
+        """The common shape, and the values expanded to it; values without dimensions stay as they are."""
         shape: tuple[int, ...] = ()
         for value in values:
             if value.shape != shape and value.shape:
@@ -322,9 +333,9 @@ class Graph:
                        for value in values]
 
     def apply(self, op: str, *values: Any) -> Value:
-        """The elementwise operation of this name."""
-        found = self.operands(values)
-        dtype = found[0].dtype
+        """Apply an elementwise operation of `codegen.scalar.scalar_ir`, with broadcasting and simplification."""
+        args = self.operands(values)
+        dtype = args[0].dtype
         if dtype.kind == "c" or (dtype.kind == "V"):
             raise Unsupported(f"{op} of {dtype}")
         if dtype.kind in "biu" and (op in _FLOATING or op in _NOT_ON_INTEGERS):
@@ -333,20 +344,20 @@ class Graph:
             raise Unsupported(f"{op} of {dtype}")
         if dtype.kind == "f" and op in scalar_ir.BITWISE:
             raise Unsupported(f"{op} of {dtype}")
-        simple = self._simplify(op, found)
-        if simple is not None:
-            return simple
-        shape, found = self.broadcast(found)
-        if op in _COMMUTATIVE:  # alike wherever it is written: what is larger first, then what was made first
-            found.sort(key=lambda each: (-each.size, each.number))
-        return self.make(op, tuple(found), None, shape, BOOL if op in _COMPARISON else dtype)
+        simplified = self._simplify(op, args)
+        if simplified is not None:
+            return simplified
+        shape, args = self.broadcast(args)
+        if op in _COMMUTATIVE:  # canonical order, so that both orders are one value
+            args.sort(key=lambda each: (-each.size, each.number))
+        return self.make(op, tuple(args), None, shape, BOOL if op in _COMPARISON else dtype)
 
     def _simplify(self, op: str, args: list[Value]) -> Value | None:
-        numbers = [_scalar_constant(arg) for arg in args]
-        if op in _FOLDS and all(n is not None for n in numbers) and args[0].dtype.kind == "f":
+        constants = [_scalar_constant(arg) for arg in args]
+        if op in _FOLDS and all(constant is not None for constant in constants) and args[0].dtype.kind == "f":
             with np.errstate(all="ignore"):
-                found = _FOLDS[op](*[self.array(n) for n in numbers if n is not None])
-            return self._in_shape(self.constant(found, args[0].dtype), args)
+                folded = _FOLDS[op](*[self.array(constant) for constant in constants if constant is not None])
+            return self._in_shape(self.constant(folded, args[0].dtype), args)
         if op in ("mul", "div") and len(args) == 2 and _is_constant(args[1], 1):
             return self._in_shape(args[0], args)
         if op == "mul" and _is_constant(args[0], 1):
@@ -388,18 +399,18 @@ class Graph:
         return self.make("cast", (value,), None, value.shape, dtype)
 
     def copy(self, value: Value) -> Value:
-        """The value in row-major order: itself unless it is a view."""
+        """The value in row-major order: a copy of a view, else the value itself."""
         if value.op != "view":
             return value
-        if value.dtype.kind == "c":  # nothing is computed of complex numbers: they are only put elsewhere
+        if value.dtype.kind == "c":  # kernels copy complex numbers as pairs of real ones
             return self.assemble(value.shape, None, [value], [(algebra.dense_strides(value.shape), 0)])
         return self.make("copy", (value,), None, value.shape, value.dtype)
 
-    # ----- reductions and products -----
+    # ----- reductions, matmuls, convolutions -----
 
     def reduce(self, name: str, value: Value, dims: Sequence[int]) -> Value:
-        """A reduction of `codegen.llvm.reducers` over dimensions, which are dropped."""
-        from ...codegen.llvm.reducers import result_dtype
+        """A reduction of `codegen.scalar.reduction_ops` over dimensions, which the result does not have."""
+        from ...codegen.scalar.reduction_ops import result_dtype
 
         axes = tuple(sorted(d % max(value.ndim, 1) for d in dims))
         shape = tuple(n for d, n in enumerate(value.shape) if d not in axes)
@@ -407,61 +418,61 @@ class Graph:
             raise Unsupported(f"{name} of {value.dtype}")
         if value.size == 0:
             raise Unsupported(f"{name} of no elements")
-        kind = result_dtype(name, scalar_ir.variable(0, FLOAT32 if value.dtype in NARROW else value.dtype))
+        dtype = result_dtype(name, scalar_ir.variable(0, FLOAT32 if value.dtype in NARROW else value.dtype))
         if value.dtype in NARROW:
             value = self.cast(value, FLOAT32)
-        scalar = _scalar_constant(value)
-        if scalar is not None and name in ("sum", "max", "min"):
+        constant = _scalar_constant(value)
+        if constant is not None and name in ("sum", "max", "min"):
             count = value.size // prod(shape) if prod(shape) else 0
             with np.errstate(all="ignore"):
-                folded = self.array(scalar).astype(kind) * (count if name == "sum" else 1)
-            return self.expand(self.constant(folded.astype(kind)), shape)
+                folded = self.array(constant).astype(dtype) * (count if name == "sum" else 1)
+            return self.expand(self.constant(folded.astype(dtype)), shape)
         if name in ("argmax", "argmin"):
             if prod(shape) == value.size:
-                return self.expand(self.constant(0, kind), shape)
-        elif value.dtype == kind:
+                return self.expand(self.constant(0, dtype), shape)
+        elif value.dtype == dtype:
             axes = tuple(d for d in axes if value.shape[d] != 1)
             if not axes:
                 return self.reshape(value, shape)
-        return self.make("reduce", (value,), (name, axes, shape), shape, kind)
+        return self.make("reduce", (value,), (name, axes, shape), shape, dtype)
 
     def matmul(self, a: Value, b: Value) -> Value:
-        """The product of matrices in the last two dimensions; those before broadcast."""
+        """Matmul over the last two dimensions; leading dimensions broadcast."""
         if a.dtype != b.dtype or a.dtype.kind != "f" or a.dtype in NARROW:
-            raise Unsupported(f"a product of {a.dtype} and {b.dtype}")
+            raise Unsupported(f"a matmul of {a.dtype} and {b.dtype}")
         if a.shape[-1] != b.shape[-2]:
-            raise Unsupported(f"a product of {a.shape} and {b.shape}")
-        front = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        a = self.expand(a, (*front, *a.shape[-2:]))
-        b = self.expand(b, (*front, *b.shape[-2:]))
-        shape = (*front, a.shape[-2], b.shape[-1])
+            raise Unsupported(f"a matmul of {a.shape} and {b.shape}")
+        batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a = self.expand(a, (*batch, *a.shape[-2:]))
+        b = self.expand(b, (*batch, *b.shape[-2:]))
+        shape = (*batch, a.shape[-2], b.shape[-1])
         a, b = self._read_before_copy(a, b)
         return self.reshape(self.make("matmul", (a, b), None, (*a.shape[:-1], b.shape[-1]), a.dtype), shape)
 
     def _read_before_copy(self, a: Value, b: Value) -> tuple[Value, Value]:
-        """Batches of matrices before they were copied to make one dimension of several, where that was done.
+        """Undo a copy that merged batch dimensions: return the strided sources of the operands.
 
-        Products read matrices wherever they lie; attention's heads, for one, lie side by side.
+        Matmuls read strided batches, such as the heads of attention, without a copy.
         """
         sources = [_copy_source(x) for x in (a, b)]
-        fronts = {x.shape[:-2] for x in sources if x is not None}
-        if len(fronts) != 1:
+        batches = {x.shape[:-2] for x in sources if x is not None}
+        if len(batches) != 1:
             return a, b
-        [front] = fronts
-        found = []
+        [batch] = batches
+        result = []
         for x, source in zip((a, b), sources, strict=True):
             if source is None:
-                shape = (*front, *x.shape[-2:])
+                shape = (*batch, *x.shape[-2:])
                 strides = algebra.reshape_strides(x.shape, x.strides, shape)
                 if strides is None:
                     return a, b
                 source = self.view(x, shape, strides, x.offset)
-            found.append(source)
-        return found[0], found[1]
+            result.append(source)
+        return result[0], result[1]
 
     def convolve(self, kind: str, a: Value, b: Value, shape: Sequence[int], stride: Sequence[int],
                  padding: Sequence[int], dilation: Sequence[int], groups: int) -> Value:
-        """One of the three forms of a convolution; `shape` is the result's."""
+        """A convolution or one of its gradients (see the module); `shape` is the result's."""
         if a.dtype != b.dtype or a.dtype.kind != "f" or a.dtype in NARROW or a.ndim > 5:
             raise Unsupported(f"a convolution of {a.dtype} and {b.dtype} in {a.ndim - 2} dimensions")
         attrs = (kind, tuple(stride), tuple(padding), tuple(dilation), groups)
@@ -469,34 +480,34 @@ class Graph:
 
     def assemble(self, shape: Sequence[int], background: Value | None, pieces: Sequence[Value],
                  places: Sequence[tuple[tuple[int, ...], int]]) -> Value:
-        """An array of this shape with pieces written over a background, if they leave anything of it."""
+        """An array of this shape: pieces written over a background; None where the pieces cover all of it."""
         args = tuple(pieces) if background is None else (self.expand(background, shape), *pieces)
         return self.make("assemble", args, (background is not None, *places), tuple(shape), pieces[0].dtype)
 
     def cat(self, values: Sequence[Value], dim: int) -> Value:
-        """The values one after another along a dimension."""
+        """Concatenate along a dimension."""
         if len({v.dtype for v in values}) > 1:
-            raise Unsupported("arrays of several dtypes joined")
+            raise Unsupported("concatenation of several dtypes")
         shape = list(values[0].shape)
         shape[dim] = sum(v.shape[dim] for v in values)
-        rows, places, start = algebra.dense_strides(shape), [], 0
+        strides, places, start = algebra.dense_strides(shape), [], 0
         for value in values:
-            places.append((rows, start * rows[dim]))
+            places.append((strides, start * strides[dim]))
             start += value.shape[dim]
         return values[0] if len(values) == 1 else self.assemble(shape, None, values, places)
 
     def extern(self, kernel: Any, args: Sequence[Value], outputs: Sequence[tuple[tuple[int, ...], np.dtype]]
               ) -> list[Value]:
-        """What a kernel computes as a whole: dense arrays of these shapes and dtypes."""
+        """The outputs of an extern kernel: dense arrays of these shapes and dtypes."""
         node = self.make("extern", tuple(args), kernel, (), BOOL)
-        parts = [self.make("getitem", (node,), k, tuple(shape), dtype) for k, (shape, dtype) in enumerate(outputs)]
-        self.extern_outputs[node] = parts
-        return parts
+        results = [self.make("getitem", (node,), k, tuple(shape), dtype) for k, (shape, dtype) in enumerate(outputs)]
+        self.extern_outputs[node] = results
+        return results
 
     # ----- views -----
 
     def view(self, value: Value, shape: Sequence[int], strides: Sequence[int], offset: int) -> Value:
-        """Elements of a value's base, by strides and an offset in it."""
+        """A view of a value's base, by strides and an offset in elements of the base."""
         base, shape = value.base, tuple(shape)
         if offset == 0 and algebra.is_dense(shape, strides) and prod(shape) == base.size:
             if shape == base.shape:
@@ -507,39 +518,39 @@ class Graph:
         return self.make("view", (base,), (strides, offset), shape, base.dtype)
 
     def expand(self, value: Value, shape: Sequence[int]) -> Value:
-        """The value repeated along new dimensions and those of one element."""
+        """Broadcast to a shape, by strides of 0."""
         shape = tuple(shape)
         if value.shape == shape:
             return value
         missing = len(shape) - value.ndim
-        found = [0] * missing
-        for n, s, wanted in zip(value.shape, value.strides, shape[missing:], strict=True):
-            if n not in (1, wanted):
+        strides = [0] * missing
+        for n, s, extent in zip(value.shape, value.strides, shape[missing:], strict=True):
+            if n not in (1, extent):
                 raise Unsupported(f"{value.shape} expanded to {shape}")
-            found.append(s if n == wanted and n != 1 else 0)
-        return self.view(value, shape, found, value.offset)
+            strides.append(s if n == extent and n != 1 else 0)
+        return self.view(value, shape, strides, value.offset)
 
     def permute(self, value: Value, dims: Sequence[int]) -> Value:
-        """The dimensions in another order."""
+        """Permute dimensions."""
         strides = value.strides
         return self.view(value, [value.shape[d] for d in dims], [strides[d] for d in dims], value.offset)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
-        """The elements in row-major order, in another shape."""
+        """Reshape; copies a view whose strides do not allow it."""
         shape = tuple(shape)
         if value.shape == shape:
             return value
         if prod(shape) != value.size:
             raise Unsupported(f"{value.shape} reshaped to {shape}")
         if value.op == "view":
-            found = algebra.reshape_strides(value.shape, value.strides, shape)
-            if found is None:
+            strides = algebra.reshape_strides(value.shape, value.strides, shape)
+            if strides is None:
                 return self.reshape(self.copy(value), shape)
-            return self.view(value, shape, found, value.offset)
+            return self.view(value, shape, strides, value.offset)
         return self.view(value, shape, algebra.dense_strides(shape), 0)
 
     def slice(self, value: Value, dim: int, start: int, length: int, step: int = 1) -> Value:
-        """`length` places of a dimension, from `start`, `step` apart."""
+        """`length` indices of a dimension, from `start`, `step` apart."""
         shape, strides = list(value.shape), list(value.strides)
         offset = value.offset + start * strides[dim]
         shape[dim] = length
@@ -547,24 +558,24 @@ class Graph:
         return self.view(value, shape, strides, offset)
 
     def select_index(self, value: Value, dim: int, index: int) -> Value:
-        """One place of a dimension, which is dropped."""
+        """Index a dimension, which the result does not have."""
         shape, strides = list(value.shape), list(value.strides)
         offset = value.offset + index * strides[dim]
         del shape[dim], strides[dim]
         return self.view(value, shape, strides, offset)
 
     def unsqueeze(self, value: Value, dim: int) -> Value:
-        """A new dimension of one element."""
+        """Insert a dimension of extent 1."""
         shape, strides = list(value.shape), list(value.strides)
         shape.insert(dim, 1)
         strides.insert(dim, 0)
         return self.view(value, shape, strides, value.offset)
 
 
-def reachable(wanted: Sequence[Value]) -> list[Value]:
-    """All that some values are computed from, and they themselves, in the order of their making."""
+def reachable(outputs: Sequence[Value]) -> list[Value]:
+    """The outputs and every value that they depend on, in creation order."""
     seen: set[Value] = set()
-    stack = list(wanted)
+    stack = list(outputs)
     while stack:
         value = stack.pop()
         if value not in seen:
@@ -574,7 +585,7 @@ def reachable(wanted: Sequence[Value]) -> list[Value]:
 
 
 def _copy_source(value: Value) -> Value | None:
-    """What matrices were copied from, if their copy has fewer dimensions and elements of theirs lie side by side."""
+    """The source of a copy that merged batch dimensions, if its matrices have unit stride in one dimension."""
     copy = value.base
     if copy.op != "copy" or copy.attrs is not None or value.op != "view" or value.offset or value.size != copy.size:
         return None
@@ -585,7 +596,7 @@ def _copy_source(value: Value) -> Value | None:
 
 
 def _scalar_constant(value: Value) -> Value | None:
-    """The constant of no dimensions that a value is, or repeats."""
+    """The zero-dimensional constant that a value is, or broadcasts."""
     base = value.base
     return base if base.op == "constant" and not base.shape else None
 

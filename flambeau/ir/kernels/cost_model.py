@@ -1,8 +1,8 @@
-"""How much a kernel does: the bytes that it has to move, and the arithmetic.
+"""Cost model: the bytes that a kernel must move and the arithmetic that it does.
 
-Bytes are those that no kernel could do without: every element that is read counts once, however often it is used, and
-every element that is written. Arithmetic is counted in additions, by what operations take on the machine
-(`codegen.scalar.scalar_ir.additions`): a product of matrices is 2·m·n·k of them, an exponential about twenty.
+Bytes are a lower bound: every element read counts once, however often it is used, and every element written. Arithmetic
+is counted in additions of equal cost (`codegen.scalar.scalar_ir.op_cost`): a matmul has 2·m·n·k, an exponential about
+20 per element.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from ...codegen.scalar.scalar_ir import additions
+from ...codegen.scalar.scalar_ir import op_cost
 from ..graph import view_algebra as algebra
 from ..graph.value import ELEMENTWISE, Value
 from .pointwise import Kernel
 
 
 class Cost(NamedTuple):
-    """What one run of a kernel takes.
+    """The cost of one run of a kernel.
 
     Attributes:
-        bytes: read and written.
+        bytes: read and written, in bytes.
         flops: arithmetic, in additions.
         wide: whether the arithmetic is on float64.
     """
@@ -31,22 +31,22 @@ class Cost(NamedTuple):
 
 
 def computed_values(kernel: Kernel) -> list[Value]:
-    """The values that a kernel computes, in the order of their making; views are left out."""
+    """The values that a kernel computes, without views, in creation order."""
     if assembled_piece(kernel) is not None:
         return list(kernel.outputs)
-    given = {base for base, _ in kernel.inputs}
-    found: set[Value] = set()
+    inputs = {base for base, _ in kernel.inputs}
+    computed: set[Value] = set()
     stack = list(kernel.outputs)
     while stack:
         value = stack.pop()
-        if value not in found and value not in given and value.op not in ("input", "constant"):
-            found.add(value)
+        if value not in computed and value not in inputs and value.op not in ("input", "constant"):
+            computed.add(value)
             stack.extend(arg.base for arg in value.args)
-    return sorted(found, key=lambda v: v.number)
+    return sorted(computed, key=lambda v: v.number)
 
 
 def assembled_piece(kernel: Kernel) -> tuple[Value, tuple[int, ...], int] | None:
-    """What a kernel writes into a part of an assembled array, and the part's strides and offset; None for others."""
+    """The piece that a kernel copies into an assembled array, with its strides and offset; None for other kernels."""
     if len(kernel.outputs) != 1 or kernel.outputs[0].op != "assemble" or not kernel.output_offsets:
         return None
     value, [shift] = kernel.outputs[0], kernel.output_offsets
@@ -61,31 +61,31 @@ def assembled_piece(kernel: Kernel) -> tuple[Value, tuple[int, ...], int] | None
 
 
 def cost_of(kernel: Kernel) -> Cost:
-    """What a kernel's run takes."""
-    part = assembled_piece(kernel)
-    if part is not None:
-        arg = part[0]
+    """The cost of one run of a kernel."""
+    piece = assembled_piece(kernel)
+    if piece is not None:
+        arg = piece[0]
         moved = arg.size * arg.dtype.itemsize
         return Cost(moved + (_distinct_elements(arg) * arg.dtype.itemsize if kernel.inputs else 0), 0, False)
     values = computed_values(kernel)
-    inside = set(values)
-    shown: dict[Value, dict[tuple, int]] = {}  # of each array that is read: elements, by how it is seen
+    computed = set(values)
+    reads: dict[Value, dict[tuple, int]] = {}  # for each array read: the number of elements by view
     for value in values:
         for arg in value.args:
-            if arg.base not in inside and not (arg.base.op == "constant" and arg.base.size == 1):
+            if arg.base not in computed and not (arg.base.op == "constant" and arg.base.size == 1):
                 count = _distinct_elements(arg)
-                if kernel.name == "take" and arg is value.args[0]:  # what the indices name
+                if kernel.name == "take" and arg is value.args[0]:  # at most one element per index
                     count = min(count, kernel.outputs[0].size)
-                shown.setdefault(arg.base, {})[arg.shape, arg.strides, arg.offset] = count
+                reads.setdefault(arg.base, {})[arg.shape, arg.strides, arg.offset] = count
     moved = sum(v.size * v.dtype.itemsize for v in kernel.outputs)
-    for base, ways in shown.items():
-        moved += min(sum(ways.values()), base.size) * base.dtype.itemsize
+    for base, views in reads.items():
+        moved += min(sum(views.values()), base.size) * base.dtype.itemsize
     wide = any(v.dtype.kind == "f" and v.dtype.itemsize == 8 and v.size > 1 for v in values)
     return Cost(moved, sum(map(_flops, values)), wide)
 
 
 def _distinct_elements(view: Value) -> int:
-    """How many elements of its base a view shows."""
+    """The number of distinct base elements that a view reads."""
     return min(prod(n for n, stride in zip(view.shape, view.strides, strict=True) if stride), view.base.size)
 
 
@@ -102,7 +102,7 @@ def _flops(value: Value) -> int:
     if op == "reduce":
         return value.args[0].size
     if op in ELEMENTWISE and op not in ("copy", "cast"):
-        return value.size * additions(op)
+        return value.size * op_cost(op)
     return 0
 
 

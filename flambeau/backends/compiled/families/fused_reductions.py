@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....codegen import iteration_space
-from ....codegen.llvm import reducers
 from ....codegen.rows import reduction
+from ....codegen.scalar.reduction_ops import result_dtype
 from ....codegen.scalar.scalar_ir import Node
 from ....runtime.launch import Spec
 from ..launching import Plan, Plans
@@ -32,7 +32,7 @@ class Reducer:
     def __init__(self, terms: Sequence[tuple[str, Node]], arrays: Sequence[np.dtype],
                  numbers: Sequence[np.dtype] = ()) -> None:
         self.terms, self.arrays, self.numbers = tuple(terms), tuple(arrays), tuple(numbers)
-        self.dtypes = tuple(reducers.result_dtype(op, node) for op, node in terms)
+        self.dtypes = tuple(result_dtype(op, node) for op, node in terms)
         self.plans = Plans()
         self.plain = all(dtype.kind == "f" and dtype.itemsize > 2 for dtype in self.numbers)
 

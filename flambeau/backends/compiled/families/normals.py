@@ -17,9 +17,9 @@ _LANES = 8
 @cache
 def _runner() -> Runner | None:
     """What turns uniforms into normal numbers; None where a sum of products is rounded twice."""
-    from ....codegen.llvm.vectors import host_fuses
+    from ....codegen.llvm.vectors import host_has_fma
 
-    if not host_fuses():
+    if not host_has_fma():
         return None
     first, second = variable(0, FLOAT32), variable(1, FLOAT32)
     radius = apply("normal_radius", first)

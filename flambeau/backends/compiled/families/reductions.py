@@ -21,9 +21,9 @@ empty = np.empty
 #: what is reduced, of one array or of two that broadcast together
 _FORMULAS: dict[str, Callable[..., Node]] = {
     "": lambda x: x,
-    "sizes": lambda x: abs(scalar_ir.wide(x)),
-    "squares": lambda x: scalar_ir.wide(x) * scalar_ir.wide(x),
-    "nonzero": lambda x: scalar_ir.ne(scalar_ir.wide(x), False if x.dtype == scalar_ir.BOOL else 0),
+    "sizes": lambda x: abs(scalar_ir.to_opmath(x)),
+    "squares": lambda x: scalar_ir.to_opmath(x) * scalar_ir.to_opmath(x),
+    "nonzero": lambda x: scalar_ir.ne(scalar_ir.to_opmath(x), False if x.dtype == scalar_ir.BOOL else 0),
     "deviations": lambda x, mean: (x - mean) * (x - mean),
     "exponentials": lambda x, top: scalar_ir.exp(x - top),
 }

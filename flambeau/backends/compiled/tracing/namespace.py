@@ -265,7 +265,7 @@ def _nan_to_num(x: Symbol, nan: Any = None, posinf: Any = None, neginf: Any = No
     if x.dtype.kind in "iub":
         return x
     limits = dtypes.finfo(dtypes.of(x.dtype))
-    wide = _same(x, scalar_ir.wide(x.node))
+    wide = _same(x, scalar_ir.to_opmath(x.node))
     found = where(wide != wide, 0.0 if nan is None else nan,
                   where(wide == math.inf, limits.max if posinf is None else posinf,
                         where(wide == -math.inf, limits.min if neginf is None else neginf, wide)))

@@ -1,8 +1,8 @@
-"""Correlations of kernels of 3 × 3 positions by Winograd's sums, made into launches.
+"""Winograd convolution F(2 × 2, 3 × 3): the launches of a correlation with a 3 × 3 kernel.
 
-Positions are tiles of 2 × 2 outputs, which take 4 multiplications an output and pair of channels instead of 9, and
-additions for each channel of the source and of the target. Measured against float64 with 32 to 512 channels, the error
-is that of nine products an output, or smaller: there are fewer to add up.
+Positions are tiles of 2 × 2 outputs, which take 4 multiplications per output and pair of channels instead of 9, plus
+additions per channel of the source and of the target. Measured against float64 with 32 to 512 channels, the error is at
+most that of the direct sums, because fewer products are accumulated.
 """
 
 from __future__ import annotations
@@ -15,157 +15,159 @@ import numpy as np
 from ....runtime import compilation
 from ....runtime.launch import ALIGNMENT, Launch, Spec
 from ...scalar.scalar_ir import Node
-from .. import body as convolution_body
+from .. import body as chunk_body
 from .. import input_packing, scratch_slots
-from ..blocking import Cut, cut
-from ..correlation import CROWDED, Correlating, Images, aligned
-from ..epilogue import Ending
+from ..blocking import Blocking, choose_blocking
+from ..correlation import CONFLICT_STRIDE, DirectCorrelation, Images, aligned
+from ..epilogue import Epilogue
 from ..geometry import Correlation, Phase
 from ..plan import CORRELATION, OPERAND
 from ..register_tile import Tile
-from . import filter_transform as winograd_taps
-from . import panel_pass as convolution_winograd_sweep
-from . import tile_transform as winograd_points
-from .tile_transform import IN, LIST, OUT, POINTS, TAPS
+from . import filter_transform, panel_pass, tile_transform
+from .tile_transform import IN, OUT, POINTS, TAPS, TRANSFORM_FIELDS
 
-#: what takes the time of a multiplication and addition of vectors: making a point's element, or a weight's; finishing
-#: a sum's; and by how much products are slower that are cut into points
-SEEN, MADE, FINISHED, SLOWER = 6.0, 16.0, 5.0, 1.2
-#: fewer channels than this are left to sums
-CHANNELS = 16
+#: costs in units of one vector FMA: transforming an element of the input, of the weights, of the output; and the factor
+#: by which an FMA of the 16 small matmuls is slower than one of the direct convolution
+INPUT_TRANSFORM, FILTER_TRANSFORM, OUTPUT_TRANSFORM, FMA_FACTOR = 6.0, 16.0, 5.0, 1.2
+#: minimum number of channels
+MIN_CHANNELS = 16
 
 
 def fits(problem: Correlation, dtype: np.dtype) -> bool:
-    """Whether a correlation is one of 3 × 3 neighbours, in float32."""
+    """Whether Winograd applies: a dense 3 × 3 kernel of stride 1, in float32."""
     ones = (1, 1, 1)
     return (dtype == np.float32 and problem.kernel == (1, TAPS, TAPS)
             and problem.source_step == problem.target_step == ones and all(problem.grid)
-            and all(b - a == size - 1 for a, b, size in zip(problem.least, problem.most, problem.kernel, strict=True)))
+            and all(b - a == size - 1 for a, b, size in zip(problem.min_offset, problem.max_offset, problem.kernel,
+                                                            strict=True)))
 
 
 def pays(problem: Correlation) -> bool:
-    """Whether Winograd's sums are the quicker way."""
-    if problem.depth < CHANNELS or problem.width < CHANNELS:
+    """Whether Winograd is estimated to be faster than direct convolution."""
+    if problem.in_channels < MIN_CHANNELS or problem.out_channels < MIN_CHANNELS:
         return False
     tiles = problem.batch * prod(tiled(problem).grid)
-    pairs = problem.depth * problem.width
-    usual = problem.batch * prod(problem.grid) * TAPS * TAPS * pairs
-    sums = tiles * POINTS * (pairs * SLOWER + SEEN * problem.depth + FINISHED * problem.width) + MADE * POINTS * pairs
-    return sums < usual
+    pairs = problem.in_channels * problem.out_channels
+    direct = problem.batch * prod(problem.grid) * TAPS * TAPS * pairs
+    winograd = POINTS * (tiles * (pairs * FMA_FACTOR + INPUT_TRANSFORM * problem.in_channels
+                                  + OUTPUT_TRANSFORM * problem.out_channels) + FILTER_TRANSFORM * pairs)
+    return winograd < direct
 
 
 def tiled(problem: Correlation) -> Correlation:
-    """The same with tiles for positions: 16 products of points instead of 9 taps."""
+    """The correlation over tiles instead of positions: 16 points replace the 9 taps."""
     depth, height, width = problem.grid
     counts = depth, -(-height // OUT), -(-width // OUT)
-    phases = tuple(Phase((0, 0, 0), counts, (problem.least,), (i,), (1, 1, 1)) for i in range(POINTS))
+    phases = tuple(Phase((0, 0, 0), counts, (problem.min_offset,), (i,), (1, 1, 1)) for i in range(POINTS))
     step = (1, OUT, OUT)
-    d, h, w = problem.least
+    d, h, w = problem.min_offset
     return problem._replace(kernel=(1, IN, IN), source_step=step, target_step=step, phases=phases,
-                            most=(d, h + IN - 1, w + IN - 1))
+                            max_offset=(d, h + IN - 1, w + IN - 1))
 
 
-def apart(size: int) -> int:
-    """As many bytes or more, so that what follows in such distances does not fall on the same lines of a cache."""
+def conflict_free_stride(size: int) -> int:
+    """The size rounded up to an odd number of cache lines: arrays at this stride do not share cache sets."""
     lines = -(-size // ALIGNMENT)
     return (lines + 1 - lines % 2) * ALIGNMENT
 
 
-class Winograd(Correlating):
-    """A correlation that `fits`, made into launches; arguments are those of `Correlating`."""
+class WinogradCorrelation(DirectCorrelation):
+    """Plans the launches of a correlation that `fits`; arguments are those of `DirectCorrelation`."""
 
     def __init__(self, problem: Correlation, nodes: tuple[Node, ...], source: Images,
                  operands: Sequence[Images]) -> None:
-        self.sums = Correlating(problem, nodes, source, operands, False)
+        self.direct_plan = DirectCorrelation(problem, nodes, source, operands, False)
         super().__init__(tiled(problem), nodes, source, operands, False)
-        self._as_here(self.sums)
+        self._align_layout(self.direct_plan)
 
-    def _cut(self) -> Cut:
-        # a tile's 2 × 2 elements of the source become 16, which may lie in the third cache: they are read in order
+    def _choose_blocking(self) -> Blocking:
+        # the 2 × 2 elements of a tile become 16, which may be in L3: they are read sequentially
         bytes_ = self.channels * self.size * (1 + POINTS // OUT ** 2) // 2
-        return cut(self.problem, bytes_, self.size, self.lanes, False, True)
+        return choose_blocking(self.problem, bytes_, self.size, self.lanes, False, True)
 
-    def _row(self, most: int) -> int:
-        return self.problem.grid[2] * OUT if self.rowed else most
+    def _row(self, limit: int) -> int:
+        return self.problem.grid[2] * OUT if self.full_rows else limit
 
     @property
     def flat(self) -> bool:
-        return super().flat and self.problem.sizes[2] % OUT == 0
+        return super().flat and self.problem.target_sizes[2] % OUT == 0
 
-    def _as_here(self, sums: Correlating) -> None:
-        """Have the correlation, as it is defined, find and leave everything where this one does."""
-        sums.pitches, sums.target, sums.buffer = self.pitches, self.target, self.buffer
-        sums.tile = self.tile._replace(rows=OUT, columns=1)
-        sums.cut = sums.cut._replace(tile=self.cut.tile)
+    def _align_layout(self, direct: DirectCorrelation) -> None:
+        """Make the direct fallback use the strides, panels and buffer of this plan."""
+        direct.pitches, direct.target, direct.buffer = self.pitches, self.target, self.buffer
+        direct.tile = self.tile._replace(rows=OUT, columns=1)
+        direct.blocking = direct.blocking._replace(tile=self.blocking.tile)
 
     def _layout(self) -> None:
         super()._layout()
-        counts = self.cut.block[0], *self.counts
+        counts = self.blocking.block[0], *self.counts
         pitch = aligned(self.channels * self.size)
-        if pitch % CROWDED == 0:
+        if pitch % CONFLICT_STRIDE == 0:
             pitch += ALIGNMENT
         strides = [pitch]
         for count in reversed(counts[1:]):
             strides.insert(0, strides[0] * count)
         self.strides = strides
-        behind = self.tile.columns  # are computed, too, where a run of tiles ends
-        self.point_bytes = apart(strides[0] * counts[0])
-        self.points_bytes = (POINTS + 1) * self.point_bytes + aligned(behind * pitch)
-        self.sum_bytes = apart(prod(self.part) * self.tile.bytes)
-        self.sums_bytes = POINTS * self.sum_bytes + aligned(behind * self.tile.bytes)
+        overrun = self.tile.columns  # tiles computed past the end of a run
+        self.point_bytes = conflict_free_stride(strides[0] * counts[0])
+        self.points_bytes = (POINTS + 1) * self.point_bytes + aligned(overrun * pitch)
+        self.sum_bytes = conflict_free_stride(prod(self.part) * self.tile.bytes)
+        self.sums_bytes = POINTS * self.sum_bytes + aligned(overrun * self.tile.bytes)
 
-    def ending(self) -> Ending | None:
-        return self._ending()
+    def epilogue(self) -> Epilogue | None:
+        return self._epilogue()
 
-    def _sweep(self, tile: Tile, masked: bool, ending: Ending | None) -> compilation.Word:
-        return convolution_winograd_sweep.library(tile, masked, ending).symbol("sweep")
+    def _panel_pass(self, tile: Tile, masked: bool, epilogue: Epilogue | None) -> compilation.Word:
+        return panel_pass.library(tile, masked, epilogue).symbol("panel_pass")
 
     def launches(self, w: Spec, lane: int, group: int, channel: int) -> list[Launch]:
-        problem, cut_, sums = self.problem, self.cut, self.sums
-        phases, offsets, order = sums._phases()
+        problem, blocking, direct = self.problem, self.blocking, self.direct_plan
+        phases, offsets, order = direct._phases()
         weights = self._weights(w, lane, group, channel, order)
         scratch, source = len(self.operands) + 2, self.count
         jobs = weights.panels * problem.groups
-        # scratch memory: slots' header; panels of taps, of points, and their marks; slots of a copy, points, sums of
-        # a part, and a buffer
+        # scratch memory: slot header; packed weights, transformed weights, their flags; slots of (copy, transformed
+        # tiles, sums of a part, buffer)
         panels_at = scratch_slots.HEADER
-        made_at = panels_at + aligned(weights.bytes)
-        made_bytes = weights.bytes // TAPS ** 2 * POINTS
-        marks_at = made_at + aligned(made_bytes)
-        slots_at = marks_at + aligned(8 * jobs)
+        transformed_at = panels_at + aligned(weights.bytes)
+        transformed_bytes = weights.bytes // TAPS ** 2 * POINTS
+        flags_at = transformed_at + aligned(transformed_bytes)
+        slots_at = flags_at + aligned(8 * jobs)
         sums_at = self.copy_bytes + self.points_bytes
         buffer_at = sums_at + self.sums_bytes
         slot = buffer_at + self.buffer_bytes
-        chunks = prod(cut_.blocks) * cut_.splits
+        chunks = prod(blocking.blocks) * blocking.splits
         slots = scratch_slots.count(chunks)
-        about = input_packing.about(problem.extents, self.source.outer, self.source.c, self.channels,
+        fill_fields = input_packing.fill_fields(problem.source_sizes, self.source.outer, self.source.c, self.channels,
                                          self.pitches)
         places = {"source": source, "scratch": scratch, "target": 0, "buffer.at": buffer_at, "packed.at": 0, "pack": 0,
                   "fill": self._fill().symbol("fill") if self.copied else 0}
         operands_at = CORRELATION.end
-        about_at = operands_at + len(self.operands) * OPERAND
-        making_at = about_at + len(about)
-        plainly_at = making_at + len(LIST)
+        fill_fields_at = operands_at + len(self.operands) * OPERAND
+        transform_at = fill_fields_at + len(fill_fields)
+        fallback_at = transform_at + len(TRANSFORM_FIELDS)
         values = self._words(weights, slots, slots_at, slot) | places
         values |= {
-            "panels.at": made_at, "panel.bytes": self.tile.bytes * POINTS * problem.depth,
-            "group.bytes": made_bytes // problem.groups, "phases": 0, "phases.at": 0, "operands.at": operands_at,
-            "about.at": about_at, "pack.at": 0, "plainly.at": plainly_at,
-            "making": winograd_points.points(self.dtype, self.lanes, False).symbol("points"),
-            "making.at": making_at, "points": self.point_bytes, "sums": self.sum_bytes, "inside": problem.depth,
-            "points.at": self.copy_bytes, "sums.at": sums_at, "marks.at": marks_at,
+            "panels.at": transformed_at, "panel.bytes": self.tile.bytes * POINTS * problem.in_channels,
+            "group.bytes": transformed_bytes // problem.groups, "phases": 0, "phases.at": 0, "operands.at": operands_at,
+            "fill_fields.at": fill_fields_at, "pack.at": 0, "fallback.at": fallback_at,
+            "transform": tile_transform.library(self.dtype, self.lanes, False).symbol("transform"),
+            "transform.at": transform_at, "point.bytes": self.point_bytes, "sum.bytes": self.sum_bytes,
+            "in_channels": problem.in_channels,
+            "points.at": self.copy_bytes, "sums.at": sums_at, "flags.at": flags_at,
         }
         for axis, stride in zip("ndhw", self.strides, strict=True):
             values[f"from.{axis}"] = stride
-        plain = sums._words(weights, slots, slots_at, slot) | places
-        plain |= {"panels.at": panels_at, "phases": len(sums.problem.phases), "phases.at": CORRELATION.end,
-                  "operands.at": CORRELATION.end + len(phases) + len(offsets), "about.at": 0, "pack.at": 0}
-        body = convolution_body.library()
-        making = *(values[f"read.{axis}"] for axis in "ndhw"), *self.strides, self.point_bytes, self.channels
-        plan = (*CORRELATION.plan(values, *self._strides(), *about), *making,
-                *CORRELATION.plan(plain, *phases, *offsets, *self._strides()))
+        fallback = direct._words(weights, slots, slots_at, slot) | places
+        fallback |= {"panels.at": panels_at, "phases": len(direct.problem.phases), "phases.at": CORRELATION.end,
+                  "operands.at": CORRELATION.end + len(phases) + len(offsets), "fill_fields.at": 0, "pack.at": 0}
+        body = chunk_body.library()
+        transform_fields = *(values[f"read.{axis}"] for axis in "ndhw"), *self.strides, self.point_bytes, self.channels
+        plan = (*CORRELATION.plan(values, *self._strides(), *fill_fields), *transform_fields,
+                *CORRELATION.plan(fallback, *phases, *offsets, *self._strides()))
         return [
-            scratch_slots.opening(scratch, slots), weights.launch("pack", source + 1, scratch, panels_at),
-            winograd_taps.weights(self.dtype, self.lanes, scratch, panels_at, made_at, marks_at,
-                                              problem.depth, weights.vectors, self.tile.vectors, problem.groups),
+            scratch_slots.initializing(scratch, slots), weights.launch("pack", source + 1, scratch, panels_at),
+            filter_transform.transform(self.dtype, self.lanes, scratch, panels_at, transformed_at, flags_at,
+                                       problem.in_channels,
+                                    weights.vectors, self.tile.vectors, problem.groups),
             Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot)]

@@ -1,7 +1,7 @@
-"""Winograd's sums of one panel of channels at a part of the tiles, and what becomes of them.
+"""Winograd's panel pass: 16 small matmuls for one panel of output channels and a part of the tiles; output transform.
 
-`sweep` takes what `convolution_sweep`'s does, and in the same places: but positions are tiles of 2 × 2, and the source
-is their points (`convolution_winograd_points`).
+`panel_pass` has the signature of `../panel_pass.py`, but its positions are tiles of 2 × 2 outputs, and its source is
+the transformed tiles (`tile_transform.py`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from llvmlite import ir
 from ....runtime import compilation
 from ...llvm import kernel_entry
 from ...llvm.loop_nests import I1, I32, POINTER, at, first_lanes, i64, local, loop, smaller
-from ...llvm.lowering import number
-from ..epilogue import Ending, operands
-from ..panel_pass import SWEEP
+from ...llvm.lowering import constant
+from ..epilogue import Epilogue, operands
+from ..panel_pass import PANEL_PASS
 from ..plan import CORRELATION
 from ..plan_fields import Plan
 from ..register_tile import Tile
-from .tile_transform import IN, OUT, POINTS, both
+from .tile_transform import IN, OUT, POINTS, apply_2d
 
-#: so many products are added up one after the other; such sums then are, which makes them better than those of nine
-#: products that it takes longer to add up
-LONGEST = 32
+#: maximum products accumulated sequentially; partial sums make the error smaller than that of the direct sums
+MAX_SEQUENTIAL = 32
 
 
 def _at(builder: ir.IRBuilder, m: Sequence[Any]) -> list[Any]:
@@ -33,57 +32,57 @@ def _at(builder: ir.IRBuilder, m: Sequence[Any]) -> list[Any]:
     return [b.fadd(b.fadd(m[0], m[1]), m[2]), b.fsub(b.fsub(m[1], m[2]), m[3])]
 
 
-def library(tile: Tile, masked: bool, ending: Ending | None) -> compilation.Library:
-    """The compiled `sweep`.
+def library(tile: Tile, masked: bool, epilogue: Epilogue | None) -> compilation.Library:
+    """The compiled `panel_pass`.
 
     Args:
-        tile: of one row; its numbers are neighbouring tiles of the convolution.
-        masked: whether the last vector may reach past the last channel.
-        ending: what is stored; None for the sums themselves, into a buffer.
+        tile: the register tile, of one row; its columns are neighbouring Winograd tiles.
+        masked: the last vector may extend past the last channel.
+        epilogue: the epilogue; None to store the outputs in a buffer.
     """
-    recipe = (f"convolution winograd sweep {tile.dtype} {tile.columns}x{tile.vectors}x{tile.lanes}"
-              f"{' masked' * masked} {ending.recipe if ending else ''}")
-    return compilation.load(recipe, ("sweep",), lambda: _Sweep(tile, masked, ending).text, "few")
+    recipe = (f"convolution winograd panel_pass {tile.dtype} {tile.columns}x{tile.vectors}x{tile.lanes}"
+              f"{' masked' * masked} {epilogue.recipe if epilogue else ''}")
+    return compilation.load(recipe, ("panel_pass",), lambda: _PanelPass(tile, masked, epilogue).text, "few")
 
 
-class _Sweep:
-    """Writes `sweep`."""
+class _PanelPass:
+    """Generates `panel_pass`."""
 
-    def __init__(self, tile: Tile, masked: bool, ending: Ending | None) -> None:
-        self.tile, self.ending = tile, ending
-        module = ir.Module("sweep")
-        function, b = kernel_entry.begin(module, "sweep", SWEEP)
+    def __init__(self, tile: Tile, masked: bool, epilogue: Epilogue | None) -> None:
+        self.tile, self.epilogue = tile, epilogue
+        module = ir.Module("panel_pass")
+        function, b = kernel_entry.begin(module, "panel_pass", PANEL_PASS)
         self.builder = b
         (words, self.pointers, self.source, self.target, self.panel, self.sums, self.n, self.images, self.d, self.depth,
          self.h, self.height, self.w, self.width, self.channel) = function.args
         plan = self.plan = Plan(b, words, CORRELATION)
-        self.channels, self.points, self.plane = plan["inside"], plan["points"], plan["sums"]
+        self.channels, self.points, self.plane = plan["in_channels"], plan["point.bytes"], plan["sum.bytes"]
         self.strides = {axis: plan[f"from.{axis}"] for axis in "ndhw"}
-        group = b.udiv(self.channel, plan["width"])
-        # tiles are marked for all groups at once, where the first begins
-        self.marks = at(b, at(b, self.source, b.mul(self.points, i64(POINTS))),
+        group = b.udiv(self.channel, plan["out_channels"])
+        # the flags are for all groups, next to the first group's points
+        self.flags = at(b, at(b, self.source, b.mul(self.points, i64(POINTS))),
                         b.neg(b.mul(group, plan["from.group"])))
-        left = b.sub(b.mul(b.add(group, i64(1)), plan["width"]), self.channel)
+        left = b.sub(b.mul(b.add(group, i64(1)), plan["out_channels"]), self.channel)
         self.mask = first_lanes(b, b.sub(left, i64((tile.vectors - 1) * tile.lanes)), tile.lanes) if masked else None
         self.accumulators = tile.zeros(b)
-        if ending is not None:
-            self.steps, self.bases = operands(b, plan, self.pointers, ending, self.channel)
+        if epilogue is not None:
+            self.steps, self.bases = operands(b, plan, self.pointers, epilogue, self.channel)
             self.finished = local(b, tile.vector, OUT * OUT * tile.vectors)
-        self._multiply()
-        self._finish()
+        self._matmuls()
+        self._output_transforms()
         b.ret_void()
         self.text = str(module)
 
-    def _multiply(self) -> None:
-        """The products of all points: tiles by channels, with channels by a panel's vectors."""
+    def _matmuls(self) -> None:
+        """For each point: (tiles, channels) times (channels, panel)."""
         b = self.builder
-        # rows of tiles, and images, that follow each other are one run
+        # contiguous rows of tiles, and images, are one run
         length, flat = self.width, ir.Constant(I1, 1)
         counts = {"h": self.height, "d": self.depth, "n": self.images}
         for axis, count in counts.items():
-            follow = b.or_(b.icmp_signed("==", count, i64(1)),
+            contiguous = b.or_(b.icmp_signed("==", count, i64(1)),
                            b.icmp_signed("==", b.mul(length, self.strides["w"]), self.strides[axis]))
-            flat = b.and_(flat, follow)
+            flat = b.and_(flat, contiguous)
             length, counts[axis] = b.select(flat, b.mul(length, count), length), b.select(flat, i64(1), count)
         run_bytes = b.mul(length, i64(self.tile.bytes))
         point_bytes = b.mul(self.channels, i64(self.tile.bytes))
@@ -99,33 +98,33 @@ class _Sweep:
                     place = at(b, place, b.mul(index, self.strides[axis]))
                 here = b.load(sums, typ=POINTER)
                 with loop(b, i64(0), length, self.tile.columns) as column:
-                    # what is behind a run is overwritten by the next one
-                    self._product(at(b, place, b.mul(column, self.strides["w"])), panel,
+                    # what is stored past the end of a run is overwritten by the next run
+                    self._matmul_tile(at(b, place, b.mul(column, self.strides["w"])), panel,
                                   at(b, here, b.mul(column, i64(self.tile.bytes))))
                 b.store(at(b, here, run_bytes), sums)
 
-    def _product(self, place: Any, panel: Any, sums: Any) -> None:
-        """A tile of the product, whose rows begin at `place`, into `sums`."""
+    def _matmul_tile(self, place: Any, panel: Any, sums: Any) -> None:
+        """Compute one register tile of the matmul, with rows from `place` on, into `sums`."""
         b, tile, size = self.builder, self.tile, self.tile.dtype.itemsize
-        with loop(b, i64(0), self.channels, LONGEST) as first:
+        with loop(b, i64(0), self.channels, MAX_SEQUENTIAL) as first:
             for each in self.accumulators:
-                b.store(number(0.0, tile.vector), each)
-            count = smaller(b, b.sub(self.channels, first), i64(LONGEST))
+                b.store(constant(0.0, tile.vector), each)
+            count = smaller(b, b.sub(self.channels, first), i64(MAX_SEQUENTIAL))
             tile.accumulate(b, self.accumulators, [at(b, place, b.mul(first, i64(size)))], self.strides["w"],
                             at(b, panel, b.mul(first, i64(tile.bytes))), count, size, tile.bytes)
             places = [at(b, sums, q * tile.bytes + v * tile.lanes * size)
                       for q in range(tile.columns) for v in range(tile.vectors)]
-            with b.if_else(b.icmp_signed("==", first, i64(0))) as (one, more):
-                with one:
+            with b.if_else(b.icmp_signed("==", first, i64(0))) as (write, add):
+                with write:
                     for each, to in zip(self.accumulators, places, strict=True):
                         b.store(b.load(each, typ=tile.vector), to, align=size)
-                with more:
+                with add:
                     for each, to in zip(self.accumulators, places, strict=True):
                         total = b.load(to, typ=tile.vector, align=size)
                         b.store(b.fadd(total, b.load(each, typ=tile.vector)), to, align=size)
 
-    def _finish(self) -> None:
-        """What becomes of the sums, tile by tile."""
+    def _output_transforms(self) -> None:
+        """Transform and store the sums, tile by tile, except those of flagged tiles."""
         b, tile = self.builder, self.tile
         sums = local(b, POINTER)
         b.store(self.sums, sums)
@@ -133,25 +132,25 @@ class _Sweep:
               loop(b, i64(0), self.width) as w):
             here = b.load(sums, typ=POINTER)
             b.store(at(b, here, tile.bytes), sums)
-            mark = self.marks
+            flag = self.flags
             for axis, index in zip("ndhw", (n, d, h, w), strict=True):
-                mark = at(b, mark, b.mul(index, self.strides[axis]))
-            with b.if_then(b.icmp_signed("==", b.load(mark, typ=I32), ir.Constant(I32, 0))):
-                made = [self._made(here, v) for v in range(tile.vectors)]
-                if self.ending is None:
-                    self._store(made, (n, d, h, w))
+                flag = at(b, flag, b.mul(index, self.strides[axis]))
+            with b.if_then(b.icmp_signed("==", b.load(flag, typ=I32), ir.Constant(I32, 0))):
+                outputs = [self._outputs(here, v) for v in range(tile.vectors)]
+                if self.epilogue is None:
+                    self._store(outputs, (n, d, h, w))
                 else:
-                    self._end(self.ending, made, (n, d, h, w))
+                    self._store_epilogue(self.epilogue, outputs, (n, d, h, w))
 
-    def _made(self, here: Any, vector: int) -> list[list[Any]]:
-        """The tile's 2 × 2 outputs of one vector of channels."""
+    def _outputs(self, here: Any, vector: int) -> list[list[Any]]:
+        """The tile's 2 × 2 outputs, for one vector of channels."""
         b, tile, size = self.builder, self.tile, self.tile.dtype.itemsize
         here = at(b, here, vector * tile.lanes * size)
         points = [b.load(at(b, here, b.mul(self.plane, i64(i))), typ=tile.vector, align=size) for i in range(POINTS)]
-        return both(b, _at, [points[i:i + IN] for i in range(0, POINTS, IN)])
+        return apply_2d(b, _at, [points[i:i + IN] for i in range(0, POINTS, IN)])
 
-    def _store(self, made: Sequence[list[list[Any]]], indices: Sequence[Any]) -> None:
-        """Into the buffer, which has room for tiles that reach over the edge."""
+    def _store(self, outputs: Sequence[list[list[Any]]], indices: Sequence[Any]) -> None:
+        """Store in the buffer, which has room for tiles that extend past the edge."""
         b, tile, size = self.builder, self.tile, self.tile.dtype.itemsize
         target = self.target
         for axis, index in zip("ndhw", indices, strict=True):
@@ -159,15 +158,15 @@ class _Sweep:
         for i in range(OUT):
             for j in range(OUT):
                 to = at(b, target, b.add(b.mul(self.plan["buffer.h"], i64(i)), b.mul(self.plan["buffer.w"], i64(j))))
-                for v, each in enumerate(made):
+                for v, each in enumerate(outputs):
                     b.store(each[i][j], at(b, to, v * tile.lanes * size), align=size)
 
-    def _end(self, ending: Ending, made: Sequence[list[list[Any]]], indices: Sequence[Any]) -> None:
-        """Compute and store what the ending says, at positions that there are."""
+    def _store_epilogue(self, epilogue: Epilogue, outputs: Sequence[list[list[Any]]], indices: Sequence[Any]) -> None:
+        """Compute and store the epilogue at the positions that exist."""
         b, tile = self.builder, self.tile
         for i in range(OUT):
             for j in range(OUT):
-                for v, each in enumerate(made):
+                for v, each in enumerate(outputs):
                     number_ = i64((i * OUT + j) * tile.vectors + v)
                     b.store(each[i][j], b.gep(self.finished, [number_], source_etype=tile.vector))
         n, d, h, w = (b.add(index, first) for index, first in zip(indices, (self.n, self.d, self.h, self.w),
@@ -186,4 +185,4 @@ class _Sweep:
             for v in range(tile.vectors):
                 value = b.load(b.gep(self.finished, [b.add(first, i64(v))], source_etype=tile.vector), typ=tile.vector)
                 mask = self.mask if v == tile.vectors - 1 else None
-                ending.finish(b, value, here, [each[4] for each in self.steps], i64(v * tile.lanes), tile.lanes, mask)
+                epilogue.finish(b, value, here, [each[4] for each in self.steps], i64(v * tile.lanes), tile.lanes, mask)

@@ -1,7 +1,7 @@
-"""A weight's gradient of 3 × 3 positions by Winograd's sums, made into launches.
+"""Winograd weight gradient of 3 × 3 kernels: its launches.
 
-Sums of points over tiles are those of a convolution of 1 × 1 with 16 groups, one for each point, whose positions are
-tiles: images and the output's gradient are copied, made into points, and added up as `convolution_gradient_code` does.
+Summing points over tiles is the weight gradient of a 1 × 1 convolution with 16 groups, one per point, whose positions
+are tiles. Images and the output's gradient are copied and transformed; `../weight_gradient_code.py` computes the sums.
 """
 
 from __future__ import annotations
@@ -14,38 +14,37 @@ from ....kernels import threads as limits
 from ....runtime import compilation
 from ....runtime.launch import ALIGNMENT, Launch, Spec
 from .. import scratch_slots, weight_gradient_code
-from ..blocking import CHUNKS, SMALLEST, finer, nested, region
-from ..correlation import CROWDED, Images, aligned
+from ..blocking import MAX_CHUNKS, MIN_CHUNK_WORK, grow_block, input_extent, split_block
+from ..correlation import CONFLICT_STRIDE, Images, aligned
 from ..geometry import Correlation
 from ..plan import GRADIENT
-from ..register_tile import Tile, choose, lanes_for
-from ..weight_gradient import FEW, HEAVY, PIECES, Gradient, Reading
+from ..register_tile import Tile, choose_tile, lanes_for
+from ..weight_gradient import LARGE_SUMS_BYTES, MAX_LARGE_PIECES, PIECES_BYTES, DirectWeightGradient, PackedImages
 from ..weight_panels import Weights
-from . import filter_transform as winograd_taps
-from . import tile_transform as winograd_points
-from .correlation import FINISHED, SEEN, SLOWER, apart, tiled
-from .tile_transform import IN, LIST, OUT, POINTS, TAPS
+from . import filter_transform, tile_transform
+from .correlation import FMA_FACTOR, INPUT_TRANSFORM, OUTPUT_TRANSFORM, conflict_free_stride, tiled
+from .tile_transform import IN, OUT, POINTS, TAPS, TRANSFORM_FIELDS
 
-#: bytes of a block's points: a core's second cache, in which they are met again for every tile of sums
-BLOCK = 1 << 19
-#: fewer channels than this, and fewer tiles, are left to sums; a piece has so many tiles or more; and what taps made of
-#: points cost, in tiles
-CHANNELS, TILES, PIECE, MADE = 16, 192, 64, 64
+#: bytes of a block's transformed tiles, which every tile of sums reads again from L2
+BLOCK_BYTES = 1 << 19
+#: minimum channels and tiles; minimum tiles of a piece; the cost of the inverse filter transform, in tiles
+MIN_CHANNELS, MIN_TILES, MIN_PIECE, INVERSE_TRANSFORM = 16, 192, 64, 64
 
 
-def pays_back(problem: Correlation) -> bool:
-    """Whether Winograd's sums are the quicker way, for a problem that `fits` them."""
-    if problem.groups > 1 or problem.depth < CHANNELS or problem.width < CHANNELS:
+def gradient_pays(problem: Correlation) -> bool:
+    """Whether Winograd is estimated to be faster than the direct weight gradient, for a problem that `fits`."""
+    if problem.groups > 1 or problem.in_channels < MIN_CHANNELS or problem.out_channels < MIN_CHANNELS:
         return False
     tiles = problem.batch * prod(tiled(problem).grid)
-    pairs = problem.depth * problem.width
-    usual = problem.batch * prod(problem.grid) * TAPS * TAPS * pairs
-    sums = POINTS * (tiles * (pairs * SLOWER + SEEN * problem.depth + FINISHED * problem.width) + MADE * pairs)
-    return tiles >= TILES and sums < usual
+    pairs = problem.in_channels * problem.out_channels
+    direct = problem.batch * prod(problem.grid) * TAPS * TAPS * pairs
+    winograd = POINTS * (tiles * (pairs * FMA_FACTOR + INPUT_TRANSFORM * problem.in_channels
+                                  + OUTPUT_TRANSFORM * problem.out_channels) + INVERSE_TRANSFORM * pairs)
+    return tiles >= MIN_TILES and winograd < direct
 
 
-class WinogradGradient:
-    """The gradient of a convolution's weight, for a problem for which `pays_back` is true.
+class WinogradWeightGradient:
+    """Plans the launches of a weight gradient for which `gradient_pays`.
 
     Args:
         problem: the convolution.
@@ -53,119 +52,124 @@ class WinogradGradient:
     """
 
     def __init__(self, problem: Correlation, x: Images, gy: Images) -> None:
-        self.plain = Gradient(problem, x, gy, False)
+        self.direct = DirectWeightGradient(problem, x, gy, False)
         self.problem = tiles = tiled(problem)
         self.dtype, self.size = x.dtype, x.dtype.itemsize
-        self.lanes = lanes_for(problem.width, x.dtype)
-        self.vectors = -(-problem.width // self.lanes)
-        choice = choose(problem.depth, 1, self.vectors, False)
-        self.tile = Tile(self.dtype, 1, choice.columns, choice.vectors, self.lanes)
-        self.last = choice.last
-        self.panels = -(-self.vectors // choice.vectors)
-        self.column_jobs = -(-problem.depth // choice.columns)
+        self.lanes = lanes_for(problem.out_channels, x.dtype)
+        self.vectors = -(-problem.out_channels // self.lanes)
+        shape = choose_tile(problem.in_channels, 1, self.vectors, False)
+        self.tile = Tile(self.dtype, 1, shape.columns, shape.vectors, self.lanes)
+        self.last = shape.last
+        self.panels = -(-self.vectors // shape.vectors)
+        self.column_jobs = -(-problem.in_channels // shape.columns)
         self.jobs = POINTS * self.panels * self.column_jobs
-        self._cut()
+        self._choose_blocking()
         n, *counts = self.block
-        seen = tuple(map(region, counts, (1, OUT, OUT), (1, IN, IN)))
-        self.x = Reading(x, problem.depth, tiles.extents, True, seen, n)
+        input_sizes = tuple(map(input_extent, counts, (1, OUT, OUT), (1, IN, IN)))
+        self.x = PackedImages(x, problem.in_channels, tiles.source_sizes, True, input_sizes, n)
         positions = tuple(count * step for count, step in zip(counts, (1, OUT, OUT), strict=True))
-        self.gy = Reading(gy, problem.width, tiles.sizes, True, positions, n)
-        self.of_x = self._layout(problem.depth)
-        self.of_gy = self._layout(self.vectors * self.lanes)
+        self.gy = PackedImages(gy, problem.out_channels, tiles.target_sizes, True, positions, n)
+        self.x_layout = self._layout(problem.in_channels)
+        self.gy_layout = self._layout(self.vectors * self.lanes)
 
-    def _cut(self) -> None:
-        """Blocks of tiles, pieces of blocks, and how chunks share both."""
+    def _choose_blocking(self) -> None:
+        """Choose blocks of tiles, pieces of blocks, and their distribution over chunks."""
         problem = self.problem
-        every = (problem.batch, *problem.grid)
-        tiles = BLOCK // (POINTS * (problem.depth + self.vectors * self.lanes) * self.size)
-        sums = POINTS * self.vectors * self.lanes * problem.depth * self.size
-        worth = max(1, min(problem.multiplications // SMALLEST, prod(every) // PIECE))
-        pieces = min(worth, FEW if sums > HEAVY else CHUNKS, max(1, PIECES // sums))
-        block = finer(every, nested(every, 16, lambda d, h, w: max(1, tiles // (d * h * w))), pieces)
+        extents = (problem.batch, *problem.grid)
+        tiles = BLOCK_BYTES // (POINTS * (problem.in_channels + self.vectors * self.lanes) * self.size)
+        sums = POINTS * self.vectors * self.lanes * problem.in_channels * self.size
+        chunks = max(1, min(problem.multiplications // MIN_CHUNK_WORK, prod(extents) // MIN_PIECE))
+        pieces = min(chunks, MAX_LARGE_PIECES if sums > LARGE_SUMS_BYTES else MAX_CHUNKS, max(1, PIECES_BYTES // sums))
+        block = grow_block(extents, 16, lambda d, h, w: max(1, tiles // (d * h * w)))
+        block = split_block(extents, block, pieces)
         self.block = (block[0], block[1], block[2], block[3])
-        self.blocks = tuple(-(-a // b) for a, b in zip(every, block, strict=True))
+        self.blocks = tuple(-(-a // b) for a, b in zip(extents, block, strict=True))
         count = prod(self.blocks)
         self.piece = -(-count // min(count, pieces))
         self.pieces = -(-count // self.piece)
-        # only how chunks share the tiles of sums may depend on how many threads there are
-        self.splits = min(self.jobs, -(-min(worth, max(FEW, limits.count())) // self.pieces))
+        # only the distribution of tiles of sums over chunks may depend on the number of threads
+        self.splits = min(self.jobs, -(-min(chunks, max(MAX_LARGE_PIECES, limits.count())) // self.pieces))
 
     def _layout(self, channels: int) -> list[int]:
-        """Bytes between tiles' points along n, d, h and w, between points, and of all of them."""
+        """Strides between transformed tiles along n, d, h and w, and between points; total bytes."""
         pitch = aligned(channels * self.size)
-        if pitch % CROWDED == 0:
+        if pitch % CONFLICT_STRIDE == 0:
             pitch += ALIGNMENT
         strides = [pitch]
         for count in reversed(self.block[1:]):
             strides.insert(0, strides[0] * count)
-        plane = apart(strides[0] * self.block[0])
+        plane = conflict_free_stride(strides[0] * self.block[0])
         return [*strides, plane, (POINTS + 1) * plane + ALIGNMENT]
 
-    def _list(self, read: Reading, layout: list[int], channels: int) -> tuple[int, ...]:
-        """What making points is told."""
-        n, d, h, w = read.pitches
-        found = (n, d, h * OUT, w * OUT, *layout[:5], channels)
-        assert len(found) == len(LIST)
-        return found
+    def _transform_fields(self, images: PackedImages, layout: list[int], channels: int) -> tuple[int, ...]:
+        """The values of `TRANSFORM_FIELDS`."""
+        n, d, h, w = images.pitches
+        fields = (n, d, h * OUT, w * OUT, *layout[:5], channels)
+        assert len(fields) == len(TRANSFORM_FIELDS)
+        return fields
 
     def launches(self, w: Spec, lane: int, group: int, channel: int) -> list[Launch]:
-        """The launches, for a gradient laid out as `w` with these strides; pointers are that, x, gy, scratch."""
+        """The launches for a gradient `w` with these strides; their pointers are the gradient, x, gy, scratch."""
         problem, tile = self.problem, self.tile
         taps = [sum(i * s for i, s in zip(index, w.strides[2:], strict=True)) for index in np.ndindex(w.shape[2:])]
-        weights = Weights(self.dtype, self.lanes, problem.width, problem.depth, 1, lane, group, channel, taps,
+        weights = Weights(self.dtype, self.lanes, problem.out_channels, problem.in_channels, 1, lane, group, channel,
+                          taps,
                           range(len(taps)), tile.vectors)
-        usual = self.plain.launches(w, lane, group, channel)
-        point_bytes = self.vectors * self.lanes * problem.depth * self.size
+        direct = self.direct.launches(w, lane, group, channel)
+        point_bytes = self.vectors * self.lanes * problem.in_channels * self.size
         piece_bytes = aligned(POINTS * point_bytes)
-        # scratch memory: slots' header; pieces' sums of points; panels of taps; slots of copies and points; marks,
-        # which stay while it is used again
+        # scratch memory: slot header; pieces' sums of points; panels of taps; slots of (copies, transformed tiles);
+        # flags, behind everything that the direct launches use
         pieces_at = scratch_slots.HEADER
         panels_at = pieces_at + self.pieces * piece_bytes
         slots_at = panels_at + aligned(weights.bytes)
         factor_at = self.x.bytes
         points_at = factor_at + self.gy.bytes
-        points_factor_at = points_at + self.of_x[-1]
-        slot = points_factor_at + self.of_gy[-1]
+        points_factor_at = points_at + self.x_layout[-1]
+        slot = points_factor_at + self.gy_layout[-1]
         slots = scratch_slots.count(self.pieces * self.splits)
-        marks_at = max(slots_at + slots * slot, *(aligned(each.scratch) for each in usual))
-        scratch = marks_at + aligned(8 * self.panels)
-        about, about_factor = self.x.about, self.gy.about
+        flags_at = max(slots_at + slots * slot, *(aligned(each.scratch) for each in direct))
+        scratch = flags_at + aligned(8 * self.panels)
+        fill_fields, factor_fill_fields = self.x.fill_fields, self.gy.fill_fields
         offsets_at = GRADIENT.end
-        about_at = offsets_at + 1
-        making_at = about_at + len(about) + len(about_factor)
+        fill_fields_at = offsets_at + 1
+        transform_at = fill_fields_at + len(fill_fields) + len(factor_fill_fields)
         values: dict[str, compilation.Word] = {
             "batch": problem.batch, "blocks": prod(self.blocks), "piece": self.piece, "jobs": self.jobs,
             "share": -(-self.jobs // self.splits), "splits": self.splits, "panels": self.panels, "runs.jobs": 1,
-            "columns.jobs": self.column_jobs, "runs": 1, "length": problem.depth,
-            "panel.bytes": tile.bytes * problem.depth, "group.bytes": point_bytes, "source": 1, "factor": 2,
+            "columns.jobs": self.column_jobs, "runs": 1, "length": problem.in_channels,
+            "panel.bytes": tile.bytes * problem.in_channels, "group.bytes": point_bytes, "source": 1, "factor": 2,
             "scratch": 3, "slots": slots, "slots.at": slots_at, "slot.bytes": slot, "pieces.at": pieces_at,
             "piece.bytes": piece_bytes, "factor.at": factor_at, "fill": self.x.fill.symbol("fill"),
             "fill.factor": self.gy.fill.symbol("fill"),
-            "sweep": weight_gradient_code.library(tile).symbol("sum"),
-            "sweep.last": weight_gradient_code.library(tile._replace(vectors=self.last)).symbol("sum"),
-            "from.group": self.of_x[4], "from.panel": 0, "from.first": 0, "from.column": 0,
-            "factor.group": self.of_gy[4], "factor.panel": tile.bytes, "factor.first": 0, "offsets.at": offsets_at,
-            "about.at": about_at, "about.factor.at": about_at + len(about), "spread.d": 1, "spread.h": OUT,
-            "spread.w": OUT, "making": self._points(False), "making.at": making_at, "points.at": points_at,
-            "making.factor": self._points(True), "making.factor.at": making_at + len(LIST),
+            "tile_sum": weight_gradient_code.library(tile).symbol("sum"),
+            "tile_sum.last": weight_gradient_code.library(tile._replace(vectors=self.last)).symbol("sum"),
+            "from.group": self.x_layout[4], "from.panel": 0, "from.first": 0, "from.column": 0,
+            "factor.group": self.gy_layout[4], "factor.panel": tile.bytes, "factor.first": 0, "offsets.at": offsets_at,
+            "fill_fields.at": fill_fields_at, "fill_fields.factor.at": fill_fields_at + len(fill_fields), "spread.d": 1,
+            "spread.h": OUT,
+            "spread.w": OUT, "transform": self._transform(False), "transform.at": transform_at, "points.at": points_at,
+            "transform.factor": self._transform(True), "transform.factor.at": transform_at + len(TRANSFORM_FIELDS),
             "points.factor.at": points_factor_at,
         }
         for i, axis in enumerate("ndhw"):
             values |= {f"block.{axis}": self.block[i], f"blocks.{axis}": self.blocks[i],
-                       f"from.{axis}": self.of_x[i], f"factor.{axis}": self.of_gy[i]}
+                       f"from.{axis}": self.x_layout[i], f"factor.{axis}": self.gy_layout[i]}
         for i, axis in enumerate("dhw"):
             values |= {f"grid.{axis}": problem.grid[i], f"step.{axis}": problem.source_step[i],
-                       f"least.{axis}": problem.least[i], f"span.{axis}": (1, IN, IN)[i]}
-        plan = GRADIENT.plan(values, 0, *about, *about_factor, *self._list(self.x, self.of_x, problem.depth),
-                             *self._list(self.gy, self.of_gy, problem.width))
+                       f"min_offset.{axis}": problem.min_offset[i], f"span.{axis}": (1, IN, IN)[i]}
+        plan = GRADIENT.plan(values, 0, *fill_fields, *factor_fill_fields,
+                             *self._transform_fields(self.x, self.x_layout, problem.in_channels),
+                             *self._transform_fields(self.gy, self.gy_layout, problem.out_channels))
         body = weight_gradient_code.body()
         return [
-            scratch_slots.opening(3, slots),
+            scratch_slots.initializing(3, slots),
             Launch(body, body.symbol("body"), self.pieces * self.splits, plan, 0, scratch),
-            winograd_taps.taps(self.dtype, self.lanes, 3, pieces_at, panels_at, marks_at, self.pieces, piece_bytes,
-                               point_bytes, problem.depth, self.vectors, tile.vectors),
+            filter_transform.inverse_transform(self.dtype, self.lanes, 3, pieces_at, panels_at, flags_at, self.pieces,
+                                               piece_bytes,
+                               point_bytes, problem.in_channels, self.vectors, tile.vectors),
             weights.launch("combine", 0, 3, panels_at),
-            *(winograd_taps.if_marked(each, 3, marks_at, self.panels) for each in usual)]
+            *(filter_transform.if_flagged(each, 3, flags_at, self.panels) for each in direct)]
 
-    def _points(self, transposed: bool) -> compilation.Word:
-        return winograd_points.points(self.dtype, self.lanes, transposed).symbol("points")
+    def _transform(self, transposed: bool) -> compilation.Word:
+        return tile_transform.library(self.dtype, self.lanes, transposed).symbol("transform")
