@@ -1,4 +1,4 @@
-"""Neural network building blocks: modules, layers, losses, initial values."""
+"""`torch.nn`: modules, layers, losses, initializers; submodules and classes are imported on first access."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from .parallel import DataParallel  # noqa: F401
     from .parameter import Buffer, Parameter  # noqa: F401
 
-_ROOMS = ("functional", "init", "modules", "parallel", "parameter", "utils")
-_ELSEWHERE = {"Buffer": "parameter", "Parameter": "parameter", "DataParallel": "parallel"}
+_SUBMODULES = ("functional", "init", "modules", "parallel", "parameter", "utils")
+_FILE_OF = {"Buffer": "parameter", "Parameter": "parameter", "DataParallel": "parallel"}
 
-__all__ = sorted([*modules.HOME, *_ELSEWHERE, *_ROOMS])  # noqa: PLE0605
+__all__ = sorted([*modules.FILE_OF, *_FILE_OF, *_SUBMODULES])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
-    if name in modules.HOME:
-        found = getattr(modules, name)
-    elif name in _ELSEWHERE:
-        found = getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
+    if name in modules.FILE_OF:
+        value = getattr(modules, name)
+    elif name in _FILE_OF:
+        value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

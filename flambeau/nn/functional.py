@@ -1,7 +1,7 @@
-"""The functions behind the layers, without state: `import flambeau.nn.functional as F`.
+"""`torch.nn.functional`: stateless layers, activations and losses.
 
-The operators come from the tensor's own functions; around them stand, family by family in `functionals`,
-the formulas, the deprecated arguments, and the checks.
+Names in `_OPERATORS` are tensor functions, re-exported. The rest is defined in `functionals/`, one file per family:
+compositions of operators, argument checks, deprecated arguments.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from .functionals.activation import *  # noqa: F403
 from .functionals.attention import *  # noqa: F403
 from .functionals.distance import *  # noqa: F403
 from .functionals.dropout import *  # noqa: F403
-from .functionals.lookup import *  # noqa: F403
+from .functionals.embedding import *  # noqa: F403
 from .functionals.loss import *  # noqa: F403
 from .functionals.normalization import *  # noqa: F403
 from .functionals.padding import *  # noqa: F403
 from .functionals.pooling import *  # noqa: F403
 from .functionals.resample import *  # noqa: F403
 
-#: operators that are the same under both roofs
+#: tensor functions re-exported unchanged
 _OPERATORS = (
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "ctc_loss", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "gelu", "hardshrink", "hardtanh_",
@@ -26,7 +26,7 @@ _OPERATORS = (
     "relu_", "rrelu_", "scaled_dot_product_attention", "selu_", "softplus", "softshrink",
 )
 globals().update({name: getattr(_fn, name) for name in _OPERATORS if hasattr(_fn, name)})
-unfold, fold = _fn.unfolded, _fn.folded  # the tensor's `unfold` is another function
+unfold, fold = _fn.unfolded, _fn.folded  # `fn.unfold` is Tensor.unfold, which differs
 
 __all__ = sorted(  # noqa: PLE0605
     name for name, value in globals().items() if callable(value) and not name.startswith("_"))

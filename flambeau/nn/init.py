@@ -1,6 +1,6 @@
-"""Initial values of parameters: fills a tensor in place, without recording a graph, and returns it.
+"""`torch.nn.init`: initializers that fill a tensor in place under `no_grad` and return it.
 
-Every function draws from the generator exactly as PyTorch's does, so that a seed gives the same weights.
+Random initializers consume the generator as PyTorch's do: the same seed gives the same weights.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
                   generator: Any = None) -> Tensor:
     """Draw from the normal distribution restricted to [a, b], by rejection.
 
-    Where the interval holds most of the distribution, normal numbers are redrawn until they fall inside;
+    Where the interval holds most of the distribution, normal numbers are redrawn until they fall probability;
     where it holds little, uniform numbers of the interval are accepted by their density.
     """
     if tensor.device.type == "meta":
@@ -89,40 +89,40 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
                       "The distribution of values may be incorrect.", stacklevel=2)
-    inside = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
+    probability = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
     with no_grad():
-        if inside > 0.3:
-            return _redraw_outside(tensor, mean, std, a, b, generator)
-        return _accept_by_density(tensor, mean, std, a, b, generator)
+        if probability > 0.3:
+            return _resample_outside(tensor, mean, std, a, b, generator)
+        return _rejection_sample(tensor, mean, std, a, b, generator)
 
 
 def _normal_cdf(x: float) -> float:
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
-def _redraw_outside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
-    # the bounds as the tensor's dtype has them, or a rounded draw could miss its own bound
+def _resample_outside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    # bounds rounded to the tensor's dtype, like the samples
     low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
     drawn = tensor.normal_(mean, std, generator=generator)
     outside = (drawn < low) | (drawn > high)
     while outside.any():
-        again = fn.empty_like(drawn).normal_(mean, std, generator=generator)
-        drawn = fn.where(outside, again, drawn)
+        redrawn = fn.empty_like(drawn).normal_(mean, std, generator=generator)
+        drawn = fn.where(outside, redrawn, drawn)
         outside = (drawn < low) | (drawn > high)
     return tensor if drawn is tensor else tensor.copy_(drawn)
 
 
-def _accept_by_density(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+def _rejection_sample(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
-    draws, chances = fn.empty_like(tensor), fn.empty_like(tensor)
-    chosen, pending = tensor, None
+    candidates, thresholds = fn.empty_like(tensor), fn.empty_like(tensor)
+    accepted, pending = tensor, None
     while pending is None or pending.any():
-        draws.uniform_(a, b, generator=generator)
-        chosen = draws.clone() if pending is None else fn.where(pending, draws, chosen)
-        log_density = draws.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
-        rejected = chances.uniform_(generator=generator).log_().gt(log_density)
+        candidates.uniform_(a, b, generator=generator)
+        accepted = candidates.clone() if pending is None else fn.where(pending, candidates, accepted)
+        log_density = candidates.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        rejected = thresholds.uniform_(generator=generator).log_().gt(log_density)
         pending = rejected if pending is None else pending & rejected
-    return tensor.copy_(chosen)
+    return tensor.copy_(accepted)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -180,8 +180,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
-    field = math.prod(tensor.shape[2:])
-    return tensor.size(1) * field, tensor.size(0) * field
+    receptive_field = math.prod(tensor.shape[2:])
+    return tensor.size(1) * receptive_field, tensor.size(0) * receptive_field
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
@@ -270,7 +270,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         if rows < columns:
             drawn = drawn.t()
         q, r = fn.linalg_qr(drawn)
-        # the signs of R's diagonal are arbitrary; made positive, Q is uniformly distributed
+        # fix the signs of diag(R): Q is then Haar-distributed
         q = q * fn.sign(fn.diag(r))
         if rows < columns:
             q = q.t()
@@ -296,7 +296,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 
 def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The old name, without the underscore."""
+    """The deprecated alias without the trailing underscore."""
     new = function.__name__
     old = new[:-1]
 

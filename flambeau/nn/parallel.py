@@ -1,4 +1,4 @@
-"""`torch.nn.parallel`: one module run on several devices at once; where there are none, on the one there is."""
+"""`torch.nn.parallel`: `DataParallel`, which on a CPU calls its module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DataParallel(Module):
         self.device_ids: list[Any] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the module gives."""
+        """Call the wrapped module."""
         return self.module(*inputs, **kwargs)
 
 

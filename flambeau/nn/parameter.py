@@ -1,4 +1,4 @@
-"""Tensors that a module owns: parameters, which are trained, and buffers, which are only kept."""
+"""`Parameter` and `Buffer`: tensors that a module registers on assignment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Buffer", "Parameter"]
 
 
 class _BufferType(type):
-    # A buffer is an ordinary tensor with a mark on it, so that no operator need know of buffers.
+    # a buffer is a plain Tensor with the attribute `_is_buffer`, so operators need no subclass handling
     def __instancecheck__(cls, instance: object) -> bool:
         if super().__instancecheck__(instance):
             return True

@@ -15,14 +15,14 @@ import numpy as np
 from .. import dtypes
 from .._tensor import Tensor, enable_grad, no_grad
 from .._tensor import functions as fn
-from .._tensor.parameter import drop_gradients
+from .._tensor.parameter import clear_gradients
 from .._tensor.tensor import wrap
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..engine.nodes.hooks import RemovableHandle
 from ..engine.observers import notify_optimizer_step
-from ..engine.profiler_events import USER, spanned
+from ..engine.profiler_events import USER, record_span
 from ..modes import active_tracer, special
-from ..nn.naming import typename
+from ..nn.typename import typename
 
 
 class _Required:
@@ -62,7 +62,7 @@ def _with_hooks(step: Callable) -> Callable:
     @wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if special[0]:
-            with spanned(f"Optimizer.step#{type(self).__name__}.step", USER):
+            with record_span(f"Optimizer.step#{type(self).__name__}.step", USER):
                 result = run(self, args, kwargs)
             notify_optimizer_step(self)
             return result
@@ -261,7 +261,7 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters or, unless `set_to_none`, fill them with zeros."""
         for group in self.param_groups:
-            drop_gradients(group["params"], set_to_none)
+            clear_gradients(group["params"], set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once.

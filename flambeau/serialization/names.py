@@ -23,7 +23,7 @@ _HOME = __name__.partition(".")[0]
 #: flambeau's module -> PyTorch's, where they differ
 _MODULES = {
     "engine.grad_mode": "autograd.grad_mode", "nn.modules.attention": "nn.modules.activation",
-    "nn.modules.parameters": "nn.modules.container", "nn.modules.rnn_cells": "nn.modules.rnn",
+    "nn.modules.parameter_containers": "nn.modules.container", "nn.modules.rnn_cells": "nn.modules.rnn",
     "nn.parallel": "nn.parallel.data_parallel", "serialization.names": "serialization",
     "_tensor.parameter": "nn.parameter", "_tensor.creation.random": "_C", "_tensor.pickling": "_utils",
     "_tensor.return_types": "return_types",

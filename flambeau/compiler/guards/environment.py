@@ -29,9 +29,9 @@ import numpy as np
 
 from ... import switches
 from ..._tensor import Tensor
-from ...autograd.composite_spans import original
+from ...autograd.composite_spans import unwrap as unwrap_profiled
 from ...nn import Module
-from ...nn.modules.hooks import GLOBAL
+from ...nn.modules.hooks import GLOBAL_HOOKS
 from ...optim.optimizer import Optimizer
 from ..tracing.frame_hook import FrameHook, is_stdlib_file, is_user_code
 from .bytecode_names import code_names
@@ -177,7 +177,8 @@ def _state_of(stream: Any) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and isinstance(a, CONSTANT_TYPES) and a == b) or original(a) is original(b)
+    return (a is b or (type(a) is type(b) and isinstance(a, CONSTANT_TYPES) and a == b)
+            or unwrap_profiled(a) is unwrap_profiled(b))
 
 
 def values_match(kind: int, a: Any, b: Any) -> bool:
@@ -198,7 +199,7 @@ def values_match(kind: int, a: Any, b: Any) -> bool:
 def module_snapshot(module: Any, names: frozenset[str] | None) -> tuple[Any, ...]:
     """What of a module decides what it computes, apart from its parameters' numbers; of its attributes, `names`."""
     own = module.__dict__
-    found: list[Any] = [len(GLOBAL.any), *GLOBAL.any]
+    found: list[Any] = [len(GLOBAL_HOOKS.any), *GLOBAL_HOOKS.any]
     found += [type(module), type(module).forward, own.get("forward"), own["training"]]
     for kind in ("_parameters", "_buffers", "_modules", *_HOOKS):
         members = own[kind]
@@ -436,7 +437,7 @@ class GuardSet:
             value = own[name]
             if module.__name__.partition(".")[0] == _PACKAGE:
                 if isinstance(value, (types.FunctionType, type)):  # people put functions of their own there
-                    self._see(ITEM, own, name, original(value), f"{path}.{name}")
+                    self._see(ITEM, own, name, unwrap_profiled(value), f"{path}.{name}")
                 elif isinstance(value, types.ModuleType):
                     self._pending.append((value, f"{path}.{name}"))
                 continue

@@ -1,1 +1,1 @@
-"""The parts of `nn.functional` that are formulas of tensor operators, or handle their arguments."""
+"""Implementation of `nn.functional`: compositions of operators, argument checks, deprecated arguments."""

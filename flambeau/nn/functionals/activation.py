@@ -1,4 +1,4 @@
-"""Activations, each with the choice of writing into its input, and the softmax family."""
+"""Activation functions with `inplace`, and the softmax family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multi-head attention, with its weights given."""
+"""`multi_head_attention_forward`: multi-head attention with explicit projection weights."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["multi_head_attention_forward"]
 
 
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> tuple[Tensor, ...]:
-    """The projected queries, keys and values, from weights that are stacked in one matrix."""
+    """Project q, k and v by weights stacked in one (3E, E) matrix."""
     size = q.size(-1)
     if k is v:
         if q is k:
-            # self-attention: one product for all three
+            # self-attention: one GEMM for all three
             projected = fn.linear(q, w, b)
             stacked = projected.unflatten(-1, (3, size)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
             return stacked[0], stacked[1], stacked[2]
@@ -34,10 +34,10 @@ def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor 
 
 def _check_ranks(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None,
                  attn_mask: Tensor | None, num_heads: int) -> bool:
-    """Whether the inputs are batched.
+    """Check the ranks; return whether the inputs are batched.
 
     Raises:
-        AssertionError: their numbers of dimensions do not fit.
+        AssertionError: the ranks do not match.
     """
     rank = query.dim()
     if rank not in (2, 3):
@@ -63,7 +63,7 @@ def _check_ranks(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Te
 
 def _canonical_mask(mask: Tensor | None, mask_name: str, other_type: Any, other_name: str, target_type: Any,
                     check_other: bool = True) -> Tensor | None:
-    """`mask` as numbers to add: -inf where a boolean mask says True."""
+    """`mask` as an additive float mask: -inf where a bool mask is True."""
     if mask is None:
         return None
     is_float = mask.is_floating_point()
@@ -100,17 +100,17 @@ def multi_head_attention_forward(
     """
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        query, key, value = _batch_of_one(query, key, value)
+        query, key, value = _add_batch_dim(query, key, value)
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
-    length, batch, embed_dim = query.shape
+    tgt_len, batch, embed_dim = query.shape
     key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask",
                                        None if attn_mask is None else attn_mask.dtype, "attn_mask", query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
                            "method `generate_square_subsequent_mask` to create this mask.")
     if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None  # the hint says it all
+        attn_mask = None  # scaled_dot_product_attention(is_causal=True) needs no mask
     else:
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
         if key_padding_mask is not None:
@@ -137,29 +137,29 @@ def multi_head_attention_forward(
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
     if attn_mask is not None:
-        attn_mask = _mask_per_head(attn_mask, length, key.shape[0], batch * num_heads)
+        attn_mask = _check_attn_mask(attn_mask, tgt_len, key.shape[0], batch * num_heads)
     if bias_k is not None and bias_v is not None:
         k = fn.cat([k, bias_k.repeat(1, batch, 1)])
         v = fn.cat([v, bias_v.repeat(1, batch, 1)])
-        attn_mask, key_padding_mask = _one_more_key(attn_mask), _one_more_key(key_padding_mask)
+        attn_mask, key_padding_mask = _pad_mask(attn_mask), _pad_mask(key_padding_mask)
 
-    q = q.view(length, batch * num_heads, head_dim).transpose(0, 1)  # (N·heads, L, d)
-    k = _heads(k, static_k, "static_k", batch * num_heads, head_dim)
-    v = _heads(v, static_v, "static_v", batch * num_heads, head_dim)
+    q = q.view(tgt_len, batch * num_heads, head_dim).transpose(0, 1)  # (N·heads, L, d)
+    k = _split_heads(k, static_k, "static_k", batch * num_heads, head_dim)
+    v = _split_heads(v, static_v, "static_v", batch * num_heads, head_dim)
     if add_zero_attn:
-        nothing = fn.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
-        k, v = fn.cat([k, nothing], dim=1), fn.cat([v, nothing], dim=1)
-        attn_mask, key_padding_mask = _one_more_key(attn_mask), _one_more_key(key_padding_mask)
-    source = k.size(1)
+        zeros = fn.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
+        k, v = fn.cat([k, zeros], dim=1), fn.cat([v, zeros], dim=1)
+        attn_mask, key_padding_mask = _pad_mask(attn_mask), _pad_mask(key_padding_mask)
+    src_len = k.size(1)
     if key_padding_mask is not None:
-        padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
-        padding = padding.reshape(batch * num_heads, 1, source)
+        padding = key_padding_mask.view(batch, 1, 1, src_len).expand(-1, num_heads, -1, -1)
+        padding = padding.reshape(batch * num_heads, 1, src_len)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     if not training:
         dropout_p = 0.0
 
     if not need_weights:
-        return _without_weights(q, k, v, attn_mask, batch, num_heads, dropout_p, is_causal,
+        return _attention_output(q, k, v, attn_mask, batch, num_heads, dropout_p, is_causal,
                                 out_proj_weight, out_proj_bias, batched), None
     scaled = q * math.sqrt(1.0 / float(head_dim))
     if attn_mask is not None:
@@ -169,10 +169,10 @@ def multi_head_attention_forward(
     attention = scores.softmax(-1)
     if dropout_p > 0.0:
         attention = fn.dropout(attention, dropout_p, True)
-    heads = fn.bmm(attention, v).transpose(0, 1).contiguous().view(length * batch, embed_dim)
+    heads = fn.bmm(attention, v).transpose(0, 1).contiguous().view(tgt_len * batch, embed_dim)
     output = fn.linear(heads, out_proj_weight, out_proj_bias)
-    output = output.view(length, batch, output.size(1))
-    attention = attention.view(batch, num_heads, length, source)
+    output = output.view(tgt_len, batch, output.size(1))
+    attention = attention.view(batch, num_heads, tgt_len, src_len)
     if average_attn_weights:
         attention = attention.mean(dim=1)
     if not batched:
@@ -180,11 +180,11 @@ def multi_head_attention_forward(
     return output, attention
 
 
-def _without_weights(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, batch: int, num_heads: int,
+def _attention_output(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, batch: int, num_heads: int,
                      dropout_p: float, is_causal: bool, weight: Tensor, bias: Tensor | None,
                      batched: bool) -> Tensor:
-    """The output alone, by scaled_dot_product_attention."""
-    length, head_dim = q.size(1), q.size(2)
+    """The output without weights, by `scaled_dot_product_attention`."""
+    tgt_len, head_dim = q.size(1), q.size(2)
     if attn_mask is not None:
         if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
             attn_mask = attn_mask.unsqueeze(0)
@@ -193,40 +193,40 @@ def _without_weights(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, 
     split = (batch, num_heads, -1, head_dim)
     heads = fn.scaled_dot_product_attention(q.view(split), k.view(split), v.view(split), attn_mask, dropout_p,
                                             is_causal)
-    joined = heads.permute(2, 0, 1, 3).contiguous().view(batch * length, num_heads * head_dim)
+    joined = heads.permute(2, 0, 1, 3).contiguous().view(batch * tgt_len, num_heads * head_dim)
     output = fn.linear(joined, weight, bias)
-    output = output.view(length, batch, output.size(1))
+    output = output.view(tgt_len, batch, output.size(1))
     return output if batched else output.squeeze(1)
 
 
-def _batch_of_one(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # one tensor stays one tensor, or self-attention would not be recognised
+def _add_batch_dim(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # keep identity: `_in_projection_packed` detects self-attention by `is`
     new_query = query.unsqueeze(1)
     new_key = new_query if key is query else key.unsqueeze(1)
     new_value = new_query if value is query else new_key if value is key else value.unsqueeze(1)
     return new_query, new_key, new_value
 
 
-def _mask_per_head(mask: Tensor, length: int, source: int, heads: int) -> Tensor:
+def _check_attn_mask(mask: Tensor, tgt_len: int, src_len: int, heads: int) -> Tensor:
     if mask.dim() == 2:
-        if tuple(mask.shape) != (length, source):
+        if tuple(mask.shape) != (tgt_len, src_len):
             raise RuntimeError(f"The shape of the 2D attn_mask is {mask.shape}, but should be "
-                               f"{(length, source)}.")
+                               f"{(tgt_len, src_len)}.")
         return mask.unsqueeze(0)
     if mask.dim() == 3:
-        if tuple(mask.shape) != (heads, length, source):
+        if tuple(mask.shape) != (heads, tgt_len, src_len):
             raise RuntimeError(f"The shape of the 3D attn_mask is {mask.shape}, but should be "
-                               f"{(heads, length, source)}.")
+                               f"{(heads, tgt_len, src_len)}.")
         return mask
     raise RuntimeError(f"attn_mask's dimension {mask.dim()} is not supported")
 
 
-def _one_more_key(mask: Tensor | None) -> Tensor | None:
+def _pad_mask(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else fn.constant_pad_nd(mask, (0, 1), 0)
 
 
-def _heads(projected: Tensor, static: Tensor | None, name: str, heads: int, head_dim: int) -> Tensor:
-    """(S, N, E) as (N·heads, S, d)."""
+def _split_heads(projected: Tensor, static: Tensor | None, name: str, heads: int, head_dim: int) -> Tensor:
+    """Reshape (S, N, E) to (N·heads, S, d); `static`, if given, replaces it."""
     if static is None:
         return projected.view(projected.shape[0], heads, head_dim).transpose(0, 1)
     if static.size(0) != heads:

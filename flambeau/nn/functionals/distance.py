@@ -1,4 +1,4 @@
-"""Distances and similarities of vectors."""
+"""Pairwise distance, cosine similarity, normalization to unit norm."""
 
 from __future__ import annotations
 

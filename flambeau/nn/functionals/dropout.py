@@ -1,4 +1,4 @@
-"""Dropout: elements, or whole channels, set to zero at random while training."""
+"""Dropout of elements and of channels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     dimensions = input.dim()
     if dimensions not in (3, 4):
-        warnings.warn(_deprecated_rank("dropout2d", dimensions, 2, "4D or 3D", "dropout2d"), stacklevel=2)
+        warnings.warn(_rank_warning("dropout2d", dimensions, 2), stacklevel=2)
     if dimensions == 3:
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise "
@@ -76,14 +76,14 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     dimensions = input.dim()
     if dimensions not in (4, 5):
-        warnings.warn(_deprecated_rank("dropout3d", dimensions, 3, "5D or 4D", "dropout3d"), stacklevel=2)
+        warnings.warn(_rank_warning("dropout3d", dimensions, 3), stacklevel=2)
     return _drop_channels(input, p, training, inplace, batched=dimensions == 5)
 
 
-def _deprecated_rank(name: str, dimensions: int, spatial: int, expected: str, exists: str) -> str:
+def _rank_warning(name: str, dimensions: int, spatial: int) -> str:
     return (f"{name}: Received a {dimensions}-D input to {name}, which is deprecated "
             "and will result in an error in a future release. To retain the behavior "
-            f"and silence this warning, please use dropout instead. Note that {exists} "
+            f"and silence this warning, please use dropout instead. Note that {name} "
             f"exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, "
             "a channel dimension, and an optional batch dimension "
             f"(i.e. {'3D or 4D' if spatial == 2 else '4D or 5D'} inputs).")
@@ -93,7 +93,7 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batch
     drop = fn.feature_dropout_ if inplace else fn.feature_dropout
     if batched:
         return drop(input, p, training)
-    # one sample: a batch of one while it is dropped
+    # unbatched: add a batch dimension for the call
     if inplace:
         return drop(input.unsqueeze_(0), p, training).squeeze_(0)
     return drop(input.unsqueeze(0), p, training).squeeze(0)

@@ -1,4 +1,4 @@
-"""Losses: the checks and the deprecated arguments around the operators, and the losses that are formulas."""
+"""Loss functions: argument checks, deprecated arguments, and losses composed of operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
 from .distance import pairwise_distance
-from .reduction import check, legacy, reduced, warn_of_sizes
+from .reduction import check_reduction, legacy_reduction, reduce_loss, warn_if_broadcast
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
@@ -31,48 +31,48 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
     tensor(2.5000)
     """
-    warn_of_sizes(input, target)
-    reduction = legacy(size_average, reduce, reduction)
+    warn_if_broadcast(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = fn.broadcast_tensors(input, target)
     if weight is None:
-        return fn.mse_loss(input, target, reduction=check(reduction))
-    return _weighted(fn.mse_loss(input, target, reduction="none"), weight, input, reduction)
+        return fn.mse_loss(input, target, reduction=check_reduction(reduction))
+    return _weighted_reduction(fn.mse_loss(input, target, reduction="none"), weight, input, reduction)
 
 
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """|input - target|, the mean, the sum or each."""
-    warn_of_sizes(input, target)
-    reduction = legacy(size_average, reduce, reduction)
+    warn_if_broadcast(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = fn.broadcast_tensors(input, target)
     loss = (input - target).abs()
-    return reduced(loss, reduction) if weight is None else _weighted(loss, weight, input, reduction)
+    return reduce_loss(loss, reduction) if weight is None else _weighted_reduction(loss, weight, input, reduction)
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                    reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
-    warn_of_sizes(input, target)
-    reduction = legacy(size_average, reduce, reduction)
+    warn_if_broadcast(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = fn.broadcast_tensors(input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0.0:
-        return reduced((input - target).abs(), reduction)
-    return fn.smooth_l1_loss(input, target, reduction=check(reduction), beta=beta)
+        return reduce_loss((input - target).abs(), reduction)
+    return fn.smooth_l1_loss(input, target, reduction=check_reduction(reduction), beta=beta)
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:
     """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2)."""
-    warn_of_sizes(input, target)
+    warn_if_broadcast(input, target)
     input, target = fn.broadcast_tensors(input, target)
     if weight is None:
-        return fn.huber_loss(input, target, reduction=check(reduction), delta=delta)
-    return _weighted(fn.huber_loss(input, target, reduction="none", delta=delta), weight, input, reduction)
+        return fn.huber_loss(input, target, reduction=check_reduction(reduction), delta=delta)
+    return _weighted_reduction(fn.huber_loss(input, target, reduction="none", delta=delta), weight, input, reduction)
 
 
-def _weighted(loss: Tensor, weight: Tensor, input: Tensor, reduction: str) -> Tensor:
+def _weighted_reduction(loss: Tensor, weight: Tensor, input: Tensor, reduction: str) -> Tensor:
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
     loss = loss * weight
@@ -94,8 +94,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
         target: classes, (), (N) or (N, ...); those equal to `ignore_index` do not count.
         weight: the weight of each class; the mean divides by the sum of the weights met.
     """
-    reduction = legacy(size_average, reduce, reduction)
-    return fn.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=check(reduction))
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return fn.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=check_reduction(reduction))
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -112,9 +112,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
     tensor(1.3863)
     """
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     return fn.cross_entropy(input, target, weight=weight, ignore_index=ignore_index,
-                            reduction=check(reduction), label_smoothing=label_smoothing)
+                            reduction=check_reduction(reduction), label_smoothing=label_smoothing)
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -125,13 +125,13 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     Raises:
         ValueError: input and target differ in size.
     """
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Using a target size ({target.size()}) that is different to the input size "
                          f"({input.size()}) is deprecated. Please ensure they have the same size.")
     if weight is not None:
         weight = weight.expand(fn.broadcast_shapes(weight.size(), target.size()))
-    return fn.binary_cross_entropy(input, target, weight=weight, reduction=check(reduction))
+    return fn.binary_cross_entropy(input, target, weight=weight, reduction=check_reduction(reduction))
 
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -142,11 +142,11 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     Raises:
         ValueError: input and target differ in size.
     """
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
-                                               reduction=check(reduction))
+                                               reduction=check_reduction(reduction))
 
 
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
@@ -157,7 +157,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
         input: log-probabilities.
         target: probabilities or, with `log_target`, log-probabilities.
     """
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
                       "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
@@ -167,7 +167,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     if reduction == "batchmean":
         total = loss.sum()
         return total / input.size()[0] if input.dim() != 0 else total
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
@@ -178,14 +178,14 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     Args:
         full: add Stirling's approximation of log(target!).
     """
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not a valid value for reduction")
     loss = input.exp() - target * input if log_input else input - target * fn.log(input + eps)
     if full:
         stirling = target * fn.log(target) - target + 0.5 * fn.log(2 * math.pi * target)
         loss = loss + stirling.masked_fill(target <= 1, 0)
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False,
@@ -202,58 +202,59 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        spread: Tensor = var * fn.ones_like(input)
+        variance: Tensor = var * fn.ones_like(input)
     elif fn.any(var < 0):
         raise ValueError("var has negative entry/entries")
     else:
-        spread = var
-    if spread.size() != input.size():
-        if input.size()[:-1] == spread.size():
-            spread = fn.unsqueeze(spread, -1)
-        elif not (input.size()[:-1] == spread.size()[:-1] and spread.size(-1) == 1) and not _spans(spread, input):
+        variance = var
+    if variance.size() != input.size():
+        if input.size()[:-1] == variance.size():
+            variance = fn.unsqueeze(variance, -1)
+        elif (not (input.size()[:-1] == variance.size()[:-1] and variance.size(-1) == 1)
+              and not _broadcasts_to(variance, input)):
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    clamped = spread.clone()
+    clamped = variance.clone()
     with no_grad():
         clamped.clamp_(min=eps)
     loss = 0.5 * (fn.log(clamped) + (input - target) ** 2 / clamped)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
-def _spans(var: Tensor, input: Tensor) -> bool:
-    """Whether `var` has the input's rank, and 1 wherever it has not the input's size."""
+def _broadcasts_to(var: Tensor, input: Tensor) -> bool:
+    """Whether `var` has the input's rank and broadcasts to its shape."""
     return var.dim() == input.dim() and all(v in (1, n) for v, n in zip(var.size(), input.size(), strict=True))
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1."""
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     zeros = fn.zeros_like(input)
-    apart = fn.where(target != 1, (margin - input).clamp_min(0), zeros)
-    alike = fn.where(target != -1, input, zeros)
-    return reduced(apart + alike, reduction)
+    dissimilar = fn.where(target != 1, (margin - input).clamp_min(0), zeros)
+    similar = fn.where(target != -1, input, zeros)
+    return reduce_loss(dissimilar + similar, reduction)
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:
     """max(0, -target · (input1 - input2) + margin)."""
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
                            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} ")
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return reduce_loss((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Tensor:
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if target.dim() not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dim() == 0 and not (input1.dim() == 1 and input2.dim() == 1):
@@ -262,15 +263,15 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     if target.dim() == 1 and not (input1.dim() == 2 and input2.dim() == 2):
         raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes "
                            f"{list(input1.size())} and {list(input2.size())}.")
-    tiny = 1e-12
+    eps = 1e-12
     dim = target.dim()
     products = (input1 * input2).sum(dim)
-    squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
+    squares = ((input1 * input1).sum(dim) + eps) * ((input2 * input2).sum(dim) + eps)
     cosine = products / squares.sqrt()
     zeros = fn.zeros_like(cosine)
-    alike = fn.where(target == 1, 1 - cosine, zeros)
-    apart = fn.where(target == -1, (cosine - margin).clamp_min(0), zeros)
-    return reduced(alike + apart, reduction)
+    similar = fn.where(target == 1, 1 - cosine, zeros)
+    dissimilar = fn.where(target == -1, (cosine - margin).clamp_min(0), zeros)
+    return reduce_loss(similar + dissimilar, reduction)
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
@@ -281,15 +282,15 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     Args:
         swap: take the distance of positive and negative where it is the smaller.
     """
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     _check_triplet(anchor, positive, negative)
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
+    positive_distance = pairwise_distance(anchor, positive, p, eps)
+    negative_distance = pairwise_distance(anchor, negative, p, eps)
     if swap:
-        far = fn.min(far, pairwise_distance(positive, negative, p, eps))
-    return reduced(fn.clamp_min(margin + near - far, 0), reduction)
+        negative_distance = fn.min(negative_distance, pairwise_distance(positive, negative, p, eps))
+    return reduce_loss(fn.clamp_min(margin + positive_distance - negative_distance, 0), reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -303,10 +304,10 @@ def triplet_margin_with_distance_loss(
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function if distance_function is not None else pairwise_distance
     _check_triplet(anchor, positive, negative)
-    near, far = distance(anchor, positive), distance(anchor, negative)
+    positive_distance, negative_distance = distance(anchor, positive), distance(anchor, negative)
     if swap:
-        far = fn.minimum(far, distance(positive, negative))
-    return reduced(fn.clamp_min(margin + near - far, 0), reduction)
+        negative_distance = fn.minimum(negative_distance, distance(positive, negative))
+    return reduce_loss(fn.clamp_min(margin + positive_distance - negative_distance, 0), reduction)
 
 
 def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
@@ -319,14 +320,15 @@ def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """log(1 + e^(-target · input))."""
-    return fn.soft_margin_loss(input, target, reduction=check(legacy(size_average, reduce, reduction)))
+    reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
+    return fn.soft_margin_loss(input, target, reduction=reduction)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:
     """-(t log σ(x) + (1 - t) log σ(-x)), averaged over the classes."""
-    reduction = legacy(size_average, reduce, reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     loss = -(target * fn.logsigmoid(input) + (1 - target) * fn.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
@@ -334,7 +336,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     loss = loss.sum(dim=classes) / input.size(classes)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
@@ -346,7 +348,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         input: scores, (C) or (N, C).
         target: classes, () or (N).
     """
-    reduction = check(legacy(size_average, reduce, reduction))
+    reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
@@ -362,5 +364,5 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
         input: scores, (C) or (N, C).
         target: classes, in the input's shape; those from the first negative one on do not count.
     """
-    reduction = check(legacy(size_average, reduce, reduction))
+    reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     return fn._multilabel_margin_loss(input, target, reduction=reduction)

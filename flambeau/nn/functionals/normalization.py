@@ -1,4 +1,4 @@
-"""Normalization: the checks before the operators, and local response normalization."""
+"""Normalization functions: argument checks, instance norm by batch norm, local response norm."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         ValueError: one value per channel.
     """
     if use_input_stats:
-        space = 1
+        spatial_size = 1
         for n in input.size()[2:]:
-            space *= n
-        if space == 1:
+            spatial_size *= n
+        if spatial_size == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
     batch, channels = input.shape[0], input.shape[1]
 
-    def repeated(t: Tensor | None) -> Tensor | None:
+    def tile(t: Tensor | None) -> Tensor | None:
         return None if t is None else t.repeat(batch)
 
-    means, variances = repeated(running_mean), repeated(running_var)
-    joined = input.contiguous().view(1, batch * channels, *input.shape[2:])
-    out = fn.batch_norm(joined, means, variances, weight=repeated(weight), bias=repeated(bias),
+    means, variances = tile(running_mean), tile(running_var)
+    flat_batch = input.contiguous().view(1, batch * channels, *input.shape[2:])
+    out = fn.batch_norm(flat_batch, means, variances, weight=tile(weight), bias=tile(bias),
                         training=use_input_stats, momentum=momentum, eps=eps)
     if running_mean is not None and means is not None:
         running_mean.copy_(means.view(batch, channels).mean(0))
@@ -110,13 +110,13 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if input.numel() == 0:
         return input
     before, after = size // 2, (size - 1) // 2
-    squares = input.mul(input)
+    squared = input.mul(input)
     if dimensions == 3:
-        padded = fn.constant_pad_nd(squares.unsqueeze(1), (0, 0, before, after), 0)
+        padded = fn.constant_pad_nd(squared.unsqueeze(1), (0, 0, before, after), 0)
         mean = fn.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
     else:
         batch, channels, *space = input.size()
-        columns = squares.view(batch, 1, channels, space[0], -1)
-        padded = fn.constant_pad_nd(columns, (0, 0, 0, 0, before, after), 0)
+        planes = squared.view(batch, 1, channels, space[0], -1)
+        padded = fn.constant_pad_nd(planes, (0, 0, 0, 0, before, after), 0)
         mean = fn.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.size())
     return input / mean.mul(alpha).add(k).pow(beta)

@@ -1,4 +1,4 @@
-"""Padding: a border of a constant, of the mirrored, the repeated or the wrapped-around input."""
+"""`pad`: constant, reflect, replicate and circular padding."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
                                   + SUPPORTED)
     if mode != "circular":
         for i in range(len(pad) // 2):
-            _source(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode)
+            _source_indices(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode)
         name = "reflection" if mode == "reflect" else "replication"
         return getattr(fn, f"_{name}_pad{len(pad) // 2}d")(input, padding=pad)
-    sources = [_source(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode) for i in range(len(pad) // 2)]
+    sources = [_source_indices(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode) for i in range(len(pad) // 2)]
     for i, source in enumerate(sources):
         if source is not None:
             input = input.index_select(input.dim() - 1 - i, fn.tensor(source, device=input.device))
     return input
 
 
-def _source(input: Tensor, dim: int, before: int, after: int, mode: str) -> list[int] | None:
-    """Where along `dim` each element of the padded input comes from; None if nothing changes."""
+def _source_indices(input: Tensor, dim: int, before: int, after: int, mode: str) -> list[int] | None:
+    """The input index along `dim` of each padded element; None for zero padding width. Raises on invalid widths."""
     size = input.size(dim)
     if before == after == 0:
         return None
@@ -66,15 +66,15 @@ def _source(input: Tensor, dim: int, before: int, after: int, mode: str) -> list
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if size + before + after < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
-        # negative padding crops first, and what is left is wrapped around
+        # negative padding crops first; the cropped range is then wrapped
         first, last = max(-before, 0), size - max(-after, 0)
         return [first + i % (last - first) for i in range(-max(before, 0), last - first + max(after, 0))]
     if mode == "reflect":
         if before >= size or after >= size:
-            where = dim % input.dim()
+            axis = dim % input.dim()
             raise RuntimeError(
                 f"Argument #{2 - 2 * dim}: Padding size should be less than the corresponding input dimension, "
-                f"but got: padding ({before}, {after}) at dimension {where} of input {list(input.size())}")
+                f"but got: padding ({before}, {after}) at dimension {axis} of input {list(input.size())}")
         period = max(2 * size - 2, 1)
         return [min(i % period, period - i % period) for i in range(-before, size + after)]
     if size == 0:

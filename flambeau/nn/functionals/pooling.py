@@ -1,4 +1,4 @@
-"""Pooling: the choice of returning the indices of the maxima, and the poolings that are formulas."""
+"""Pooling functions: `return_indices`, output sizes of None, and LP pooling by average pooling."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..ntuple import ntuple
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -17,13 +18,8 @@ __all__ = [
 ]
 
 
-def tuple_of(value: Any, n: int) -> tuple:
-    """`value` once for each of `n` dimensions, unless it is a sequence already."""
-    return tuple(value) if isinstance(value, tuple | list) else (value,) * n
-
-
 def _max_pool(rank: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """max_pool{rank}d, and its form that also returns the indices."""
+    """Make max_pool{rank}d and max_pool{rank}d_with_indices."""
     name = f"max_pool{rank}d"
 
     def with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -53,15 +49,15 @@ max_pool3d, max_pool3d_with_indices = _max_pool(3)
 
 
 def _adaptive_max_pool(rank: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """adaptive_max_pool{rank}d, and its form that also returns the indices."""
+    """Make adaptive_max_pool{rank}d and adaptive_max_pool{rank}d_with_indices."""
     name = f"adaptive_max_pool{rank}d"
 
     def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
-        return getattr(fn, name)(input, sizes_or_own(output_size, input, rank))
+        return getattr(fn, name)(input, resolve_output_size(output_size, input, rank))
 
     def pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        both = with_indices(input, output_size)
-        return both if return_indices else both[0]
+        result = with_indices(input, output_size)
+        return result if return_indices else result[0]
 
     pool.__doc__ = (f"The maximum of each of `output_size` windows, covering the last {rank} "
                     f"dimension{'s' * (rank > 1)} evenly.")
@@ -76,19 +72,19 @@ adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool(2)
 adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool(3)
 
 
-def sizes_or_own(output_size: Any, input: Tensor, rank: int) -> Any:
-    """`output_size` with the input's own size wherever it says None.
+def resolve_output_size(output_size: Any, input: Tensor, rank: int) -> Any:
+    """`output_size` with None replaced by the input's size in that dimension.
 
     Raises:
-        ValueError: more sizes than the input has.
+        ValueError: `output_size` has as many elements as the input has dimensions, or more.
     """
     if isinstance(output_size, int):
         return output_size
-    own = input.size()
-    if len(own) <= len(output_size):
+    input_size = input.size()
+    if len(input_size) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
-    return [n if given is None else given
-            for given, n in zip(output_size, own[len(own) - len(output_size):], strict=True)]
+    return [n if requested is None else requested
+            for requested, n in zip(output_size, input_size[len(input_size) - len(output_size):], strict=True)]
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
@@ -98,12 +94,12 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows, covering the last 2 dimensions evenly."""
-    return fn.adaptive_avg_pool2d(input, sizes_or_own(output_size, input, 2))
+    return fn.adaptive_avg_pool2d(input, resolve_output_size(output_size, input, 2))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows, covering the last 3 dimensions evenly."""
-    return fn.adaptive_avg_pool3d(input, sizes_or_own(output_size, input, 3))
+    return fn.adaptive_avg_pool3d(input, resolve_output_size(output_size, input, 3))
 
 
 def _lp_pool(rank: int) -> Callable[..., Tensor]:
@@ -112,7 +108,7 @@ def _lp_pool(rank: int) -> Callable[..., Tensor]:
     def pool(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
              ceil_mode: bool = False) -> Tensor:
         area = 1
-        for size in tuple_of(kernel_size, rank):
+        for size in ntuple(kernel_size, rank):
             area *= size
         stride = kernel_size if stride is None else stride
         mean = getattr(fn, average)(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)

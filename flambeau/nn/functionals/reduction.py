@@ -1,4 +1,4 @@
-"""How a loss over many elements becomes one number."""
+"""The `reduction` argument of losses: "none", "mean", "sum", and the deprecated `size_average` and `reduce`."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ import warnings
 from ..._tensor import Tensor
 
 
-def legacy(size_average: bool | None, reduce: bool | None, reduction: str, emit_warning: bool = True,
-           stacklevel: int = 2) -> str:
-    """The reduction that the deprecated arguments mean; `reduction` itself if they are not given."""
+def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str, emit_warning: bool = True,
+                     stacklevel: int = 2) -> str:
+    """The reduction equivalent to the deprecated arguments; `reduction` if both are None."""
     if size_average is None and reduce is None:
         return reduction
-    average = True if size_average is None else size_average
+    averages = True if size_average is None else size_average
     reduces = True if reduce is None else reduce
-    meant = "none" if not reduces else "mean" if average else "sum"
+    resolved = "none" if not reduces else "mean" if averages else "sum"
     if emit_warning:
         warnings.warn("size_average and reduce args will be deprecated, please use "
-                      f"reduction='{meant}' instead.", stacklevel=stacklevel)
-    return meant
+                      f"reduction='{resolved}' instead.", stacklevel=stacklevel)
+    return resolved
 
 
-def check(reduction: str) -> str:
-    """`reduction`, if it is one.
+def check_reduction(reduction: str) -> str:
+    """Return `reduction` if it is valid.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is unknown.
     """
     if reduction not in ("none", "mean", "sum", "elementwise_mean"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
 
-def reduced(loss: Tensor, reduction: str) -> Tensor:
-    """`loss`, its mean or its sum."""
+def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
+    """Apply `reduction` to the elementwise `loss`."""
     if reduction == "mean":
         return loss.mean()
     if reduction == "sum":
         return loss.sum()
-    check(reduction)
+    check_reduction(reduction)
     return loss
 
 
-def warn_of_sizes(input: Tensor, target: Tensor) -> None:
-    """Warn that an elementwise loss will broadcast."""
+def warn_if_broadcast(input: Tensor, target: Tensor) -> None:
+    """Warn if input and target of an elementwise loss differ in size."""
     if target.size() != input.size():
         warnings.warn(f"Using a target size ({target.size()}) that is different to the input size "
                       f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "

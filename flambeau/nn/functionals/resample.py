@@ -1,4 +1,4 @@
-"""Resampling a grid to another size, and moving channels into space and back."""
+"""Interpolation, upsampling, pixel shuffle and channel shuffle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         mode: "nearest", "nearest-exact", "linear" (3-D input), "bilinear" and "bicubic" (4-D),
             "trilinear" (5-D) or "area".
         align_corners: whether the centres of the corner elements (or, by default, their outer corners)
-            stay in place; for the linear and cubic modes only.
+            stay in x; for the linear and cubic modes only.
         recompute_scale_factor: work with the factor that the integer output size amounts to.
 
     Raises:
@@ -59,15 +59,15 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     if mode == "area":
         return getattr(pooling, f"adaptive_avg_pool{rank}d")(input, sizes if rank > 1 else sizes[0])
     if any(n <= 0 for n in (*input.shape[2:], *sizes)):
-        joint = " and" if rank == 1 else ""
+        conjunction = " and" if rank == 1 else ""
         raise RuntimeError("Input and output sizes should be greater than 0, but got "
-                           f"input {_extents(input.shape[2:])}{joint} output {_extents(sizes)}")
+                           f"input {_format_sizes(input.shape[2:])}{conjunction} output {_format_sizes(sizes)}")
     for i in reversed(range(rank)):
         input = _resample(input, 2 + i, sizes[i], factors[i], mode, align)
     return input
 
 
-def _extents(sizes: Any) -> str:
+def _format_sizes(sizes: Any) -> str:
     letters = ("D", "H", "W")[-len(sizes):]
     return "(" + ", ".join(f"{letter}: {n}" for letter, n in zip(letters, sizes, strict=True)) + ")"
 
@@ -109,7 +109,7 @@ def _check_mode(input: Tensor, mode: str, rank: int) -> None:
 
 
 def _resample(input: Tensor, dim: int, size: int, factor: float | None, mode: str, align: bool) -> Tensor:
-    """Resample one dimension."""
+    """Resample dimension `dim` to `size`."""
     n = input.size(dim)
     if n == size and (factor is None or factor == 1 or align):
         return input
@@ -130,56 +130,57 @@ def _resample(input: Tensor, dim: int, size: int, factor: float | None, mode: st
 
 
 def _resample_bytes(input: Tensor, dim: int, positions: list[list[int]], taps: list[list[float]]) -> Tensor:
-    """One dimension of bytes resampled in fixed point, as PyTorch does it, and rounded to bytes again."""
+    """Resample a uint8 dimension in fixed point with int16 weights, as PyTorch does, rounded to uint8."""
     width, size = len(taps), len(taps[0])
-    merged = []  # for each output element, the weights of the input elements it mixes, each once
+    weights_per_output = []  # per output element: (input index, weight), equal indices merged
     for i in range(size):
         weights: dict[int, float] = {}
         for row, column in zip(positions, taps, strict=True):
             weights[row[i]] = weights.get(row[i], 0.0) + column[i]
-        merged.append(list(weights.items()) + [(0, 0.0)] * (width - len(weights)))
-    greatest = max(weight for weights in merged for _, weight in weights)
-    precision = next((p for p in range(22) if 0.5 + greatest * (2 << p) >= 1 << 15), 22)  # weights fit int16
-    index = fn.tensor([[at for at, _ in weights] for weights in merged], device=input.device)
+        weights_per_output.append(list(weights.items()) + [(0, 0.0)] * (width - len(weights)))
+    largest_weight = max(weight for weights in weights_per_output for _, weight in weights)
+    precision = next((p for p in range(22) if 0.5 + largest_weight * (2 << p) >= 1 << 15), 22)  # weights fit in int16
+    index = fn.tensor([[at for at, _ in weights] for weights in weights_per_output], device=input.device)
     shape = [1] * input.dim()
     shape[dim] = size
     total: Any = 1 << (precision - 1)
     for k in range(width):
-        weight = fn.tensor([_nearest(weights[k][1] * (1 << precision)) for weights in merged], device=input.device)
+        fixed = [_round_half_away(weights[k][1] * (1 << precision)) for weights in weights_per_output]
+        weight = fn.tensor(fixed, device=input.device)
         total = total + input.index_select(dim, index[:, k]) * weight.reshape(shape)
     return fn.bitwise_right_shift(total, precision).clamp(0, 255).to(input.dtype)
 
 
-def _nearest(x: float) -> int:
+def _round_half_away(x: float) -> int:
     return int(x + 0.5 if x >= 0 else x - 0.5)
 
 
 def _taps(n: int, size: int, factor: float | None, mode: str,
           align: bool) -> tuple[list[list[int]], list[list[float]]]:
-    """For each output element, the input elements that it mixes, and their weights."""
+    """Input indices and weights of each output element, one list per tap: (taps, size) each."""
     step = 1.0 / factor if factor is not None and factor > 0 else n / size
     if mode in ("nearest", "nearest-exact"):
         shift = 0.5 if mode == "nearest-exact" else 0.0
         return [[min(math.floor((i + shift) * step), n - 1) for i in range(size)]], [[1.0] * size]
     if align:
         step = (n - 1) / (size - 1) if size > 1 else 0.0
-        places = [i * step for i in range(size)]
+        coordinates = [i * step for i in range(size)]
     else:
-        places = [step * (i + 0.5) - 0.5 for i in range(size)]
+        coordinates = [step * (i + 0.5) - 0.5 for i in range(size)]
     if mode != "bicubic":
-        places = [max(place, 0.0) for place in places]
-        low = [min(int(place), n - 1) for place in places]
+        coordinates = [max(x, 0.0) for x in coordinates]
+        low = [min(int(x), n - 1) for x in coordinates]
         high = [min(i + 1, n - 1) for i in low]
-        share = [min(place - i, 1.0) for place, i in zip(places, low, strict=True)]
-        return [low, high], [[1 - s for s in share], share]
-    floors = [math.floor(place) for place in places]
+        fraction = [min(x - i, 1.0) for x, i in zip(coordinates, low, strict=True)]
+        return [low, high], [[1 - s for s in fraction], fraction]
+    floors = [math.floor(x) for x in coordinates]
     index = [[min(max(f + k, 0), n - 1) for f in floors] for k in (-1, 0, 1, 2)]
-    weights = [_cubic(place - f) for place, f in zip(places, floors, strict=True)]
+    weights = [_cubic(x - f) for x, f in zip(coordinates, floors, strict=True)]
     return index, [list(column) for column in zip(*weights, strict=True)]
 
 
 def _cubic(t: float, a: float = -0.75) -> tuple[float, float, float, float]:
-    """The weights of the four neighbours of a point, `t` behind the second, by cubic convolution."""
+    """Cubic convolution weights of four neighbours; `t` in [0, 1) is the distance from the second."""
     def near(x: float) -> float:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 

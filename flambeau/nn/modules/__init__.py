@@ -1,4 +1,4 @@
-"""The layers, one file a family, each imported when one of its layers is first asked for."""
+"""Layers, one file per family; a file is imported on first access to one of its classes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .sparse import *  # noqa: F403
     from .upsampling import *  # noqa: F403
 
-#: file -> the layers in it
-FAMILIES = {
+#: file -> its public classes
+CLASSES_IN_FILE = {
     "activation": (
         "CELU ELU GELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax "
         "Mish MultiheadAttention PReLU ReLU ReLU6 RReLU Sigmoid SiLU Softmax Softmax2d Softmin Softplus "
@@ -65,21 +65,21 @@ FAMILIES = {
     "sparse": "Embedding",
     "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
 }
-HOME = {name: family for family, names in FAMILIES.items() for name in names.split()}
+FILE_OF = {name: file for file, names in CLASSES_IN_FILE.items() for name in names.split()}
 
-__all__ = sorted(HOME)  # noqa: PLE0605
+__all__ = sorted(FILE_OF)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    family = HOME.get(name)
-    if family is not None:
-        found = getattr(import_module(f"{__name__}.{family}"), name)
-        globals()[name] = found
-        return found
-    if name in FAMILIES:
+    file = FILE_OF.get(name)
+    if file is not None:
+        cls = getattr(import_module(f"{__name__}.{file}"), name)
+        globals()[name] = cls
+        return cls
+    if name in CLASSES_IN_FILE:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *FAMILIES})
+    return sorted({*globals(), *__all__, *CLASSES_IN_FILE})

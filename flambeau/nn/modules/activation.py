@@ -1,4 +1,4 @@
-"""Activations as layers."""
+"""Activation layers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = [
 ]
 
 
-class _Inplace(Module):
-    """An activation that may write into its input, and shows it if so."""
+class _InplaceActivation(Module):
+    """Base of activations with an `inplace` option."""
 
     inplace: bool
 
@@ -33,7 +33,7 @@ class _Inplace(Module):
         return "inplace=True" if self.inplace else ""
 
 
-class ReLU(_Inplace):
+class ReLU(_InplaceActivation):
     """max(0, x).
 
     >>> import flambeau as torch
@@ -45,28 +45,28 @@ class ReLU(_Inplace):
         return input.relu_() if self.inplace else input.relu()
 
 
-class SiLU(_Inplace):
+class SiLU(_InplaceActivation):
     """x · sigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
-class Mish(_Inplace):
+class Mish(_InplaceActivation):
     """x · tanh(softplus(x))."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
-class SELU(_Inplace):
+class SELU(_InplaceActivation):
     """The scaled ELU of self-normalizing networks."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
-class Hardsigmoid(_Inplace):
+class Hardsigmoid(_InplaceActivation):
     """min(max(0, x + 3), 6) / 6."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class Hardsigmoid(_Inplace):
         return ""
 
 
-class Hardswish(_Inplace):
+class Hardswish(_InplaceActivation):
     """x · hardsigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:

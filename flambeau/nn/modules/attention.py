@@ -1,4 +1,4 @@
-"""Multi-head attention as a layer."""
+"""`MultiheadAttention`."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class MultiheadAttention(Module):
         """The output and, if `need_weights`, the attention weights; see `multi_head_attention_forward`."""
         swap = self.batch_first and query.dim() == 3
         if swap:
-            # one tensor stays one tensor, so that self-attention is recognised
+            # transpose each object once: self-attention is detected by identity
             swapped = {id(x): x.transpose(1, 0) for x in (query, key, value)}
             query, key, value = swapped[id(query)], swapped[id(key)], swapped[id(value)]
         separate: dict[str, Any] = {}

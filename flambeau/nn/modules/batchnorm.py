@@ -1,4 +1,4 @@
-"""Batch normalization: each channel normalized by its statistics over the batch."""
+"""Batch normalization layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
 class _NormBase(Module):
-    """What batch and instance normalization share: the parameters, and the running statistics."""
+    """Base of batch and instance normalization: parameters and running statistics."""
 
     _version = 2
     num_features: int
@@ -50,7 +50,7 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Start the running statistics anew, at mean 0 and variance 1."""
+        """Set the running mean to 0, the running variance to 1, the batch count to 0."""
         if self.track_running_stats:
             assert self.running_mean is not None
             assert self.running_var is not None
@@ -60,7 +60,7 @@ class _NormBase(Module):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Start anew, at weight 1 and bias 0."""
+        """Reset the running statistics; set weight to 1 and bias to 0."""
         self.reset_running_stats()
         if self.affine:
             assert self.weight is not None
@@ -81,7 +81,7 @@ class _NormBase(Module):
         version = local_metadata.get("version", None)
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            # the count came with version 2
+            # num_batches_tracked was added in version 2
             own = self.num_batches_tracked
             has_values = own is not None and own.device.type != "meta"
             state_dict[key] = own if has_values else fn.tensor(0)
@@ -96,7 +96,7 @@ class _BatchNorm(_NormBase):
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
-                momentum = 1.0 / float(self.num_batches_tracked)  # the plain average of all batches
+                momentum = 1.0 / float(self.num_batches_tracked)  # cumulative average
         mean, var = self.running_mean, self.running_var
         uses_batch = self.training or (mean is None and var is None)
         if self.training and not self.track_running_stats:

@@ -1,4 +1,4 @@
-"""Dealing the channels of groups out in turn."""
+"""Channel shuffle layer."""
 
 from __future__ import annotations
 

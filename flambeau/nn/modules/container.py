@@ -1,4 +1,4 @@
-"""Modules that hold modules: in a chain, a list or a dict."""
+"""Containers of modules: `Sequential`, `ModuleList`, `ModuleDict`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Self
 
 from ...modes import configured
 from .module import Module, _indent
-from .parameters import ParameterDict, ParameterList
+from .parameter_containers import ParameterDict, ParameterList
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
-def position(length: int, index: Any) -> int:
-    """`index` counted from the front of a sequence of that length.
+def normalize_index(length: int, index: Any) -> int:
+    """The non-negative index equal to `index` in a sequence of `length` elements.
 
     Raises:
-        IndexError: it is out of range.
+        IndexError: `index` is out of range.
     """
     index = operator.index(index)
     if not -length <= index < length:
@@ -26,11 +26,11 @@ def position(length: int, index: Any) -> int:
     return index % length
 
 
-class _Numbered(Module):
+class _IndexedModules(Module):
     """Submodules named "0", "1", ... in their order."""
 
     def _key_at(self, index: Any) -> str:
-        return list(self._modules)[position(len(self), index)]
+        return list(self._modules)[normalize_index(len(self), index)]
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -45,9 +45,9 @@ class _Numbered(Module):
         keys = list(self._modules)[index] if isinstance(index, slice) else [self._key_at(index)]
         for key in keys:
             delattr(self, key)
-        # the modules behind the gap move up
-        kept = [str(i) for i in range(len(self._modules))]
-        self._modules = dict(zip(kept, self._modules.values(), strict=True))
+        # renumber the modules after the removed ones
+        names = [str(i) for i in range(len(self._modules))]
+        self._modules = dict(zip(names, self._modules.values(), strict=True))
 
     def pop(self, key: Any) -> Any:
         """Remove the module at an index, and return it."""
@@ -56,7 +56,7 @@ class _Numbered(Module):
         return module
 
 
-class Sequential(_Numbered):
+class Sequential(_IndexedModules):
     """A chain: the output of each module is the input of the next.
 
     Args:
@@ -93,12 +93,12 @@ class Sequential(_Numbered):
         setattr(self, self._key_at(idx), module)
 
     def __add__(self, other: Any) -> Sequential:
-        self._check_chain(other)
+        self._check_addend(other)
         return Sequential(*self, *other)
 
     def __iadd__(self, other: Any) -> Self:
-        self._check_chain(other)
-        return self._push(list(other))
+        self._check_addend(other)
+        return self._append_all(list(other))
 
     def __mul__(self, other: Any) -> Sequential:
         self._check_factor(other)
@@ -109,14 +109,14 @@ class Sequential(_Numbered):
 
     def __imul__(self, other: Any) -> Self:
         self._check_factor(other)
-        return self._push(list(self) * (other - 1))
+        return self._append_all(list(self) * (other - 1))
 
-    def _push(self, modules: list[Module]) -> Self:
+    def _append_all(self, modules: list[Module]) -> Self:
         for i, module in enumerate(modules, len(self)):
             self.add_module(str(i), module)
         return self
 
-    def _check_chain(self, other: Any) -> None:
+    def _check_addend(self, other: Any) -> None:
         if not isinstance(other, Sequential):
             raise ValueError("add operator supports only objects of Sequential class, "
                              f"but {type(other)} is given.")
@@ -129,7 +129,7 @@ class Sequential(_Numbered):
 
     def append(self, module: Module) -> Self:
         """Add a module at the end."""
-        return self._push([module])
+        return self._append_all([module])
 
     def insert(self, index: int, module: Module) -> Self:
         """Add a module before the one at `index`.
@@ -152,10 +152,10 @@ class Sequential(_Numbered):
 
     def extend(self, sequential: Iterable[Module]) -> Self:
         """Add all modules of another chain at the end."""
-        return self._push(list(sequential))
+        return self._append_all(list(sequential))
 
 
-class ModuleList(_Numbered):
+class ModuleList(_IndexedModules):
     """A list of modules, all of them registered.
 
     >>> import flambeau as torch
@@ -173,10 +173,10 @@ class ModuleList(_Numbered):
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
             return type(self)(list(self._modules.values())[idx])
-        return self._modules[str(position(len(self), idx))]
+        return self._modules[str(normalize_index(len(self), idx))]
 
     def __setitem__(self, idx: int, module: Module) -> None:
-        setattr(self, str(position(len(self), idx)), module)
+        setattr(self, str(normalize_index(len(self), idx)), module)
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
@@ -213,7 +213,7 @@ class ModuleList(_Numbered):
         self._modules[str(index)] = module
 
     def __repr__(self) -> str:
-        """Equal neighbours share a line, as `(0-2): 3 x ReLU()`."""
+        """Consecutive equal reprs share one line: `(0-2): 3 x ReLU()`."""
         groups: list[list[Any]] = []  # first index, last index, text
         for i, text in enumerate(map(repr, self)):
             if groups and groups[-1][2] == text:

@@ -1,4 +1,4 @@
-"""Convolutions over one, two and three dimensions, and their transposes."""
+"""Convolution and transposed convolution layers, 1-D to 3-D."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init
+from ..ntuple import ntuple
 from .module import Module
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
@@ -16,12 +17,7 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def sizes(value: Any, rank: int) -> tuple:
-    """`value` once for each dimension, unless it is a sequence already."""
-    return tuple(value) if isinstance(value, tuple | list) else (value,) * rank
-
-
-def listed(names: tuple[str, ...]) -> str:
+def _format_choices(names: tuple[str, ...]) -> str:
     return "{" + ", ".join(repr(name) for name in names) + "}"
 
 
@@ -52,11 +48,11 @@ class _ConvNd(Module):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, "
-                                 f"should be one of {listed(('same', 'valid'))}")
+                                 f"should be one of {_format_choices(('same', 'valid'))}")
             if padding == "same" and any(step != 1 for step in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in PADDING_MODES:
-            raise ValueError(f"padding_mode must be one of {listed(PADDING_MODES)}, "
+            raise ValueError(f"padding_mode must be one of {_format_choices(PADDING_MODES)}, "
                              f"but got padding_mode='{padding_mode}'")
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -71,13 +67,13 @@ class _ConvNd(Module):
         # (before, after) from the last dimension to the first, as `pad` takes them
         self._reversed_padding_repeated_twice: Any
         if isinstance(padding, str):
-            border = [0, 0] * len(kernel_size)
+            reversed_padding = [0, 0] * len(kernel_size)
             if padding == "same":
                 for i, (step, size) in enumerate(zip(dilation, kernel_size, strict=False)):
                     total = step * (size - 1)
-                    place = 2 * (len(kernel_size) - 1 - i)
-                    border[place:place + 2] = total // 2, total - total // 2
-            self._reversed_padding_repeated_twice = border
+                    offset = 2 * (len(kernel_size) - 1 - i)
+                    reversed_padding[offset:offset + 2] = total // 2, total - total // 2
+            self._reversed_padding_repeated_twice = reversed_padding
         else:
             self._reversed_padding_repeated_twice = tuple(n for n in reversed(padding) for _ in (0, 1))
         channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
@@ -126,8 +122,8 @@ class _Conv(_ConvNd):
                  padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
                  padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
         n = self._rank
-        super().__init__(in_channels, out_channels, sizes(kernel_size, n), sizes(stride, n),
-                         padding if isinstance(padding, str) else sizes(padding, n), sizes(dilation, n),
+        super().__init__(in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n),
+                         padding if isinstance(padding, str) else ntuple(padding, n), ntuple(dilation, n),
                          False, (0,) * n, groups, bias, padding_mode, device, dtype)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -191,8 +187,8 @@ class _ConvTransposeNd(_ConvNd):
         n = self._rank
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(in_channels, out_channels, sizes(kernel_size, n), sizes(stride, n), sizes(padding, n),
-                         sizes(dilation, n), True, sizes(output_padding, n), groups, bias, padding_mode,
+        super().__init__(in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n), ntuple(padding, n),
+                         ntuple(dilation, n), True, ntuple(output_padding, n), groups, bias, padding_mode,
                          device, dtype)
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
@@ -202,31 +198,31 @@ class _ConvTransposeNd(_ConvNd):
                          self.dilation)
 
     def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
-        """What to add at the end of each dimension so that the output gets that size."""
+        """The output padding that yields `output_size`."""
         if output_size is None:
             return self.output_padding
         n = self._rank
         leading = 2 if input.dim() == n + 2 else 1
-        wanted = list(output_size)
-        if len(wanted) == n + leading:
-            wanted = wanted[leading:]
-        if len(wanted) != n:
+        requested = list(output_size)
+        if len(requested) == n + leading:
+            requested = requested[leading:]
+        if len(requested) != n:
             raise ValueError(f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} "
-                             f"or {leading + n} elements (got {len(wanted)})")
+                             f"or {leading + n} elements (got {len(requested)})")
         smallest = [(input.size(leading + i) - 1) * self.stride[i] - 2 * self.padding[i]
                     + self.dilation[i] * (self.kernel_size[i] - 1) + 1 for i in range(n)]
         largest = [low + step - 1 for low, step in zip(smallest, self.stride, strict=True)]
-        if any(not low <= size <= high for low, size, high in zip(smallest, wanted, largest, strict=True)):
-            raise ValueError(f"requested an output size of {wanted}, but valid sizes range "
+        if any(not low <= size <= high for low, size, high in zip(smallest, requested, largest, strict=True)):
+            raise ValueError(f"requested an output size of {requested}, but valid sizes range "
                              f"from {smallest} to {largest} (for an input of {input.size()[2:]})")
-        return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
+        return tuple(size - low for size, low in zip(requested, smallest, strict=True))
 
 
 class ConvTranspose1d(_ConvTransposeNd):
     """The transpose of `Conv1d` as a linear map: its gradient with respect to the input.
 
     Args:
-        output_padding: added to one side of the output, where several input sizes give the same output.
+        output_padding: added to one side of the output, where several input ntuple give the same output.
 
     >>> import flambeau as torch
     >>> torch.nn.ConvTranspose1d(4, 2, 3, stride=2)(torch.ones(1, 4, 5)).shape

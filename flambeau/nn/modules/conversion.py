@@ -1,4 +1,4 @@
-"""Changing all tensors of a module at once: their dtype, device, gradients."""
+"""`Module.to` and its relatives: in-place conversion of all tensors of a module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 from ... import dtypes
 from ..._tensor import Parameter, Tensor, no_grad
 from ..._tensor import functions as fn
-from ..._tensor.parameter import drop_gradients
+from ..._tensor.parameter import clear_gradients
 from ...modes import configured
 
 TO_SIGNATURES = """\
@@ -20,8 +20,8 @@ TO_SIGNATURES = """\
 """
 
 
-class Convertible:
-    """The part of a module that changes its tensors in place, the parameter objects staying the same."""
+class ConversionMixin:
+    """Mixin of `Module`: conversion of dtype and device; `Parameter` objects keep their identity."""
 
     training: bool
     _parameters: dict
@@ -30,7 +30,7 @@ class Convertible:
     parameters: Callable[..., Any]
 
     def _apply(self, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace the data of every parameter, gradient and buffer by `convert` of it."""
+        """Apply `convert` to the data of every parameter, gradient and buffer."""
         configured[0] += 1
         if recurse:
             for module in self.children():
@@ -41,21 +41,21 @@ class Convertible:
             with no_grad():
                 data = convert(param)
             grad = param.grad
-            if _shares_kind(param, data):
+            if _can_set_data(param, data):
                 param.data = data
-                kept = param
+                new_param = param
             else:
-                kept = Parameter(data, requires_grad=param.requires_grad)
-                self._parameters[name] = kept
+                new_param = Parameter(data, requires_grad=param.requires_grad)
+                self._parameters[name] = new_param
             if grad is None:
                 continue
             with no_grad():
                 grad_data = convert(grad)
-            if kept is param and _shares_kind(grad, grad_data):
+            if new_param is param and _can_set_data(grad, grad_data):
                 grad.data = grad_data
-                kept.grad = grad
+                new_param.grad = grad
             else:
-                kept.grad = grad_data.requires_grad_(grad.requires_grad)
+                new_param.grad = grad_data.requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = convert(buffer)
@@ -144,39 +144,39 @@ class Convertible:
         return self._apply(lambda t: t.cuda(device))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move all parameters and buffers to `device` without their values."""
+        """Move all parameters and buffers to `device` without copying values; the new ones are uninitialized."""
         return self._apply(lambda t: fn.empty_like(t, device=device), recurse=recurse)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Say of all parameters whether their gradients are wanted."""
+        """Set `requires_grad` of all parameters."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters or, unless `set_to_none`, fill them with zeros."""
-        drop_gradients(self.parameters(), set_to_none)
+        """Set the gradients of all parameters to None or, if not `set_to_none`, to zeros."""
+        clear_gradients(self.parameters(), set_to_none)
 
     def share_memory(self) -> Self:
         """Move all parameters and buffers to shared memory."""
         return self._apply(lambda t: t.share_memory_())
 
 
-def _shares_kind(old: Tensor, new: Tensor) -> bool:
-    """Whether `old.data = new` is possible: both have data, or neither has."""
+def _can_set_data(old: Tensor, new: Tensor) -> bool:
+    """Whether `old.data = new` is possible: both are meta tensors, or neither is."""
     return (old.device.type == "meta") == (new.device.type == "meta")
 
 
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """The device, dtype, non_blocking and memory format that `to` was called with."""
-    given = dict(kwargs)
+    """Parse the overloads of `to`: device, dtype, non_blocking, memory_format."""
+    remaining = dict(kwargs)
     positional = list(args)
-    device = given.pop("device", None)
-    dtype = given.pop("dtype", None)
-    non_blocking = given.pop("non_blocking", False)
-    memory_format = given.pop("memory_format", None)
-    copy = given.pop("copy", False)
-    like = given.pop("tensor", None)
+    device = remaining.pop("device", None)
+    dtype = remaining.pop("dtype", None)
+    non_blocking = remaining.pop("non_blocking", False)
+    memory_format = remaining.pop("memory_format", None)
+    copy = remaining.pop("copy", False)
+    like = remaining.pop("tensor", None)
     flags = 2
     if positional:
         first = positional.pop(0)
@@ -191,10 +191,10 @@ def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]
     if positional:
         non_blocking = positional[0]
         copy = positional[1] if len(positional) > 1 else copy
-    named_wrong = not isinstance(dtype, dtypes.dtype | None) or not isinstance(like, Tensor | None)
-    if given or len(positional) > flags or named_wrong or not isinstance(non_blocking, bool):
-        kinds = ", ".join([*(_kind(a) for a in args), *(f"{k}={_kind(v)}" for k, v in kwargs.items())])
-        raise TypeError(f"to() received an invalid combination of arguments - got ({kinds}), "
+    wrong_types = not isinstance(dtype, dtypes.dtype | None) or not isinstance(like, Tensor | None)
+    if remaining or len(positional) > flags or wrong_types or not isinstance(non_blocking, bool):
+        received = ", ".join([*(_type_name(a) for a in args), *(f"{k}={_type_name(v)}" for k, v in kwargs.items())])
+        raise TypeError(f"to() received an invalid combination of arguments - got ({received}), "
                         f"but expected one of:\n{TO_SIGNATURES}")
     if copy:
         raise RuntimeError(".to() does not accept copy argument")
@@ -203,7 +203,7 @@ def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]
     return device, dtype, non_blocking, memory_format
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     if isinstance(value, Tensor):
         return type(value).__name__
     return "torch.dtype" if isinstance(value, dtypes.dtype) else type(value).__name__

@@ -1,4 +1,4 @@
-"""Distances and similarities as layers."""
+"""Distance and similarity layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropout layers: active in training, nothing in evaluation."""
+"""Dropout layers: active in training mode, identity in evaluation mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging dimensions into one, and splitting one into several."""
+"""`Flatten` and `Unflatten` layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks: functions of the user's that run around a module's forward and backward."""
+"""Module hooks: the global hook registry, and the autograd nodes that run full backward hooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL_HOOK_URL = ("https://docs.pytorch.org/docs/main/generated/torch.nn.Module.h
 
 
 class GlobalHooks:
-    """The hooks that run for every module; `any` holds the ids of all that act on a call."""
+    """Hooks of all modules; `any` holds the ids of those that run in `Module.__call__`."""
 
     def __init__(self) -> None:
         self.any: OrderedDict[int, bool] = OrderedDict()
@@ -32,20 +32,20 @@ class GlobalHooks:
         self.module_registration: OrderedDict[int, Callable] = OrderedDict()
         self.parameter_registration: OrderedDict[int, Callable] = OrderedDict()
 
-    def add(self, hooks: OrderedDict, hook: Callable, *marks: OrderedDict) -> RemovableHandle:
-        return add_hook(hooks, hook, False, self.any, *marks)
+    def add(self, hooks: OrderedDict, hook: Callable, *id_sets: OrderedDict) -> RemovableHandle:
+        return add_hook(hooks, hook, False, self.any, *id_sets)
 
 
-GLOBAL = GlobalHooks()
+GLOBAL_HOOKS = GlobalHooks()
 
 
-def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False, *marks: OrderedDict) -> RemovableHandle:
-    """Register a hook; its id is also set in each of `marks`, which say something of it."""
+def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False, *id_sets: OrderedDict) -> RemovableHandle:
+    """Register a hook, and add its id to each of `id_sets` (with_kwargs, always_call, ...)."""
     configured[0] += 1
-    handle = RemovableHandle(hooks, extra_dict=list(marks))
+    handle = RemovableHandle(hooks, extra_dict=list(id_sets))
     hooks[handle.id] = hook
-    for mark in marks:
-        mark[handle.id] = True
+    for id_set in id_sets:
+        id_set[handle.id] = True
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
@@ -53,34 +53,34 @@ def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False, *marks: 
 
 def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
     """Run `hook(module, name, buffer)` whenever a module registers a buffer; its result replaces the buffer."""
-    return add_hook(GLOBAL.buffer_registration, hook)
+    return add_hook(GLOBAL_HOOKS.buffer_registration, hook)
 
 
 def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
     """Run `hook(module, name, submodule)` whenever a module registers a child; its result replaces the child."""
-    return add_hook(GLOBAL.module_registration, hook)
+    return add_hook(GLOBAL_HOOKS.module_registration, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
     """Run `hook(module, name, param)` whenever a module registers a parameter; its result replaces it."""
-    return add_hook(GLOBAL.parameter_registration, hook)
+    return add_hook(GLOBAL_HOOKS.parameter_registration, hook)
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
     """Run `hook(module, args)` before every module's forward; its result, if any, replaces the arguments."""
-    return GLOBAL.add(GLOBAL.forward_pre, hook)
+    return GLOBAL_HOOKS.add(GLOBAL_HOOKS.forward_pre, hook)
 
 
 def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False,
                                  always_call: bool = False) -> RemovableHandle:
     """Run `hook(module, args, output)` after every module's forward; its result, if any, replaces the output."""
-    marks = [GLOBAL.forward_with_kwargs] * with_kwargs + [GLOBAL.forward_always] * always_call
-    return GLOBAL.add(GLOBAL.forward, hook, *marks)
+    id_sets = [GLOBAL_HOOKS.forward_with_kwargs] * with_kwargs + [GLOBAL_HOOKS.forward_always] * always_call
+    return GLOBAL_HOOKS.add(GLOBAL_HOOKS.forward, hook, *id_sets)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
     """Run `hook(module, grad_output)` before every module's backward."""
-    return GLOBAL.add(GLOBAL.backward_pre, hook)
+    return GLOBAL_HOOKS.add(GLOBAL_HOOKS.backward_pre, hook)
 
 
 def register_module_backward_hook(hook: Callable) -> RemovableHandle:
@@ -94,15 +94,15 @@ def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
 
 
 def _register_global_backward(hook: Callable, full: bool) -> RemovableHandle:
-    if GLOBAL.backward_is_full is (not full):
+    if GLOBAL_HOOKS.backward_is_full is (not full):
         raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a "
                            "global Module hook. Please use only one of them.")
-    GLOBAL.backward_is_full = full
-    return GLOBAL.add(GLOBAL.backward, hook)
+    GLOBAL_HOOKS.backward_is_full = full
+    return GLOBAL_HOOKS.add(GLOBAL_HOOKS.backward, hook)
 
 
 def _identity_function() -> Any:
-    """The autograd function that gives a module's inputs, or outputs, one node of their own."""
+    """The identity `Function` that gives the inputs, or the outputs, of a module call one common node."""
     global _IDENTITY
     if _IDENTITY is None:
         from ..._tensor.dispatch.custom_function import Function
@@ -125,11 +125,11 @@ _IDENTITY: Any = None
 
 
 class BackwardHook:
-    """Shows the gradients of one call of a module to its full backward hooks.
+    """Runs the full backward hooks of one module call.
 
-    The inputs and the outputs each pass through an identity node. Before the outputs' node runs, the
-    gradients of all outputs are known: the pre-hooks run. After the inputs' node has run, the gradients
-    of all inputs are known: the hooks run.
+    The inputs and the outputs each pass through an identity node. A pre-hook of the output node receives the
+    gradients of all outputs and runs the backward pre-hooks. A post-hook of the input node receives the gradients of
+    all inputs and runs the backward hooks.
     """
 
     def __init__(self, module: Any, hooks: Sequence[Callable], pre_hooks: Sequence[Callable]) -> None:
@@ -143,20 +143,20 @@ class BackwardHook:
         self.n_inputs = -1
 
     def setup_input_hook(self, args: tuple) -> tuple:
-        """`args` with its tensors passed through the inputs' node."""
-        result, self.input_positions = self._through_node(args, self._watch_inputs)
+        """`args`, its tensors replaced by outputs of the input node."""
+        result, self.input_positions = self._apply_identity(args, self._register_input_hook)
         self.n_inputs = len(args)
         return result
 
     def setup_output_hook(self, result: Any) -> Any:
-        """`result`, a tensor or a tuple, with its tensors passed through the outputs' node."""
+        """`result`, a tensor or a tuple, its tensors replaced by outputs of the output node."""
         single = not isinstance(result, tuple)
         values = (result,) if single else result
-        values, self.output_positions = self._through_node(values, self._watch_outputs)
+        values, self.output_positions = self._apply_identity(values, self._register_output_prehook)
         self.n_outputs = len(values)
         return values[0] if single else values
 
-    def _through_node(self, values: tuple, watch: Callable[[Any], None]) -> tuple[tuple, list[int] | None]:
+    def _apply_identity(self, values: tuple, register: Callable[[Any], None]) -> tuple[tuple, list[int] | None]:
         positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
         if not any(values[i].requires_grad for i in positions):
             return values, None
@@ -164,32 +164,32 @@ class BackwardHook:
 
         if not is_grad_enabled():
             return values, None
-        passed = _identity_function().apply(*[values[i] for i in positions])
-        if not passed:
+        outputs = _identity_function().apply(*[values[i] for i in positions])
+        if not outputs:
             raise RuntimeError("Cannot set Module backward hook for a Module with no input Tensors.")
-        if isinstance(passed, Tensor):
-            passed = (passed,)
-        nodes = [t.grad_fn for t in passed
+        if isinstance(outputs, Tensor):
+            outputs = (outputs,)
+        nodes = [t.grad_fn for t in outputs
                  if t.grad_fn is not None and t.grad_fn.name() == "BackwardHookFunctionBackward"]
         if not nodes:
             raise RuntimeError("Error while setting up backward hooks. Please open "
                                "an issue with a code sample to reproduce this.")
-        watch(nodes[0])
+        register(nodes[0])
         all_values = list(values)
-        for i, tensor in zip(positions, passed, strict=True):
+        for i, tensor in zip(positions, outputs, strict=True):
             all_values[i] = tensor
         rebuilt = type(values)(*all_values) if hasattr(values, "_fields") else tuple(all_values)
         return rebuilt, positions
 
-    def _watch_inputs(self, node: Any) -> None:
+    def _register_input_hook(self, node: Any) -> None:
         def after_inputs(grad_input: tuple, _: tuple) -> tuple | None:
             if self.grad_outputs is None:
-                # only some of the outputs were used, and they do not depend on this node's outputs
+                # the outputs in use do not depend on the input node
                 return None
-            full = self._spread(self.input_positions, grad_input, self.n_inputs)
-            picked = self._run_hooks(full, self.grad_outputs, len(grad_input))
+            full = self._pack_with_none(self.input_positions, grad_input, self.n_inputs)
+            new_grads = self._run_hooks(full, self.grad_outputs, len(grad_input))
             self.grad_outputs = None
-            return picked
+            return new_grads
 
         node.register_hook(after_inputs)
 
@@ -206,9 +206,9 @@ class BackwardHook:
             grad_input = out
         return tuple(grad_input[i] for i in self.input_positions or ())
 
-    def _watch_outputs(self, node: Any) -> None:
+    def _register_output_prehook(self, node: Any) -> None:
         def before_outputs(grad_output: tuple) -> tuple:
-            grads = self._spread(self.output_positions, grad_output, self.n_outputs)
+            grads = self._pack_with_none(self.output_positions, grad_output, self.n_outputs)
             for pre_hook in self.pre_hooks:
                 out = pre_hook(self.module, grads)
                 if out is None:
@@ -240,19 +240,18 @@ class BackwardHook:
         self.grad_outputs = None
 
     @staticmethod
-    def _spread(positions: list[int] | None, values: Sequence, n: int) -> tuple:
-        """The values at their positions among `n`, None elsewhere."""
+    def _pack_with_none(positions: list[int] | None, values: Sequence, n: int) -> tuple:
+        """A tuple of `n` elements: `values` at `positions`, None elsewhere."""
         full: list[Any] = [None] * n
         for i, value in zip(positions or (), values, strict=True):
             full[i] = value
         return tuple(full)
 
 
-def warn_of_missing_grads(inputs: Any, result: Any, node: Any) -> None:
-    """Say what a non-full backward hook will not see.
+def warn_if_grads_missing(inputs: Any, result: Any, node: Any) -> None:
+    """Warn if a non-full backward hook misses gradients.
 
-    Such a hook sits on one node, the output's; it gets all gradients only if the whole forward is that
-    one node.
+    It is a hook of the output's `grad_fn`, so it sees all gradients only if forward consists of that single node.
     """
     deprecated = "is deprecated and will be removed in future versions. This hook will be missing some "
     advice = "Please use register_full_backward_hook to get the documented behavior."
@@ -268,16 +267,16 @@ def warn_of_missing_grads(inputs: Any, result: Any, node: Any) -> None:
         message = ("Using a non-full backward hook when outputs are generated by different autograd Nodes "
                    f"{deprecated}grad_output. {advice}")
     else:
-        # the hook's node must be fed by nothing but the inputs
+        # complete only if every producer is an input's node or a leaf
         inputs = (inputs,) if isinstance(inputs, Tensor) else inputs
         inputs_nodes = {i.grad_fn for i in inputs if i.grad_fn is not None}
-        fed_by = {n[0] for n in node.next_functions}
-        if not any(n is not None and n not in inputs_nodes and not _accumulates(n) for n in fed_by):
+        producers = {n[0] for n in node.next_functions}
+        if not any(n is not None and n not in inputs_nodes and not _is_accumulate_grad(n) for n in producers):
             return
         message = ("Using a non-full backward hook when the forward contains multiple autograd Nodes "
                    f"{deprecated}grad_input. {advice}")
     warnings.warn(message, FutureWarning, stacklevel=4)
 
 
-def _accumulates(node: Any) -> bool:
+def _is_accumulate_grad(node: Any) -> bool:
     return hasattr(node, "variable")

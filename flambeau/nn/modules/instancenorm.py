@@ -1,4 +1,4 @@
-"""Instance normalization: each channel of each sample normalized by its own statistics."""
+"""Instance normalization layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear maps: of one input, of two, and the map that does nothing."""
+"""`Linear`, `Bilinear` and `Identity` layers."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights."""
-        # with slope √5, the bound is 1/√fan_in
+        """Initialize weight and bias."""
+        # a = √5 makes the bound 1/√fan_in
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -111,7 +111,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights."""
+        """Initialize weight and bias."""
         bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

@@ -1,4 +1,4 @@
-"""Losses as layers."""
+"""Loss layers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
-from ..functionals.reduction import legacy
+from ..functionals.reduction import legacy_reduction
 from .distance import PairwiseDistance
 from .module import Module
 
@@ -25,7 +25,7 @@ class _Loss(Module):
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
         super().__init__()
-        self.reduction = legacy(size_average, reduce, reduction)
+        self.reduction = legacy_reduction(size_average, reduce, reduction)
 
 
 class _WeightedLoss(_Loss):

@@ -1,9 +1,8 @@
-"""Module: a function with named parameters, buffers and submodules.
+"""`Module`: the base class of layers and models, with registered parameters, buffers and submodules.
 
-What is assigned to an attribute decides where it goes: a `Parameter` among the parameters, a `Module`
-among the submodules, a `Buffer` among the buffers, anything else into the object as usual. The other
-faces of a module live in files of their own: calling it (`calling`), its state (`state`), changing its
-tensors (`conversion`). What they need of each other are functions, not methods: a subclass's names are its own.
+`__setattr__` registers by type: a `Parameter` in `_parameters`, a `Module` in `_modules`, a `Buffer` in `_buffers`,
+anything else in `__dict__`. Three mixins hold the rest: `call` (forward and hooks), `state_dict` (saving, loading),
+`conversion` (dtype, device). Helpers are functions, not methods, so that they take no names from subclasses.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from typing import Any, Self
 
 from ..._tensor import Parameter, Tensor
 from ...modes import configured
-from ..naming import typename
 from ..parameter import Buffer
-from .calling import Calling
-from .conversion import Convertible
+from ..typename import typename
+from .call import CallMixin
+from .conversion import ConversionMixin
 from .hooks import (
-    GLOBAL,
+    GLOBAL_HOOKS,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -29,7 +28,7 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .state import Stateful, _IncompatibleKeys
+from .state_dict import StateDictMixin, _IncompatibleKeys
 
 __all__ = [
     "Module",
@@ -45,7 +44,7 @@ __all__ = [
 ]
 
 
-class Module(Calling, Stateful, Convertible):
+class Module(CallMixin, StateDictMixin, ConversionMixin):
     """Base class of all neural network modules.
 
     A subclass makes its parameters and submodules in `__init__`, after `super().__init__()`, and computes
@@ -73,7 +72,7 @@ class Module(Calling, Stateful, Convertible):
             if args:
                 raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument "
                                 f"but {len(args) + 1} were given")
-        # straight into the object: __setattr__ needs these to be there
+        # written to __dict__: __setattr__ reads these
         own = self.__dict__
         own["training"] = True
         own["_parameters"] = {}
@@ -112,7 +111,7 @@ class Module(Calling, Stateful, Convertible):
         if isinstance(value, Parameter):
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            _forget(self, name, "_buffers", "_modules")
+            _remove_attribute(self, name, "_buffers", "_modules")
             self.register_parameter(name, value)
             return
         if params is not None and name in params:
@@ -125,14 +124,14 @@ class Module(Calling, Stateful, Convertible):
         if isinstance(value, Module):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
-            _forget(self, name, "_parameters", "_buffers")
-            modules[name] = _registered(self, GLOBAL.module_registration, name, value)
+            _remove_attribute(self, name, "_parameters", "_buffers")
+            modules[name] = _run_registration_hooks(self, GLOBAL_HOOKS.module_registration, name, value)
             return
         if modules is not None and name in modules:
             if value is not None:
                 raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' "
                                 "(torch.nn.Module or None expected)")
-            modules[name] = _registered(self, GLOBAL.module_registration, name, value)
+            modules[name] = _run_registration_hooks(self, GLOBAL_HOOKS.module_registration, name, value)
             return
         buffers = own.get("_buffers")
         is_buffer = isinstance(value, Tensor) and isinstance(value, Buffer)
@@ -154,7 +153,7 @@ class Module(Calling, Stateful, Convertible):
 
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
-        # an index, as in Sequential, is no attribute that one could write
+        # "0", "1", ... of Sequential are not valid identifiers
         return sorted(name for name in names if not name[0].isdigit())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -194,7 +193,7 @@ class Module(Calling, Stateful, Convertible):
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                             "(torch Tensor or None required)")
-        self._buffers[name] = _registered(self, GLOBAL.buffer_registration, name, tensor)
+        self._buffers[name] = _run_registration_hooks(self, GLOBAL_HOOKS.buffer_registration, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -221,7 +220,7 @@ class Module(Calling, Stateful, Convertible):
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model "
                     f"parameters must be created explicitly. To express '{name}' "
                     "as a function of another Tensor, compute the value in the forward() method.")
-            param = _registered(self, GLOBAL.parameter_registration, name, param)
+            param = _run_registration_hooks(self, GLOBAL_HOOKS.parameter_registration, name, param)
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -242,7 +241,7 @@ class Module(Calling, Stateful, Convertible):
             raise KeyError(f'module name can\'t contain ".", got: {name}')
         if name == "":
             raise KeyError('module name can\'t be empty string ""')
-        self._modules[name] = _registered(self, GLOBAL.module_registration, name, module)
+        self._modules[name] = _run_registration_hooks(self, GLOBAL_HOOKS.module_registration, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as `add_module`."""
@@ -290,7 +289,7 @@ class Module(Calling, Stateful, Convertible):
         Raises:
             AttributeError: there is none, or it is not a parameter.
         """
-        param = _member_at(self, target)
+        param = _get_member(self, target)
         if not isinstance(param, Parameter):
             raise AttributeError(f"`{target.rpartition('.')[2]}` is not an nn.Parameter")
         return param
@@ -301,7 +300,7 @@ class Module(Calling, Stateful, Convertible):
         Raises:
             AttributeError: there is none, or it is not a buffer.
         """
-        buffer = _member_at(self, target)
+        buffer = _get_member(self, target)
         path, _, name = target.rpartition(".")
         if name not in self.get_submodule(path)._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
@@ -427,7 +426,7 @@ class Module(Calling, Stateful, Convertible):
 
 
 def _indent(text: str) -> str:
-    """`text` with all lines but the first moved in by two."""
+    """`text` with all lines but the first indented by two spaces."""
     return text.replace("\n", "\n  ")
 
 
@@ -436,10 +435,10 @@ def _set_buffer(module: Module, name: str, value: Any, is_buffer: bool, buffers:
         raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
                         "(torch.nn.Buffer, torch.Tensor or None expected)")
     if buffers is not None and name in buffers and not is_buffer:
-        buffers[name] = _registered(module, GLOBAL.buffer_registration, name, value)
+        buffers[name] = _run_registration_hooks(module, GLOBAL_HOOKS.buffer_registration, name, value)
         return
     persistent = value.persistent if is_buffer and value is not None else name not in module._non_persistent_buffers_set
-    _forget(module, name, "_parameters", "_modules", "_buffers")
+    _remove_attribute(module, name, "_parameters", "_modules", "_buffers")
     if getattr(module.register_buffer, "__func__", None) is Module.register_buffer:
         module.register_buffer(name, value, persistent)
     elif persistent:
@@ -453,8 +452,8 @@ def _set_buffer(module: Module, name: str, value: Any, is_buffer: bool, buffers:
                                ) from error
 
 
-def _forget(module: Module, name: str, *kinds: str) -> None:
-    """Make room for `name`: whatever had it goes."""
+def _remove_attribute(module: Module, name: str, *kinds: str) -> None:
+    """Remove `name` from `__dict__`, the given registries and the non-persistent set."""
     own = module.__dict__
     own.pop(name, None)
     for kind in kinds:
@@ -462,7 +461,7 @@ def _forget(module: Module, name: str, *kinds: str) -> None:
     own["_non_persistent_buffers_set"].discard(name)
 
 
-def _registered(module: Module, hooks: OrderedDict, name: str, value: Any) -> Any:
+def _run_registration_hooks(module: Module, hooks: OrderedDict, name: str, value: Any) -> Any:
     for hook in hooks.values():
         changed = hook(module, name, value)
         if changed is not None:
@@ -481,7 +480,7 @@ def _check_name(module: Module, name: Any, kind: str, members: dict[str, Any]) -
         raise KeyError(f"attribute '{name}' already exists")
 
 
-def _member_at(module: Module, target: str) -> Any:
+def _get_member(module: Module, target: str) -> Any:
     path, _, name = target.rpartition(".")
     module = module.get_submodule(path)
     if not hasattr(module, name):

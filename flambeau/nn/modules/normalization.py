@@ -1,4 +1,4 @@
-"""Normalization within a sample: over the last dimensions, over groups of channels, over neighbours."""
+"""Normalization layers independent of the batch: layer, RMS, group and local response norm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .module import Module
 __all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-def _shape(normalized_shape: Any) -> tuple[int, ...]:
+def _as_tuple(normalized_shape: Any) -> tuple[int, ...]:
     if isinstance(normalized_shape, numbers.Integral):
         return (normalized_shape,)  # type: ignore[return-value]
     return tuple(normalized_shape)
@@ -41,7 +41,7 @@ class LayerNorm(Module):
     def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
+        self.normalized_shape = _as_tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         if elementwise_affine:
@@ -55,7 +55,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start anew, at weight 1 and bias 0."""
+        """Set weight to 1 and bias to 0."""
         if self.elementwise_affine:
             assert self.weight is not None
             init.ones_(self.weight)
@@ -90,7 +90,7 @@ class RMSNorm(Module):
     def __init__(self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True,
                  device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
+        self.normalized_shape = _as_tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         if elementwise_affine:
@@ -100,7 +100,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start anew, at weight 1."""
+        """Set weight to 1."""
         if self.elementwise_affine:
             assert self.weight is not None
             init.ones_(self.weight)
@@ -155,7 +155,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start anew, at weight 1 and bias 0."""
+        """Set weight to 1 and bias to 0."""
         if self.affine:
             assert self.weight is not None
             init.ones_(self.weight)

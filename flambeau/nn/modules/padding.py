@@ -1,4 +1,4 @@
-"""Padding as layers: a border of a constant, of the mirrored, the repeated or the wrapped-around input."""
+"""Padding layers: zero, constant, reflection, replication, circular."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
-from .conv import sizes
+from ..ntuple import ntuple
 from .module import Module
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class _Pad(Module):
-    """Padding of the last `_rank` dimensions: one number, or (before, after) from the last one on."""
+    """Base of padding layers over the last `_rank` dimensions; `padding` is an int or pairs, last dimension first."""
 
     _rank: int
     _mode: str
@@ -25,7 +25,7 @@ class _Pad(Module):
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
-        self.padding = sizes(padding, 2 * self._rank)
+        self.padding = ntuple(padding, 2 * self._rank)
 
     def _check_input_dim(self, input: Tensor) -> None:
         pass

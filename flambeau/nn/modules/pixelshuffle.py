@@ -1,4 +1,4 @@
-"""Moving channels into space and back."""
+"""Pixel shuffle layers: channels to pixels and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling: the maximum, the mean or the norm of each window."""
+"""Pooling layers: max, average, LP, and their adaptive forms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from .. import functional as F
-from .conv import sizes
+from ..ntuple import ntuple
 from .module import Module
 
 __all__ = [
@@ -91,9 +91,9 @@ class AvgPool1d(Module):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> None:
         super().__init__()
-        self.kernel_size = sizes(kernel_size, 1)
-        self.stride = sizes(stride if stride is not None else kernel_size, 1)
-        self.padding = sizes(padding, 1)
+        self.kernel_size = ntuple(kernel_size, 1)
+        self.stride = ntuple(stride if stride is not None else kernel_size, 1)
+        self.padding = ntuple(padding, 1)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 

@@ -1,4 +1,4 @@
-"""Recurrent networks over whole sequences: tanh or relu, LSTM, GRU."""
+"""Recurrent layers over sequences: `RNN`, `LSTM`, `GRU`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """Layers of a recurrent cell, each running over its input's sequence in one or both directions."""
+    """Base of recurrent layers: parameters, stacking of layers, directions, batch handling."""
 
     mode: str
     input_size: int
@@ -67,8 +67,8 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def __getstate__(self) -> dict[str, Any]:
-        # PyTorch, which may read this, keeps the weights in a row as well
-        names = [name for of_layer in self._all_weights for name in of_layer]
+        # PyTorch's pickles hold the flat weight list too
+        names = [name for layer_names in self._all_weights for name in layer_names]
         return {**super().__getstate__(), "_flat_weights_names": names,
                 "_flat_weights": [getattr(self, name, None) for name in names]}
 
@@ -76,7 +76,7 @@ class RNNBase(Module):
         super().__setstate__(state)
         for name in ("_flat_weights_names", "_flat_weights"):
             self.__dict__.pop(name, None)
-        self.__dict__.setdefault("proj_size", 0)  # as in files of before 1.8
+        self.__dict__.setdefault("proj_size", 0)  # absent in pickles of PyTorch < 1.8
 
     def _check_arguments(self, dropout: Any) -> None:
         is_number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
@@ -113,7 +113,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing: on a CPU the weights need not lie in one piece."""
+        """No effect: the CPU kernels do not require contiguous weights."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -144,10 +144,15 @@ class RNNBase(Module):
             text += f", bidirectional={self.bidirectional}"
         return text
 
-    # -- running -------------------------------------------------------------------------------------
+    # -- forward -------------------------------------------------------------------------------------
 
     def check_input(self, input: Tensor) -> None:
-        """Raise unless the input has the weights' dtype and the right last dimension."""
+        """Check the dtype and the last dimension of the input.
+
+        Raises:
+            ValueError: the dtype is not the weights' dtype.
+            RuntimeError: the last dimension is not `input_size`.
+        """
         dtype = self._flat_weights[0].dtype
         if input.dtype != dtype:
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
@@ -163,62 +168,62 @@ class RNNBase(Module):
             raise RuntimeError(f"Expected {label} size {expected}, got {list(state.size())}")
 
     def _cell(self, x: Tensor, state: Any, weights: list[Parameter]) -> Any:
-        """One step: the new state from the projected input `x`."""
+        """One time step: the next state from the projected input `x`."""
         raise NotImplementedError
 
-    def _states(self, xs: Sequence[Tensor], state: Any, weights: list[Parameter]) -> list[Any]:
-        """The states after each step."""
-        found = []
+    def _run_steps(self, xs: Sequence[Tensor], state: Any, weights: list[Parameter]) -> list[Any]:
+        """The states after each time step."""
+        states = []
         for x in xs:
             state = self._cell(x, state, weights)
-            found.append(state)
-        return found
+            states.append(state)
+        return states
 
-    def _start(self, batch: int, like: Tensor) -> Any:
-        """The state of zeros."""
+    def _zero_state(self, batch: int, like: Tensor) -> Any:
+        """The initial state: zeros."""
         directions = 2 if self.bidirectional else 1
         return fn.zeros((self.num_layers * directions, batch, self.proj_size or self.hidden_size),
                         dtype=like.dtype, device=like.device)
 
-    def _state_of(self, states: Any, i: int) -> Any:
+    def _select_state(self, states: Any, i: int) -> Any:
         """The state of one layer and direction."""
         return states[i]
 
-    def _joined(self, states: list[Any]) -> Any:
+    def _stack_states(self, states: list[Any]) -> Any:
         return fn.stack(states)
 
-    def _output_of(self, state: Any) -> Tensor:
+    def _hidden_of(self, state: Any) -> Tensor:
         return state
 
     def _run_layers(self, input: Tensor, states: Any) -> tuple[Tensor, Any]:
-        """(L, N, input_size) and the first states to (L, N, directions · H) and the last states."""
+        """Map (L, N, input_size) and initial states to (L, N, directions · H) and final states."""
         directions = 2 if self.bidirectional else 1
         finals = []
         for layer in range(self.num_layers):
             outputs = []
             for direction in range(directions):
                 i = layer * directions + direction
-                steps, final = self._run_layer(input, self._state_of(states, i), self.all_weights[i],
-                                               backwards=direction == 1)
+                steps, final = self._run_layer(input, self._select_state(states, i), self.all_weights[i],
+                                               reverse=direction == 1)
                 outputs.append(steps)
                 finals.append(final)
             input = outputs[0] if directions == 1 else fn.cat(outputs, 2)
             if self.dropout > 0 and self.training and layer < self.num_layers - 1:
                 input = fn.dropout(input, self.dropout, True)
-        return input, self._joined(finals)
+        return input, self._stack_states(finals)
 
     def _run_layer(self, input: Tensor, state: Any, weights: list[Parameter],
-                   backwards: bool) -> tuple[Tensor, Any]:
+                   reverse: bool) -> tuple[Tensor, Any]:
         if self.mode in ("LSTM", "GRU") and self.proj_size == 0:
-            found = recurrent_layer(input, state, weights, self.bias, backwards)
-            if found is not None:
-                return found
-        # the input's share of all steps at once; the state's share must wait for its step
+            fused = recurrent_layer(input, state, weights, self.bias, reverse)
+            if fused is not None:
+                return fused
+        # one GEMM projects the inputs of all steps; the hidden state is projected step by step
         projected = fn.linear(input, weights[0], weights[2] if self.bias else None).unbind(0)
-        states = self._states(projected[::-1] if backwards else projected, state, weights)
-        outputs = [self._output_of(each) for each in states]
+        states = self._run_steps(projected[::-1] if reverse else projected, state, weights)
+        outputs = [self._hidden_of(each) for each in states]
         state = states[-1] if states else state
-        if backwards:
+        if reverse:
             outputs.reverse()
         return fn.stack(outputs), state
 
@@ -232,17 +237,17 @@ class RNNBase(Module):
             input = input.unsqueeze(1)
         elif self.batch_first:
             input = input.transpose(0, 1)
-        states = self._prepared(hx, batched, input)
+        states = self._prepare_state(hx, batched, input)
         self.check_input(input)
         self._check_states(states, input.size(1))
         output, final = self._run_layers(input, states)
         if not batched:
-            return output.squeeze(1), self._squeezed(final)
+            return output.squeeze(1), self._remove_batch_dim(final)
         return (output.transpose(0, 1) if self.batch_first else output), final
 
-    def _prepared(self, hx: Any, batched: bool, input: Tensor) -> Any:
+    def _prepare_state(self, hx: Any, batched: bool, input: Tensor) -> Any:
         if hx is None:
-            return self._start(input.size(1), input)
+            return self._zero_state(input.size(1), input)
         rank, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
         if hx.dim() != rank:
             raise RuntimeError(f"For {kind} input, hx should also be {rank}-D but got {hx.dim()}-D tensor")
@@ -251,8 +256,9 @@ class RNNBase(Module):
     def _check_states(self, states: Any, batch: int) -> None:
         self._check_state(states, self.hidden_size, batch)
 
-    def _squeezed(self, final: Any) -> Any:
+    def _remove_batch_dim(self, final: Any) -> Any:
         return final.squeeze(1)
+
 
 class RNN(RNNBase):
     """h = tanh(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ), step by step.
@@ -287,9 +293,9 @@ class RNN(RNNBase):
     def _cell(self, x: Tensor, state: Tensor, weights: list[Parameter]) -> Tensor:
         return rnn_step(x, state, weights[1], weights[3] if self.bias else None, self.nonlinearity)
 
-    def _states(self, xs: Sequence[Tensor], state: Any, weights: list[Parameter]) -> list[Any]:
-        found = rnn_steps(xs, state, weights[1], weights[3] if self.bias else None, self.nonlinearity)
-        return super()._states(xs, state, weights) if found is None else found
+    def _run_steps(self, xs: Sequence[Tensor], state: Any, weights: list[Parameter]) -> list[Any]:
+        fused = rnn_steps(xs, state, weights[1], weights[3] if self.bias else None, self.nonlinearity)
+        return super()._run_steps(xs, state, weights) if fused is None else fused
 
 
 class LSTM(RNNBase):
@@ -318,25 +324,25 @@ class LSTM(RNNBase):
         h, c = lstm_step(x, state, weights[1], weights[3] if self.bias else None)
         return (fn.linear(h, weights[-1]) if self.proj_size > 0 else h), c
 
-    def _start(self, batch: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    def _zero_state(self, batch: int, like: Tensor) -> tuple[Tensor, Tensor]:
         directions = 2 if self.bidirectional else 1
         cell = fn.zeros((self.num_layers * directions, batch, self.hidden_size), dtype=like.dtype,
                         device=like.device)
-        return super()._start(batch, like), cell
+        return super()._zero_state(batch, like), cell
 
-    def _state_of(self, states: Any, i: int) -> tuple[Tensor, Tensor]:
+    def _select_state(self, states: Any, i: int) -> tuple[Tensor, Tensor]:
         return states[0][i], states[1][i]
 
-    def _joined(self, states: list[Any]) -> tuple[Tensor, Tensor]:
+    def _stack_states(self, states: list[Any]) -> tuple[Tensor, Tensor]:
         hidden, cell = zip(*states, strict=True)
         return fn.stack(hidden), fn.stack(cell)
 
-    def _output_of(self, state: Any) -> Tensor:
+    def _hidden_of(self, state: Any) -> Tensor:
         return state[0]
 
-    def _prepared(self, hx: Any, batched: bool, input: Tensor) -> Any:
+    def _prepare_state(self, hx: Any, batched: bool, input: Tensor) -> Any:
         if hx is None:
-            return self._start(input.size(1), input)
+            return self._zero_state(input.size(1), input)
         h, c = hx[0], hx[1]
         rank, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
         if h.dim() != rank or c.dim() != rank:
@@ -348,7 +354,7 @@ class LSTM(RNNBase):
         self._check_state(states[0], self.proj_size or self.hidden_size, batch, "hidden[0]")
         self._check_state(states[1], self.hidden_size, batch, "hidden[1]")
 
-    def _squeezed(self, final: Any) -> Any:
+    def _remove_batch_dim(self, final: Any) -> Any:
         return final[0].squeeze(1), final[1].squeeze(1)
 
 

@@ -1,4 +1,4 @@
-"""One step of a recurrent network."""
+"""Recurrent cells: one time step of RNN, LSTM and GRU."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
 
 def rnn_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None, nonlinearity: str) -> Tensor:
-    """The new h from the projected input `x` (N, H) and the old h."""
-    found = rnn_steps([x], h, weight, bias, nonlinearity)
-    if found is not None:
-        return found[0]
+    """The next h (N, H) from the projected input `x` (N, H) and h (N, H)."""
+    fused = rnn_steps([x], h, weight, bias, nonlinearity)
+    if fused is not None:
+        return fused[0]
     total = fn.linear(h, weight, bias) + x
     return total.tanh() if nonlinearity == "tanh" else total.relu()
 
 
 def lstm_step(x: Tensor, state: tuple[Tensor, Tensor], weight: Tensor,
               bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The new (h, c) from the projected input `x` (N, 4H) and the old ones."""
+    """The next (h, c), (N, H) each, from the projected input `x` (N, 4H) and (h, c)."""
     h, c = state
     i, f, g, o = (fn.linear(h, weight, bias) + x).chunk(4, 1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
@@ -33,7 +33,7 @@ def lstm_step(x: Tensor, state: tuple[Tensor, Tensor], weight: Tensor,
 
 
 def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The new h from the projected input `x` (N, 3H) and the old h."""
+    """The next h (N, H) from the projected input `x` (N, 3H) and h (N, H)."""
     reset_h, update_h, new_h = fn.linear(h, weight, bias).chunk(3, 1)
     reset_x, update_x, new_x = x.chunk(3, 1)
     reset = (reset_h + reset_x).sigmoid()
@@ -79,15 +79,15 @@ class RNNCellBase(Module):
         nonlinearity = self.__dict__.get("nonlinearity", "tanh")
         return text + (f", nonlinearity={nonlinearity}" if nonlinearity != "tanh" else "")
 
-    def _batched(self, input: Tensor, name: str) -> tuple[Tensor, bool]:
+    def _add_batch_dim(self, input: Tensor, name: str) -> tuple[Tensor, bool]:
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
         return (input, True) if input.dim() == 2 else (input.unsqueeze(0), False)
 
-    def _start(self, input: Tensor) -> Tensor:
+    def _zero_state(self, input: Tensor) -> Tensor:
         return fn.zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)
 
-    def _check(self, input: Tensor, *states: Tensor) -> None:
+    def _check_sizes(self, input: Tensor, *states: Tensor) -> None:
         if input.size(1) != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
         for i, state in enumerate(states):
@@ -115,13 +115,13 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        input, batched = self._batched(input, "RNNCell")
+        input, batched = self._add_batch_dim(input, "RNNCell")
         if hx is not None and hx.dim() not in (1, 2):
             raise ValueError(f"RNNCell: Expected hidden to be 1D or 2D, got {hx.dim()}D instead")
-        h = self._start(input) if hx is None else hx if batched else hx.unsqueeze(0)
+        h = self._zero_state(input) if hx is None else hx if batched else hx.unsqueeze(0)
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        self._check(input, h)
+        self._check_sizes(input, h)
         x = fn.linear(input, self.weight_ih, self.bias_ih)
         h = rnn_step(x, h, self.weight_hh, self.bias_hh, self.nonlinearity)
         return h if batched else h.squeeze(0)
@@ -141,16 +141,16 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        input, batched = self._batched(input, "LSTMCell")
+        input, batched = self._add_batch_dim(input, "LSTMCell")
         if hx is None:
-            zeros = self._start(input)
+            zeros = self._zero_state(input)
             state = (zeros, zeros)
         else:
             for i, value in enumerate(hx):
                 if value.dim() not in (1, 2):
                     raise ValueError(f"LSTMCell: Expected hx[{i}] to be 1D or 2D, got {value.dim()}D instead")
             state = (hx[0], hx[1]) if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-        self._check(input, *state)
+        self._check_sizes(input, *state)
         x = fn.linear(input, self.weight_ih, self.bias_ih)
         h, c = lstm_step(x, state, self.weight_hh, self.bias_hh)
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
@@ -169,11 +169,11 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        input, batched = self._batched(input, "GRUCell")
+        input, batched = self._add_batch_dim(input, "GRUCell")
         if hx is not None and hx.dim() not in (1, 2):
             raise ValueError(f"GRUCell: Expected hidden to be 1D or 2D, got {hx.dim()}D instead")
-        h = self._start(input) if hx is None else hx if batched else hx.unsqueeze(0)
-        self._check(input, h)
+        h = self._zero_state(input) if hx is None else hx if batched else hx.unsqueeze(0)
+        self._check_sizes(input, h)
         x = fn.linear(input, self.weight_ih, self.bias_ih)
         h = gru_step(x, h, self.weight_hh, self.bias_hh)
         return h if batched else h.squeeze(0)

@@ -1,4 +1,4 @@
-"""Embeddings: a row of a table for each integer."""
+"""`Embedding`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Embedding(Module):
         self.sparse = sparse
 
     def reset_parameters(self) -> None:
-        """Draw a new table."""
+        """Draw the weights from N(0, 1); the row `padding_idx` is set to 0."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():

@@ -1,4 +1,4 @@
-"""Resampling to another size as layers."""
+"""Upsampling layers."""
 
 from __future__ import annotations
 

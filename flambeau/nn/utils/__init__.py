@@ -1,4 +1,4 @@
-"""Gradients limited, parameters as one vector."""
+"""`torch.nn.utils`: gradient clipping, and conversion between parameters and one vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients limited in norm or in value."""
+"""Gradient clipping by norm and by value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float
         grads = [p.grad for p in parameters if p.grad is not None]
         if not grads:
             return
-        # multiplied even by 1: asking whether it is would wait for the device
+        # multiplied even if 1: a comparison would synchronize with the device
         scale = fn.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
         for grad in grads:
             grad.mul_(scale)

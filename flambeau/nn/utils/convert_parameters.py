@@ -1,4 +1,4 @@
-"""Parameters as one vector, and back."""
+"""Conversion between parameters and one vector."""
 
 from __future__ import annotations
 

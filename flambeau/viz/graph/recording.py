@@ -31,7 +31,7 @@ from .provenance import Origin, Place, label_of, note_kind, note_label, note_ori
 from .saved_memory import bytes_held
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_MODULE_CALL = "Calling.__call__"  # what runs every module's forward
+_MODULE_CALL = "CallMixin.__call__"  # what runs every module's forward
 
 
 class watching(Observer, Interceptor):
@@ -136,7 +136,8 @@ class watching(Observer, Interceptor):
 
     # ----- forward -----
 
-    def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
+    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                    in_place: bool) -> None:
         first = outs[0] if outs else None
         if not isinstance(first, Tensor) or not grad_mode.get() or not op.differentiable:
             return
@@ -151,7 +152,7 @@ class watching(Observer, Interceptor):
             outs = [base]
         self._made(node, op.name.lstrip("_") + "_" * in_place, outs, made, in_place)
 
-    def tell_custom(self, node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+    def on_custom_function(self, node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
         self._made(node, node._forward_cls.__name__, outs, [(node, outs)], bool(node.dirty_tensors))
 
     def _made(self, node: Any, operator: str, outs: Sequence[Any], made: Sequence[tuple[Any, Sequence[Any]]],

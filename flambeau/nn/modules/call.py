@@ -1,4 +1,4 @@
-"""Calling a module: its forward, with the hooks of the user's around it."""
+"""`Module.__call__`: runs `forward` with the module's and the global hooks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from ..._tensor import Tensor
 from ...engine.nodes.hooks import RemovableHandle
 from ...modes import active_tracer, special
-from .hooks import GLOBAL, BackwardHook, add_hook, warn_of_missing_grads
+from .hooks import GLOBAL_HOOKS, BackwardHook, add_hook, warn_if_grads_missing
 
 
-class Calling:
-    """The part of a module that is a function with hooks."""
+class CallMixin:
+    """Mixin of `Module`: call, hook registration, `compile`."""
 
     training: bool
     _forward_hooks: OrderedDict
@@ -37,9 +37,9 @@ class Calling:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         if special[0]:
-            _tell_called(self)
+            _notify_tracer(self)
         if (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
-                or own["_backward_pre_hooks"] or GLOBAL.any or "_compiled_call_impl" in own):
+                or own["_backward_pre_hooks"] or GLOBAL_HOOKS.any or "_compiled_call_impl" in own):
             if "_compiled_call_impl" in own:
                 return own["_compiled_call_impl"](*args, **kwargs)
             return _call_with_hooks(self, args, kwargs)
@@ -47,7 +47,7 @@ class Calling:
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         if special[0]:
-            _tell_called(self)
+            _notify_tracer(self)
         return _call_with_hooks(self, args, kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -82,8 +82,8 @@ class Calling:
         >>> m(torch.tensor([1.0]))
         tensor([2.])
         """
-        marks = [self._forward_pre_hooks_with_kwargs] * with_kwargs
-        return add_hook(self._forward_pre_hooks, hook, prepend, *marks)
+        id_sets = [self._forward_pre_hooks_with_kwargs] * with_kwargs
+        return add_hook(self._forward_pre_hooks, hook, prepend, *id_sets)
 
     def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> RemovableHandle:
@@ -100,8 +100,8 @@ class Calling:
         >>> m(torch.tensor([1.0]))
         tensor([-1.])
         """
-        marks = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
-        return add_hook(self._forward_hooks, hook, prepend, *marks)
+        id_sets = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
+        return add_hook(self._forward_hooks, hook, prepend, *id_sets)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_output)` when the gradients of the outputs are known.
@@ -125,7 +125,7 @@ class Calling:
         >>> m(torch.tensor([-1.0, 1.0], requires_grad=True)).sum().backward()
         (tensor([0., 1.]),)
         """
-        _claim_backward_hooks(self, full=True)
+        _set_backward_hook_kind(self, full=True)
         return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
@@ -134,56 +134,57 @@ class Calling:
         Raises:
             RuntimeError: the module has full backward hooks.
         """
-        _claim_backward_hooks(self, full=False)
+        _set_backward_hook_kind(self, full=False)
         return add_hook(self._backward_hooks, hook)
 
 
-def _tell_called(module: Calling) -> None:
-    """Tell a function's capture, if one is on, which modules it calls."""
+def _notify_tracer(module: CallMixin) -> None:
+    """Notify the active tracer, if any, of a module call."""
     tracer = active_tracer.get()
     if tracer is not None:
         tracer.on_module_call(module)
 
 
-def _call_with_hooks(module: Calling, args: tuple, kwargs: dict[str, Any]) -> Any:
-    if not (module._forward_hooks_always_called or GLOBAL.forward_always):
-        return _run(module, args, kwargs, set())
-    ran: set[int] = set()
+def _call_with_hooks(module: CallMixin, args: tuple, kwargs: dict[str, Any]) -> Any:
+    if not (module._forward_hooks_always_called or GLOBAL_HOOKS.forward_always):
+        return _forward_with_hooks(module, args, kwargs, set())
+    called_ids: set[int] = set()
     result: list[Any] = [None]
     try:
-        return _run(module, args, kwargs, ran, result)
+        return _forward_with_hooks(module, args, kwargs, called_ids, result)
     except Exception:
-        _run_always_called(module, args, kwargs, ran, result[0])
+        _run_always_call_hooks(module, args, kwargs, called_ids, result[0])
         raise
 
 
-def _run(module: Calling, args: tuple, kwargs: dict[str, Any], ran: set[int], seen: list[Any] | None = None) -> Any:
+def _forward_with_hooks(module: CallMixin, args: tuple, kwargs: dict[str, Any], called_ids: set[int],
+                        last_result: list[Any] | None = None) -> Any:
     args, kwargs = _run_pre_hooks(module, args, kwargs)
-    full, non_full, pre = _backward_hooks_of_call(module)
-    watch = BackwardHook(module, full, pre) if full or pre else None
-    if watch is not None:
-        args = watch.setup_input_hook(args)
+    full, non_full, pre = _backward_hooks_to_run(module)
+    backward_hook = BackwardHook(module, full, pre) if full or pre else None
+    if backward_hook is not None:
+        args = backward_hook.setup_input_hook(args)
     result = module.forward(*args, **kwargs)
-    for hook_id, hook, with_kwargs in _forward_hooks_of_call(module):
-        ran.add(hook_id)
+    for hook_id, hook, with_kwargs in _forward_hooks_to_run(module):
+        called_ids.add(hook_id)
         changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
         if changed is not None:
             result = changed
-        if seen is not None:
-            seen[0] = result
-    if watch is not None:
+        if last_result is not None:
+            last_result[0] = result
+    if backward_hook is not None:
         if not isinstance(result, (Tensor, tuple)):
             warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of "
                           f"Tensors but received {type(result)}", stacklevel=4)
-        result = watch.setup_output_hook(result)
+        result = backward_hook.setup_output_hook(result)
     if non_full:
-        _hook_last_node(module, args, result, non_full)
+        _register_non_full_hooks(module, args, result, non_full)
     return result
 
 
-def _run_pre_hooks(module: Calling, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def _run_pre_hooks(module: CallMixin, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     with_kwargs = module._forward_pre_hooks_with_kwargs
-    for hook_id, hook in (*GLOBAL.forward_pre.items(), *module._forward_pre_hooks.items()):
+    for hook_id, hook in (*GLOBAL_HOOKS.forward_pre.items(), *module._forward_pre_hooks.items()):
         if hook_id in with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is None:
@@ -199,17 +200,18 @@ def _run_pre_hooks(module: Calling, args: tuple, kwargs: dict[str, Any]) -> tupl
     return args, kwargs
 
 
-def _forward_hooks_of_call(module: Calling) -> list[tuple[int, Callable, bool]]:
+def _forward_hooks_to_run(module: CallMixin) -> list[tuple[int, Callable, bool]]:
     own_with_kwargs = module._forward_hooks_with_kwargs
-    return ([(i, hook, i in GLOBAL.forward_with_kwargs) for i, hook in GLOBAL.forward.items()]
+    return ([(i, hook, i in GLOBAL_HOOKS.forward_with_kwargs) for i, hook in GLOBAL_HOOKS.forward.items()]
             + [(i, hook, i in own_with_kwargs) for i, hook in module._forward_hooks.items()])
 
 
-def _run_always_called(module: Calling, args: tuple, kwargs: dict[str, Any], ran: set[int], result: Any) -> None:
-    """After a failure, run the hooks that are to run in any case, silencing their own failures."""
-    for hook_id, hook, with_kwargs in _forward_hooks_of_call(module):
-        is_global = hook_id in GLOBAL.forward_always
-        if hook_id in ran or not (is_global or hook_id in module._forward_hooks_always_called):
+def _run_always_call_hooks(module: CallMixin, args: tuple, kwargs: dict[str, Any], called_ids: set[int],
+                           result: Any) -> None:
+    """After an exception in forward, run the remaining `always_call` hooks; their own exceptions become warnings."""
+    for hook_id, hook, with_kwargs in _forward_hooks_to_run(module):
+        is_global = hook_id in GLOBAL_HOOKS.forward_always
+        if hook_id in called_ids or not (is_global or hook_id in module._forward_hooks_always_called):
             continue
         try:
             changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
@@ -221,16 +223,16 @@ def _run_always_called(module: Calling, args: tuple, kwargs: dict[str, Any], ran
                           f"silenced as another error was raised in forward: {error!s}", stacklevel=4)
 
 
-def _backward_hooks_of_call(module: Calling) -> tuple[list[Callable], list[Callable], list[Callable]]:
-    """The full, non-full and pre- backward hooks, global ones first."""
+def _backward_hooks_to_run(module: CallMixin) -> tuple[list[Callable], list[Callable], list[Callable]]:
+    """The full, non-full and pre-hooks of backward, global hooks first."""
     full: list[Callable] = []
     non_full: list[Callable] = []
-    (full if GLOBAL.backward_is_full else non_full).extend(GLOBAL.backward.values())
+    (full if GLOBAL_HOOKS.backward_is_full else non_full).extend(GLOBAL_HOOKS.backward.values())
     (full if module._is_full_backward_hook else non_full).extend(module._backward_hooks.values())
-    return full, non_full, [*GLOBAL.backward_pre.values(), *module._backward_pre_hooks.values()]
+    return full, non_full, [*GLOBAL_HOOKS.backward_pre.values(), *module._backward_pre_hooks.values()]
 
 
-def _hook_last_node(module: Calling, args: tuple, result: Any, hooks: list[Callable]) -> None:
+def _register_non_full_hooks(module: CallMixin, args: tuple, result: Any, hooks: list[Callable]) -> None:
     first = result
     while not isinstance(first, Tensor):
         if isinstance(first, dict):
@@ -242,10 +244,10 @@ def _hook_last_node(module: Calling, args: tuple, result: Any, hooks: list[Calla
         return
     for hook in hooks:
         node.register_hook(partial(hook, module))
-    warn_of_missing_grads(args, result, node)
+    warn_if_grads_missing(args, result, node)
 
 
-def _claim_backward_hooks(module: Calling, full: bool) -> None:
+def _set_backward_hook_kind(module: CallMixin, full: bool) -> None:
     if module._is_full_backward_hook is (not full):
         raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a "
                            "single Module. Please use only one of them.")

@@ -1,4 +1,4 @@
-"""Modules that hold parameters in a list or a dict."""
+"""Containers of parameters: `ParameterList`, `ParameterDict`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from ..._tensor import Parameter, Tensor
-from ..naming import typename
+from ..typename import typename
 from .module import Module
 
 __all__ = ["ParameterDict", "ParameterList"]
@@ -18,7 +18,7 @@ def _as_parameter(value: Any) -> Any:
 
 
 def _describe(key: Any, value: Any, element_type: Any) -> str:
-    """One line of a repr; tensors by element type and size, other things by their type."""
+    """One line of the repr: element type and size of a tensor, type name of another object."""
     if not isinstance(value, Tensor):
         return f"  ({key}): Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
@@ -57,7 +57,7 @@ class ParameterList(Module):
         return getattr(self, self._name_at(idx))
 
     def __setitem__(self, idx: int, param: Any) -> None:
-        # a new tensor is a new parameter; anything else replaces what there was
+        # a plain tensor is wrapped in a Parameter
         setattr(self, self._name_at(idx), _as_parameter(param))
 
     def __len__(self) -> int:

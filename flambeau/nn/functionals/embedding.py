@@ -1,4 +1,4 @@
-"""Looking things up by integer: embeddings and one-hot vectors."""
+"""Embedding lookups and one-hot encoding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 
     Args:
         padding_idx: a row that gets no gradient.
-        max_norm: rows with a larger norm, of those named, are scaled down in place first.
+        max_norm: rows with a larger norm, of those selected, are scaled down in place first.
         scale_grad_by_freq: divide the gradient of a row by how often the input names it.
 
     >>> import flambeau as torch
@@ -31,29 +31,29 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
     if max_norm is not None:
-        _limit_norms(weight, input, max_norm, norm_type)
+        _renormalize_rows(weight, input, max_norm, norm_type)
     return fn.embedding(input, weight, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq,
                         sparse=sparse)
 
 
-def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the named rows whose norm exceeds `max_norm` down to it, in place."""
+def _renormalize_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows of `weight` selected by `input` to norm `max_norm` at most, in place."""
     with no_grad():
-        if special[0] and input._array.__class__ is not np.ndarray:  # they name rows of their own
-            from ..._tensor.dispatch.batching_rules import refuse_wider
+        if special[0] and input._array.__class__ is not np.ndarray:  # batched indices under vmap
+            from ..._tensor.dispatch.batching_rules import check_vmap_write
 
-            refuse_wider(weight, [input], "aten::embedding_renorm_")
+            check_vmap_write(weight, [input], "aten::embedding_renorm_")
             norms = fn.norm(weight, norm_type, 1, True)
-            named = fn.index_put(fn.zeros_like(norms), (input,), fn.ones((), dtype=norms.dtype))
-            large = fn.logical_and(named == 1, norms > max_norm)
+            selected = fn.index_put(fn.zeros_like(norms), (input,), fn.ones((), dtype=norms.dtype))
+            large = fn.logical_and(selected == 1, norms > max_norm)
             weight.mul_(fn.where(large, max_norm / (norms + 1e-7), fn.ones_like(norms)))
             return
         rows = fn.unique(input)
-        named = weight[rows]
-        norms = fn.norm(named, norm_type, 1, True)
-        # the small number is PyTorch's guard against a division that rounds the norm up again
+        selected = weight[rows]
+        norms = fn.norm(selected, norm_type, 1, True)
+        # 1e-7 as in PyTorch: rounding must not leave a norm above max_norm
         scale = fn.where(norms > max_norm, max_norm / (norms + 1e-7), fn.ones_like(norms))
-        weight[rows] = named * scale
+        weight[rows] = selected * scale
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -133,6 +133,6 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
                                   f"supported for mode='sum' (got mode='{mode}'). Please open a feature request on "
                                   "GitHub.")
     if max_norm is not None:
-        _limit_norms(weight, input, max_norm, norm_type)
+        _renormalize_rows(weight, input, max_norm, norm_type)
     return fn.bagged_embedding(input, weight, offsets, scale_grad_by_freq, mode, per_sample_weights,
                                include_last_offset, padding_idx)

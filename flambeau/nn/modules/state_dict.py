@@ -1,4 +1,4 @@
-"""A module's state: its parameters and persistent buffers, by name, taken out and put back."""
+"""`Module.state_dict` and `load_state_dict`: parameters and persistent buffers by name."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-class _WithModule:
-    """A hook that is called with its module first, without keeping the module alive."""
+class _HookWithModule:
+    """A hook bound to its module by weak reference; the module is its first argument."""
 
     def __init__(self, hook: Callable, module: Any) -> None:
         self.hook = hook
@@ -53,10 +53,10 @@ class _WithModule:
         self.module = weakref.ref(state["module"])
 
 
-class Stateful:
-    """The part of a module that is saved in checkpoints.
+class StateDictMixin:
+    """Mixin of `Module`: state dicts.
 
-    `_version` is written beside the state, so that `_load_from_state_dict` can read older formats.
+    `_version` is stored in the state dict's metadata; `_load_from_state_dict` reads it to convert older formats.
     """
 
     _version: int = 1
@@ -81,10 +81,10 @@ class Stateful:
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata)`, which may edit it, after `state_dict`."""
         hook._from_public_api = True  # type: ignore[attr-defined]
-        return self._register_state_dict_hook(hook, _claimed=True)
+        return self._register_state_dict_hook(hook, _public=True)
 
-    def _register_state_dict_hook(self, hook: Callable, _claimed: bool = False) -> RemovableHandle:
-        if not _claimed and getattr(hook, "_from_public_api", False):
+    def _register_state_dict_hook(self, hook: Callable, _public: bool = False) -> RemovableHandle:
+        if not _public and getattr(hook, "_from_public_api", False):
             raise RuntimeError("Cannot register the same function as the state dict post hook that was "
                                "previously registered via register_state_dict_post_hook")
         return add_hook(self._state_dict_hooks, hook)
@@ -94,7 +94,7 @@ class Stateful:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> RemovableHandle:
-        return add_hook(self._load_state_dict_pre_hooks, _WithModule(hook, self) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, _HookWithModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
@@ -170,7 +170,7 @@ class Stateful:
         for name, current in state.items():
             key = prefix + name
             if key in state_dict:
-                message = _load_one(self, key, name, current, state_dict[key], assign)
+                message = _load_tensor(self, key, name, current, state_dict[key], assign)
                 if message is not None:
                     error_msgs.append(message)
             elif strict:
@@ -222,7 +222,7 @@ class Stateful:
         state: Any = OrderedDict(state_dict)
         if metadata is not None:
             state._metadata = metadata
-        _load_tree(self, state, state, metadata, "", strict, assign, missing, unexpected, errors)
+        _load_module_tree(self, state, state, metadata, "", strict, assign, missing, unexpected, errors)
         if strict:
             if unexpected:
                 names = ", ".join(f'"{key}"' for key in unexpected)
@@ -236,17 +236,17 @@ class Stateful:
         return _IncompatibleKeys(missing, unexpected)
 
 
-def _overrides(module: Stateful, method: str) -> bool:
-    return getattr(type(module), method) is not getattr(Stateful, method)
+def _overrides(module: StateDictMixin, method: str) -> bool:
+    return getattr(type(module), method) is not getattr(StateDictMixin, method)
 
 
-def _load_one(module: Any, key: str, name: str, current: Tensor, saved: Any, assign: bool) -> str | None:
-    """Put one saved tensor into this module; what went wrong, if anything."""
+def _load_tensor(module: Any, key: str, name: str, current: Tensor, saved: Any, assign: bool) -> str | None:
+    """Load one tensor into this module; returns an error message, or None."""
     if not isinstance(saved, Tensor):
         return (f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
                 f"from checkpoint but received {type(saved)}")
     if len(current.shape) == 0 and len(saved.shape) == 1 and saved.shape[0] == 1:
-        saved = saved[0]  # checkpoints from before there were 0-d tensors
+        saved = saved[0]  # 0-d tensors were saved with shape (1,) by PyTorch < 0.4
     if saved.shape != current.shape:
         return (f"size mismatch for {key}: copying a param with shape {saved.shape} from checkpoint, "
                 f"the shape in current model is {current.shape}.")
@@ -268,19 +268,19 @@ def _load_one(module: Any, key: str, name: str, current: Tensor, saved: Any, ass
     return None
 
 
-def _load_tree(module: Any, state: Any, local_state: Any, metadata: Any, prefix: str, strict: bool, assign: bool,
-               missing: list[str], unexpected: list[str], errors: list[str]) -> None:
+def _load_module_tree(module: Any, state: Any, local_state: Any, metadata: Any, prefix: str, strict: bool, assign: bool,
+                      missing: list[str], unexpected: list[str], errors: list[str]) -> None:
     local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
     if assign:
         local_metadata["assign_to_params_buffers"] = assign
-    # True: a module checks its own names whatever `strict` is; load_state_dict decides at the end
+    # strict=True collects the key lists; load_state_dict decides whether they are errors
     module._load_from_state_dict(local_state, prefix, local_metadata, True, missing, unexpected, errors)
     for name, child in module._modules.items():
         if child is not None:
             child_prefix = f"{prefix}{name}."
             child_state = {k: v for k, v in local_state.items() if k.startswith(child_prefix)}
-            _load_tree(child, state, child_state, metadata, child_prefix, strict, assign, missing, unexpected,
-                       errors)
+            _load_module_tree(child, state, child_state, metadata, child_prefix, strict, assign, missing, unexpected,
+                              errors)
     keys = _IncompatibleKeys(missing, unexpected)
     for hook in module._load_state_dict_post_hooks.values():
         if hook(module, keys) is not None:
