@@ -8,10 +8,10 @@ import sys
 from functools import cache
 from pathlib import Path
 
-#: bytes of the L2 cache where the system does not report it
-_USUAL_L2 = 1 << 20
-#: bytes of the last-level cache where the system does not report it, and the least size that is believed
-USUAL_LAST_LEVEL, MIN_LAST_LEVEL = 32 << 20, 4 << 20
+#: bytes of the L2 cache if the system does not report it
+_DEFAULT_L2 = 1 << 20
+#: bytes of the last-level cache if the system does not report it, and the smallest size that is accepted
+DEFAULT_LAST_LEVEL, MIN_LAST_LEVEL = 32 << 20, 4 << 20
 _UNITS = {"K": 10, "M": 20, "G": 30}
 _SYSFS = "/sys/devices/system/cpu/cpu0/cache"
 
@@ -28,7 +28,7 @@ def l2_size() -> int:
         found = _l2_size_on_linux(Path(_SYSFS))
     elif sys.platform == "darwin":
         found = _l2_size_on_macos()
-    return found or _USUAL_L2
+    return found or _DEFAULT_L2
 
 
 def _l2_size_on_linux(folder: Path) -> int | None:
@@ -64,8 +64,8 @@ def last_level_size() -> int:
     try:
         folders = [name for name in os.listdir(_SYSFS) if name.startswith("index")]
     except OSError:
-        return USUAL_LAST_LEVEL
-    return max(MIN_LAST_LEVEL, max(map(_size_of_level, folders), default=USUAL_LAST_LEVEL))
+        return DEFAULT_LAST_LEVEL
+    return max(MIN_LAST_LEVEL, max(map(_size_of_level, folders), default=DEFAULT_LAST_LEVEL))
 
 
 def _size_of_level(folder: str) -> int:
@@ -79,4 +79,4 @@ def _size_of_level(folder: str) -> int:
     return int(number) << (unit or 0) if number.isdigit() else 0
 
 
-__all__ = ["MIN_LAST_LEVEL", "USUAL_LAST_LEVEL", "l2_size", "last_level_size"]
+__all__ = ["DEFAULT_LAST_LEVEL", "MIN_LAST_LEVEL", "l2_size", "last_level_size"]

@@ -29,13 +29,13 @@ def is_enabled(*views: str) -> bool:
     >>> debugging.is_enabled("asm") in (True, False)
     True
     """
-    asked = os.environ.get("FLAMBEAU_DEBUG")
-    if not asked:
+    value = os.environ.get("FLAMBEAU_DEBUG")
+    if not value:
         return False
-    names = [name.strip() for name in asked.split(",") if name.strip()]
+    names = [name.strip() for name in value.split(",") if name.strip()]
     for name in names:
         if name not in VIEWS:
-            raise ValueError(f"FLAMBEAU_DEBUG={asked}: there is no view {name!r}, only {', '.join(VIEWS)}")
+            raise ValueError(f"FLAMBEAU_DEBUG={value}: there is no view {name!r}, only {', '.join(VIEWS)}")
     return any(view in names for view in views)
 
 

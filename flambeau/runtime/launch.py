@@ -20,7 +20,7 @@ from . import compilation, entry_points, numpy_abi, thread_pool
 #: the most pointers of a step
 POINTERS = 192
 #: words of a step: body, chunks, plan, then, number of pointers, address of their (base, offset) pairs
-WIDTH = 6
+STEP_WORDS = 6
 #: the index of a record's first base address, after: the pool, the steps, their number, the numbers of array objects
 #: and of bases
 FIRST = 5
@@ -150,7 +150,7 @@ begin:
   %plan = load ptr, ptr %at2
   %then = load ptr, ptr %at3
   %n = load i64, ptr %at4
-  %places = load ptr, ptr %at5
+  %pairs = load ptr, ptr %at5
   br label %fill
 fill:
   %k = phi i64 [ 0, %begin ], [ %k.next, %fill.one ]
@@ -158,10 +158,10 @@ fill:
   br i1 %filling, label %fill.one, label %go
 fill.one:
   %twice = shl i64 %k, 1
-  %place = getelementptr i64, ptr %places, i64 %twice
-  %place.offset = getelementptr i64, ptr %place, i64 1
-  %base.index = load i64, ptr %place
-  %base.offset = load i64, ptr %place.offset
+  %pair = getelementptr i64, ptr %pairs, i64 %twice
+  %pair.offset = getelementptr i64, ptr %pair, i64 1
+  %base.index = load i64, ptr %pair
+  %base.offset = load i64, ptr %pair.offset
   %base.at = getelementptr ptr, ptr %bases, i64 %base.index
   %base = load ptr, ptr %base.at
   %address = getelementptr i8, ptr %base, i64 %base.offset
@@ -173,10 +173,10 @@ go:
   %condition = icmp eq ptr %body, null
   br i1 %condition, label %check, label %compute
 check:
-  %truth.at = load ptr, ptr %pointers
-  %truth = load i8, ptr %truth.at
-  %wanted = trunc i64 %chunks to i8
-  %holds = icmp eq i8 %truth, %wanted
+  %bool.at = load ptr, ptr %pointers
+  %bool = load i8, ptr %bool.at
+  %outcome = trunc i64 %chunks to i8
+  %holds = icmp eq i8 %bool, %outcome
   br i1 %holds, label %done, label %stop
 stop:
   %failed = add i64 %i, 1
@@ -209,12 +209,12 @@ end:
 
 
 def _generate() -> str:
-    return _IR.format(most=POINTERS, width=WIDTH, run=thread_pool.RUN_OFFSET, data=numpy_abi.DATA, first=FIRST)
+    return _IR.format(most=POINTERS, width=STEP_WORDS, run=thread_pool.RUN_OFFSET, data=numpy_abi.DATA, first=FIRST)
 
 
 def library() -> compilation.Library:
     """The generated loop, `run(record)`: 0, or the number, from 1 on, of the step whose condition does not hold."""
-    return compilation.load(f"launch {POINTERS} {WIDTH} {FIRST}", ("run",), _generate, "few")
+    return compilation.load(f"launch {POINTERS} {STEP_WORDS} {FIRST}", ("run",), _generate, "few")
 
 
 def plan_array(words: Sequence[compilation.Word]) -> ctypes.Array[ctypes.c_int64]:
@@ -355,15 +355,15 @@ class Program:
             if len(pointers) > POINTERS:
                 raise ValueError(f"a kernel of {len(pointers)} operands: at most {POINTERS} are possible")
             if isinstance(launch, Condition):
-                places = (ctypes.c_int64 * 2)(*pointers[0])
-                self._keep.append(places)
-                words += [0, int(launch.outcome), 0, 0, 1, ctypes.addressof(places)]
+                pairs = (ctypes.c_int64 * 2)(*pointers[0])
+                self._keep.append(pairs)
+                words += [0, int(launch.outcome), 0, 0, 1, ctypes.addressof(pairs)]
                 continue
             plan = plan_array(launch.words)
-            places = (ctypes.c_int64 * max(1, 2 * len(pointers)))(*[each for pair in pointers for each in pair])
-            self._keep += [launch.library, plan, places]
+            pairs = (ctypes.c_int64 * max(1, 2 * len(pointers)))(*[each for pair in pointers for each in pair])
+            self._keep += [launch.library, plan, pairs]
             words += [resolve(launch.body), launch.chunks, ctypes.addressof(plan), resolve(launch.then), len(pointers),
-                      ctypes.addressof(places)]
+                      ctypes.addressof(pairs)]
         self.count = len(steps)
         self.table = (ctypes.c_int64 * max(1, len(words)))(*words)
 
@@ -392,16 +392,16 @@ class Program:
         block = np.concatenate([np.array(head, np.int64), np.frombuffer(template, np.int64)])
         return _start_function_maker()(block)
 
-    def only(self, record: Any, first: int, count: int) -> None:
-        """Restrict a record's next run to `count` steps from step `first`; `enter` undoes that."""
+    def restrict(self, record: Any, first: int, count: int) -> None:
+        """Restrict the record's next run to `count` steps from step `first`, until `enter` is called."""
         record[0] = thread_pool.pool()
-        record[1], record[2] = ctypes.addressof(self.table) + 8 * WIDTH * first, count
+        record[1], record[2] = ctypes.addressof(self.table) + 8 * STEP_WORDS * first, count
 
     def __call__(self, record: Any) -> int:
         """Run all steps: 0, or the number, from 1 on, of the condition that does not hold."""
         record[0] = thread_pool.pool()
-        found: int = self.call(record)
-        return found
+        failed: int = self.call(record)
+        return failed
 
 
 def allocate_aligned(size: int) -> tuple[np.ndarray, int]:

@@ -33,9 +33,9 @@ def host() -> Host:
     """This machine."""
     triple, cpu, found, version = _describe_host()
     width = 512 if found.get("avx512f") and found.get("avx512vl") else 256 if found.get("avx2") else 128
-    asked = os.environ.get("FLAMBEAU_JIT_WIDTH", "")
-    if asked.isdigit() and int(asked) < width:
-        width = 256 if int(asked) >= 256 else 128
+    limit = os.environ.get("FLAMBEAU_JIT_WIDTH", "")
+    if limit.isdigit() and int(limit) < width:
+        width = 256 if int(limit) >= 256 else 128
         for name in found:
             if name.startswith(_FEATURES_OF_WIDER[width]):
                 found[name] = False
@@ -65,7 +65,7 @@ def _describe_host() -> tuple[str, str, dict[str, bool], str]:
     version = f"{llvmlite.__version__}/{'.'.join(map(str, llvm.llvm_version_info))}"
     triple, cpu, found = llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
     if entry is not None:
-        features = [sorted(name for name, on in found.items() if on is wanted) for wanted in (True, False)]
+        features = [sorted(name for name, on in found.items() if on is enabled) for enabled in (True, False)]
         MEASUREMENTS.write(entry, json.dumps([triple, cpu, features, version]).encode())
     return triple, cpu, found, version
 

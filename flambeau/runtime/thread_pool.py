@@ -71,11 +71,11 @@ entry:
   %wait = load ptr, ptr %wait.at
   %mutex = getelementptr i8, ptr %pool, i64 {mutex}
   %condition = getelementptr i8, ptr %pool, i64 {condition}
-  %patience.at = getelementptr i8, ptr %pool, i64 {looks}
-  %patience = load i64, ptr %patience.at
+  %spin.limit.at = getelementptr i8, ptr %pool, i64 {spins}
+  %spin.limit = load i64, ptr %spin.limit.at
   br label %look
 look:
-  %looks = phi i64 [ 0, %entry ], [ %looks.next, %nothing ], [ 0, %ran ], [ %looks, %lost ], [ 0, %woken ]
+  %spins = phi i64 [ 0, %entry ], [ %spins.next, %nothing ], [ 0, %ran ], [ %spins, %lost ], [ 0, %woken ]
   %ticket = load atomic i64, ptr %pool seq_cst, align 8
   %low = and i64 %ticket, {chunks}
   %shifted = lshr i64 %ticket, {bits}
@@ -105,8 +105,8 @@ ran:
   br label %look
 nothing:
   {pause}
-  %looks.next = add i64 %looks, 1
-  %enough = icmp sgt i64 %looks.next, %patience
+  %spins.next = add i64 %spins, 1
+  %enough = icmp sgt i64 %spins.next, %spin.limit
   br i1 %enough, label %sleep, label %look
 sleep:
   %r0 = call i32 %lock(ptr %mutex)
@@ -139,7 +139,7 @@ leave:
   ret void
 }}
 
-define i64 @pass(ptr %pool, i64 %count) {{
+define i64 @spin(ptr %pool, i64 %count) {{
 entry:
   br label %look
 look:
@@ -237,7 +237,7 @@ await:
 still:
   {pause}
   %spins.next = add i64 %spins, 1
-  %long = icmp sgt i64 %spins, {caller_looks}
+  %long = icmp sgt i64 %spins, {caller_spins}
   br i1 %long, label %yield, label %turn
 yield:
   %yield.at = getelementptr i8, ptr %calls, i64 32
@@ -266,7 +266,7 @@ def _pause() -> str:
 
 def _generate() -> str:
     return _IR.format(done=_DONE, task=_TASK, busy=_BUSY, sleeping=_SLEEPING, calls=_CALLS, mutex=_MUTEX,
-                      stop=_STOP, members=_MEMBERS, condition=_CONDITION, looks=_SPINS, caller_looks=_CALLER_SPINS,
+                      stop=_STOP, members=_MEMBERS, condition=_CONDITION, spins=_SPINS, caller_spins=_CALLER_SPINS,
                       most=CALLER_ONLY - 1, bits=_BITS, chunks=(1 << _BITS) - 1, one_above=1 << _BITS,
                       number=2 * _BITS, pause=_pause(),
                       wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
@@ -276,9 +276,9 @@ def library() -> compilation.Library:
     """The pool's generated functions.
 
     `run(pool, function, pointers, plan, total)` runs a task, `work(pool, member)` is a worker's loop, and
-    `pass(pool, count)` spins without work, to be timed.
+    `spin(pool, count)` spins without work, to be timed.
     """
-    return compilation.load(f"threads {sys.platform}", ("run", "work", "pass"), _generate, "few")
+    return compilation.load(f"threads {sys.platform}", ("run", "work", "spin"), _generate, "few")
 
 
 def _system_calls() -> list[int]:
@@ -309,7 +309,7 @@ class Pool:
         self._threads: list[threading.Thread] = []
         for i, call in enumerate([*_system_calls(), library().address("run")]):
             self._field(_CALLS + 8 * i).value = call
-        self._field(_SPINS).value = self._spins_in_patience()
+        self._field(_SPINS).value = self._spin_limit()
         if sys.platform != "win32":
             system = ctypes.CDLL(None)
             system.pthread_mutex_init(ctypes.c_void_p(self.address + _MUTEX), None)
@@ -318,13 +318,13 @@ class Pool:
     def _field(self, offset: int) -> Any:
         return ctypes.c_int64.from_address(self.address + offset)
 
-    def _spins_in_patience(self) -> int:
+    def _spin_limit(self) -> int:
         """How many spins take `SPIN_SECONDS`: the pause instruction's duration differs widely among processors."""
-        look = library().function("pass", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+        spin = library().function("spin", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
         times = []
         for _ in range(3):
             start = time.perf_counter()
-            look(self.address, _TIMED_SPINS)
+            spin(self.address, _TIMED_SPINS)
             times.append(time.perf_counter() - start)
         return max(1, int(_TIMED_SPINS * SPIN_SECONDS / max(min(times), 1e-9)))
 
@@ -358,12 +358,12 @@ _starting = threading.Lock()
 _default = 0
 
 
-def _wanted_size() -> int:
+def _target_size() -> int:
     global _default
-    asked = limits._asked
-    if asked is None:
-        asked = _default = _default or limits.count()
-    return max(1, asked)
+    size = limits._asked
+    if size is None:
+        size = _default = _default or limits.count()
+    return max(1, size)
 
 
 def pool() -> int:
@@ -376,15 +376,15 @@ def pool() -> int:
 
 def _resized_pool() -> int:
     global _pool
-    wanted = _wanted_size()
+    size = _target_size()
     with _starting:
         if _pool is None:
             import atexit
 
             _pool = Pool()
             atexit.register(_stop)
-        if _pool.size != wanted:
-            _pool.resize(wanted)
+        if _pool.size != size:
+            _pool.resize(size)
         return _pool.address
 
 

@@ -49,7 +49,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert second.stdout == first.stdout, second.stderr
 
 
-def test_damaged_entries_are_made_again(tmp_path):
+def test_damaged_entries_are_compiled_again(tmp_path):
     run(tmp_path)
     entries = cache_files(tmp_path)
     whole = [entry.read_bytes() for entry in entries]
@@ -62,7 +62,7 @@ def test_damaged_entries_are_made_again(tmp_path):
         assert [entry.read_bytes() for entry in entries] == whole
 
 
-def test_whole_entries_that_are_no_code_are_made_again(tmp_path, monkeypatch):
+def test_valid_entries_without_object_code_are_compiled_again(tmp_path, monkeypatch):
     run(tmp_path)
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     names = [entry.name for entry in (tmp_path / "code").iterdir()]
@@ -79,7 +79,7 @@ def test_processes_that_compile_at_once(tmp_path):
     assert len(cache_files(tmp_path)) == ENTRIES
 
 
-def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
+def test_an_unwritable_folder_is_ignored(tmp_path):
     (tmp_path / "file").write_text("")
     done = run(tmp_path / "file")
     assert done.stdout == "328850.0 2.0\n", done.stderr
@@ -172,7 +172,7 @@ define void @body(ptr %pointers, ptr %plan, i64 %chunk) {
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_each_chunk_is_done_once(count, monkeypatch):
+def test_each_chunk_runs_once(count, monkeypatch):
     """By however many threads, and by the caller alone where there are too many chunks to tell."""
     monkeypatch.setattr(limits, "_asked", count)
     library = compilation.load("counting", ("body",), lambda: COUNTING, False)
@@ -217,7 +217,7 @@ kernel(np.ones(2_000_000, "float32"))
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_is_compiled_ahead_is_handed_over_while_no_block_can_end(monkeypatch):
+def test_background_compilation_is_submitted_under_the_lock(monkeypatch):
     """The threads may be those of another thread's block, which ends under the same lock."""
     class Pool:
         def submit(self, function):

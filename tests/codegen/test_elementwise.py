@@ -78,7 +78,7 @@ def test_larger_views(shape, view):
     same(elementwise.kernel([X * Y], ["float32"] * 2)(x, y), x * y)
 
 
-def test_results_lie_in_memory_as_the_inputs_do():
+def test_outputs_have_the_memory_order_of_the_inputs():
     x, y = random(40, 50).T, random(40, 50, seed=1).T
     assert elementwise.kernel([X * Y], ["float32"] * 2)(x, y).strides == x.strides
     x = random(4, 5, 6).transpose(0, 2, 1)
@@ -244,7 +244,7 @@ def test_two_outputs_into_the_inputs():
     same(y, want[1])
 
 
-def test_what_cannot_be_written_is_refused():
+def test_invalid_outputs():
     kernel = elementwise.kernel([X + Y], ["float32"] * 2)
     x = random(3, 4)
     with pytest.raises(ValueError, match="share memory"):
@@ -270,7 +270,7 @@ def test_what_cannot_be_written_is_refused():
         kernel(x, np.zeros(3, np.float32))
 
 
-def test_numbers_stand_for_arrays_without_dimensions():
+def test_python_scalars_as_inputs():
     x = random(5, 6)
     kernel = elementwise.kernel([X * Y], ["float32"] * 2)
     same(kernel(x, 2), x * np.float32(2))
@@ -326,7 +326,7 @@ def test_random_expressions(node, seed):
     np.testing.assert_array_equal(got, want)
 
 
-def test_every_element_is_computed_alike():
+def test_results_do_not_depend_on_position():
     # the same number gives the same bits wherever it lies: in a whole vector, at the end, at any stride
     node = e.apply("div", X * X + 1.1, X + 3.3)
     kernel = elementwise.kernel([node], ["float32"])
@@ -336,11 +336,11 @@ def test_every_element_is_computed_alike():
         assert (kernel(np.full((n, 3), 0.7, np.float32)[:, 1]) == one).all()
 
 
-def test_the_same_kernel_is_made_once():
+def test_kernels_are_cached():
     assert elementwise.kernel([X + Y], ["float32"] * 2) is elementwise.kernel([X + Y], [np.float32, np.float32])
 
 
-def test_an_input_that_is_not_there():
+def test_a_missing_input():
     with pytest.raises(TypeError, match="x1"):
         elementwise.kernel([X + Y], ["float32"])
     with pytest.raises(TypeError, match="x0"):
@@ -353,7 +353,7 @@ def test_one_kernel_from_many_threads():
     kernel = elementwise.kernel([X * Y + Z - X], ["float32"] * 3)
     failures = []
 
-    def hammer(seed):
+    def call_repeatedly(seed):
         x, y, z = (random(90_000, seed=seed + i) for i in range(3))
         want = x * y + z - x
         for i in range(60):
@@ -362,7 +362,7 @@ def test_one_kernel_from_many_threads():
             if not np.array_equal(got, want[:n]):
                 failures.append((seed, i))
 
-    workers = [threading.Thread(target=hammer, args=(seed,)) for seed in range(8)]
+    workers = [threading.Thread(target=call_repeatedly, args=(seed,)) for seed in range(8)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -390,7 +390,7 @@ def test_the_code_can_be_read():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool", "float16", "uint8"])
 @pytest.mark.parametrize("shape", [(16, 16), (17, 33), (100, 130), (1, 50), (15, 200), (200, 15), (3, 64, 48),
                                    (5, 48, 64), (2, 3, 40, 33), (700, 900)])
-def test_operands_that_lie_crosswise(dtype, shape):
+def test_transposed_operands(dtype, shape):
     a, b = e.variable(0, dtype), e.variable(1, dtype)
     kernel = elementwise.kernel([e.cast(a, "float32") - e.cast(b, "float32") * 2], [dtype] * 2)
     x = (random(*shape) * 3).astype(dtype)

@@ -44,7 +44,7 @@ def close(c, a, b):
     np.testing.assert_array_less(abs(c - wide @ other), bound + 1e-300)
 
 
-def laid(shape, dtype, order, steps, seed):
+def array_with_layout(shape, dtype, order, steps, seed):
     """An array of this shape whose dimensions lie in this order in memory, with these steps."""
     base = random(*[shape[dim] * abs(steps[dim]) for dim in order], dtype=dtype, seed=seed)
     view = base.transpose(np.argsort(order))
@@ -65,7 +65,7 @@ def operands(draw):
         usual = draw(st.booleans())
         order = range(len(shape)) if usual else draw(st.permutations(range(len(shape))))
         steps = [1 if usual else draw(st.sampled_from([1, 1, 1, 2, -1])) for _ in shape]
-        made.append(laid(shape, dtype, list(order), steps, i))
+        made.append(array_with_layout(shape, dtype, list(order), steps, i))
     a, b, c = made
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return a, b, c[(0,) * (len(batch) - len(lead))] if c.shape[:-2] == tuple(batch) and lead == tuple(
@@ -98,14 +98,14 @@ def test_larger_products(dtype, m, n, k, turned):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("m", "n", "k"), [(1024, 200, 64), (1031, 197, 67), (771, 333, 301), (1001, 77, 300)])
 @pytest.mark.parametrize("columns", ["rows", "columns"])
-def test_a_left_operand_whose_columns_lie_together_is_packed(dtype, m, n, k, columns):
+def test_packing_of_a_left_operand_with_contiguous_columns(dtype, m, n, k, columns):
     a, b = random(k, m, dtype=dtype).T, random(k, n, dtype=dtype, seed=1)
     b = b if columns == "rows" else np.asfortranarray(b)
     made = matmul.launches([Spec.dense((m, n), b.dtype)], Spec.of(a), Spec.of(b))
     assert made[-1].words[matmul_plan.Plan.LEFT] >= 0
     close(product(a, b), a, b)
     bias, out = random(n, dtype=dtype, seed=2), np.empty((m, n), dtype)
-    finished(a, b, [bias], (e.variable(0, dtype) + e.variable(1, dtype),), [out])
+    with_epilogue(a, b, [bias], (e.variable(0, dtype) + e.variable(1, dtype),), [out])
     close(out - bias, a, b)
 
 
@@ -122,7 +122,7 @@ def test_a_right_operand_that_several_threads_pack(dtype, n, monkeypatch):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [2, 15, 17, 50])
 @pytest.mark.parametrize("k", [3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 270])
-def test_columns_of_a_right_operand_are_turned_in_pieces(dtype, n, k):
+def test_packing_of_a_right_operand_with_contiguous_columns(dtype, n, k):
     wide = random(n, k + 3, dtype=dtype, seed=1)
     for m in (3, 40):
         a, b = random(m, k, dtype=dtype), wide[:, 1:-2].T
@@ -146,7 +146,7 @@ def test_repeated_elements():
 
 @pytest.mark.parametrize("shapes", [((0, 5), (5, 3)), ((3, 5), (5, 0)), ((0, 3, 5), (5, 3)), ((3, 0), (0, 4)),
                                     ((2, 3, 0), (2, 0, 4)), ((0, 0), (0, 0))])
-def test_nothing(shapes):
+def test_empty_products(shapes):
     a, b = (np.empty(shape, np.float32) for shape in shapes)
     np.testing.assert_array_equal(product(a, b), a @ b)
 
@@ -167,7 +167,7 @@ def test_infinities_and_nan():
     np.testing.assert_array_equal(product(np.ones((1, 300), np.float32), b.T.copy().T)[0, :39], np.inf)
 
 
-def finished(a, b, extras, epilogue, outputs):
+def with_epilogue(a, b, extras, epilogue, outputs):
     launch.run(matmul.launches([Spec.of(c) for c in outputs], Spec.of(a), Spec.of(b), [Spec.of(x) for x in extras],
                                epilogue), [*outputs, a, b, *extras])
 
@@ -185,7 +185,7 @@ def test_bias_and_activation(m, n, k, dtype):
     before = p + x + y
     after = e.maximum(before, 0) + z
     found = [np.full((m, n), 7, dtype) for _ in range(2)]
-    finished(a, b, [row, column, residual], (before, after), found)
+    with_epilogue(a, b, [row, column, residual], (before, after), found)
     want = a.astype("f8") @ b.astype("f8") + row + column
     allowed = 100 * UNIT[dtype] * (abs(a).astype("f8") @ abs(b).astype("f8") + abs(row) + abs(column) + 4)
     assert (abs(found[0] - want) <= allowed).all()
@@ -193,10 +193,10 @@ def test_bias_and_activation(m, n, k, dtype):
 
 
 @pytest.mark.parametrize(("m", "n", "k"), SHAPES)
-def test_adding_to_the_result(m, n, k):
+def test_accumulation_into_the_output(m, n, k):
     a, b, c = random(m, k), random(k, n, seed=1), random(m, n, seed=2)
     want = c.astype("f8") + a.astype("f8") @ b.astype("f8")
-    finished(a, b, [c], (e.variable(0, "float32") + e.variable(1, "float32"),), [c])
+    with_epilogue(a, b, [c], (e.variable(0, "float32") + e.variable(1, "float32"),), [c])
     np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-5 * max(1, k) ** 0.5)
 
 
@@ -206,7 +206,7 @@ def test_extras_of_other_dtypes_and_strides():
     p = e.variable(0, "float32")
     kept = e.select(e.variable(1, "bool"), p, 0)
     result, wide, positive = np.empty((3, 30, 50), "f4"), np.empty((3, 50, 30), "f8"), np.empty((3, 30, 50), bool)
-    finished(a, b, [mask, scale], (kept, e.cast(p, "float64") * e.variable(2, "float64"), p > 0),
+    with_epilogue(a, b, [mask, scale], (kept, e.cast(p, "float64") * e.variable(2, "float64"), p > 0),
              [result, wide.transpose(0, 2, 1), positive])
     want = a.astype("f8") @ b.astype("f8")
     np.testing.assert_allclose(result, np.where(mask, want, 0), atol=1e-4)
@@ -214,7 +214,7 @@ def test_extras_of_other_dtypes_and_strides():
     np.testing.assert_array_equal(positive[abs(want) > 1e-4], (want > 0)[abs(want) > 1e-4])
 
 
-def test_results_of_any_strides():
+def test_strided_outputs():
     a, b = random(30, 40), random(40, 50, seed=1)
     for make in (lambda: np.empty((50, 30), "f4").T, lambda: np.empty((30, 100), "f4")[:, ::2],
                  lambda: np.empty((30, 50), "f4")[::-1, ::-1], lambda: np.empty((100, 60), "f4").T[::2, ::2],
@@ -223,11 +223,11 @@ def test_results_of_any_strides():
         close(product(a[:len(c)], b, c), a[:len(c)], b)
 
 
-def test_an_expensive_epilogue_of_a_turned_product():
+def test_an_expensive_epilogue_of_a_transposed_product():
     a, b, bias = random(70, 90), random(90, 60, seed=1), random(60, seed=2)
     x = e.variable(0, "float32") + e.variable(1, "float32")
     out = np.empty((60, 70), np.float32).T
-    finished(a, b, [bias], (e.tanh(x) * e.sigmoid(x),), [out])
+    with_epilogue(a, b, [bias], (e.tanh(x) * e.sigmoid(x),), [out])
     want = a.astype("f8") @ b.astype("f8") + bias
     np.testing.assert_allclose(out, np.tanh(want) / (1 + np.exp(-want)), atol=2e-5)
 
@@ -241,7 +241,7 @@ def test_any_number_of_threads_gives_the_same(monkeypatch):
             monkeypatch.setattr(limits, "_asked", count)
             matmul._launches.cache_clear()
             out = np.empty((m, n), np.float32)
-            finished(a, b, [bias], epilogue, [out])
+            with_epilogue(a, b, [bias], epilogue, [out])
             found.append((product(a, b), product(a, b.T.copy().T), out))
         for other in found[1:]:
             for x, y in zip(found[0], other, strict=True):
@@ -264,7 +264,7 @@ def test_plans_do_not_depend_on_sizes_that_code_must_know():
     (lambda f: f([(3, 5)], (3, 4), (4, 6)), "output of shape"), (lambda f: f([(3, 5)], (3, 4), (5, 5)), "matrices"),
     (lambda f: f([(3, 5)], (4,), (4, 5)), "matrices"), (lambda f: f([(3, 5)] * 2, (3, 4), (4, 5)), "one output"),
     (lambda f: f([(2, 3, 5)], (2, 3, 4), (3, 4, 5)), "broadcast")])
-def test_shapes_that_do_not_fit(case, error):
+def test_mismatched_shapes(case, error):
     def make(outputs, a, b):
         specs = [Spec.dense(shape, np.dtype(np.float32)) for shape in (*outputs, a, b)]
         return matmul.launches(specs[:-2], *specs[-2:])
@@ -273,7 +273,7 @@ def test_shapes_that_do_not_fit(case, error):
         case(make)
 
 
-def test_other_things_that_do_not_fit():
+def test_other_invalid_arguments():
     a, b, c = (Spec.of(random(4, 4)) for _ in range(3))
     p = e.variable(0, "float32")
     with pytest.raises(TypeError, match="float64"):
@@ -293,7 +293,7 @@ def test_other_things_that_do_not_fit():
         matmul.launches([Spec.of(np.broadcast_to(np.float32(1), (4, 4)))], a, b)
 
 
-def test_sums_are_as_exact_as_a_sum_in_parts():
+def test_the_error_is_that_of_blocked_summation():
     """Better than one long sum: the root of the mean square error beside that of NumPy's BLAS."""
     a, b = random(64, 4000), random(4000, 64, seed=1)
     want = a.astype("f8") @ b.astype("f8")
@@ -317,7 +317,7 @@ for dtype in ("float32", "float64"):
                 close(product(x, y, np.empty((n, m), dtype).T), x, y)
     test_bias_and_activation(17, 65, 300, dtype)
     test_larger_products(dtype, 40, 70, 600, "nn")
-test_adding_to_the_result(33, 16, 700)
+test_accumulation_into_the_output(33, 16, 700)
 test_infinities_and_nan()
 print("fine")
 """
@@ -348,7 +348,7 @@ def test_columns_are_shared_between_several_threads(m, n, count, monkeypatch):
 
 @pytest.mark.parametrize(("n", "k", "lies"), [(128, 128, True), (200, 300, True), (1000, 1000, True),
                                               (256, 128, False), (1024, 100, False), (1500, 1500, False)])
-def test_where_vectors_are_lines_a_near_right_operand_is_read_where_it_lies(n, k, lies):
+def test_avx512_reads_a_small_right_operand_in_place(n, k, lies):
     a, b = random(96, k), random(k, n, seed=1)
     words = matmul.launches([Spec.dense((96, n), b.dtype)], Spec.of(a), Spec.of(b))[-1].words
     whole_lines = target.host().vector_bits == 512

@@ -83,7 +83,7 @@ def test_a_damaged_entry_is_deleted(folder, damage):
     assert not path.exists()
 
 
-def test_what_cannot_be_written_is_left(tmp_path, monkeypatch):
+def test_an_unwritable_folder_is_ignored(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path / "file"))
     CODE.write("a", b"payload")

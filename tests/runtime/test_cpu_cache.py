@@ -12,14 +12,14 @@ def entry(folder, number, **files):
         (made / name).write_text(text + "\n")
 
 
-def test_the_second_level_of_data(tmp_path):
+def test_the_l2_data_cache(tmp_path):
     entry(tmp_path, 0, level="1", type="Data", size="48K")
     entry(tmp_path, 1, level="2", type="Instruction", size="64K")
     entry(tmp_path, 2, level="2", type="Unified", size="2M")
     assert cpu_cache._l2_size_on_linux(tmp_path) == 2 << 20
 
 
-def test_what_cannot_be_read(tmp_path):
+def test_unreadable_entries(tmp_path):
     assert cpu_cache._l2_size_on_linux(tmp_path) is None
     entry(tmp_path, 0, level="2", type="Unified", size="much")
     entry(tmp_path, 1, level="2", type="Unified")

@@ -82,7 +82,7 @@ def test_an_output_over_its_input():
     np.testing.assert_array_equal(x, want)
 
 
-def test_numbers_without_inputs():
+def test_constants_without_inputs():
     out = np.zeros((7, 30), np.float16)[:, ::2]
     compute([e.cast(e.constant(1.5, "float32"), "float16")], [out], [])
     assert (out == 1.5).all()
@@ -102,7 +102,7 @@ def test_long_reductions_by_any_number_of_threads(shape, monkeypatch):
         np.testing.assert_allclose(out, x.sum(axis, dtype="float64"), rtol=1e-5, atol=1e-3)
 
 
-def test_places():
+def test_argmax_and_argmin():
     x = random(50, 60)
     out = np.zeros(50, np.int64)
     reduce([("argmax", X)], [out], [x], 1)
@@ -122,7 +122,7 @@ def test_of_no_elements():
         reduction.launches([("max", X)], specs(sums), specs(x), 1)
 
 
-def test_what_does_not_fit():
+def test_mismatched_shapes_and_dtypes():
     x, y = Spec.dense((3, 4), e.FLOAT32), Spec.dense((4,), e.FLOAT32)
     with pytest.raises(ValueError, match="does not broadcast"):
         elementwise.launches([X], [y], [x])
@@ -163,7 +163,7 @@ np.testing.assert_allclose(columns, x.sum(0), atol=1e-4)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_list_takes_microseconds():
+def test_the_overhead_of_a_list_of_launches():
     x, row = Spec.dense((64, 32, 100), e.FLOAT32), Spec.dense((100,), e.FLOAT32)
     for make in (lambda: elementwise.launches([X + Y], [x], [x, row]),
                  lambda: reduction.launches([("sum", X)], [row], [x], (0, 1))):

@@ -42,7 +42,7 @@ def sums(outs, ins):
 @pytest.mark.usefixtures("small_cache")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", BFLOAT16], ids=str)
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 64, 1000, 40_000, 1_000_003])
-def test_every_length_and_place(n, dtype):
+def test_every_length_and_alignment(n, dtype):
     for first in (0, 1, 16, 32):
         memory = random(3 * n + 256, dtype=dtype)
         x, y = memory[:n], memory[n:2 * n]
@@ -65,7 +65,7 @@ def test_in_place():
 @pytest.mark.usefixtures("small_cache")
 @given(st.sampled_from([(3, 40), (5, 1000), (64, 64), (2, 7, 128), (17, 33)]), st.data())
 @settings(max_examples=40, deadline=None)
-def test_what_broadcasts_and_strides(shape, data):
+def test_broadcast_and_strided_operands(shape, data):
     shapes = [tuple(1 if data.draw(st.integers(0, 3)) == 0 else n for n in shape) for _ in range(2)]
     x, y = (random(*each, seed=i) for i, each in enumerate(shapes))
     out = np.zeros(shape[::-1], np.float32).transpose() if data.draw(st.booleans()) else np.zeros(shape, np.float32)
@@ -91,7 +91,7 @@ def test_rows(shape, small_cache):
     assert found[0] == found[1]
 
 
-def test_only_what_waits_for_memory(small_cache):
+def test_only_memory_bound_kernels(small_cache):
     x = e.variable(0, "float32")
     spec = Spec.of(random(1 << 12))
     for expression, goes in ((x * 2, True), (e.exp(x), False)):
@@ -102,7 +102,7 @@ def test_only_what_waits_for_memory(small_cache):
     assert "!nontemporal" not in work.library.ir
 
 
-def test_what_the_last_cache_holds(monkeypatch):
+def test_never_below_the_last_level_cache(monkeypatch):
     assert not nontemporal_stores.are_faster(cpu_cache.MIN_LAST_LEVEL - 1)
     monkeypatch.setattr(nontemporal_threshold, "threshold", lambda last: last)
     assert nontemporal_stores.are_faster(cpu_cache.last_level_size())
@@ -110,11 +110,11 @@ def test_what_the_last_cache_holds(monkeypatch):
     monkeypatch.setattr(nontemporal_threshold, "threshold", lambda last: 0)
     assert not nontemporal_stores.are_faster(cpu_cache.last_level_size() - 1)
     monkeypatch.setattr(cpu_cache, "_SYSFS", "/nowhere")
-    assert cpu_cache.last_level_size.__wrapped__() == cpu_cache.USUAL_LAST_LEVEL
+    assert cpu_cache.last_level_size.__wrapped__() == cpu_cache.DEFAULT_LAST_LEVEL
 
 
 @pytest.mark.parametrize("past", [0, 1])
-def test_what_is_timed_adds_up(past):
+def test_the_timed_code_adds(past):
     memory, address = launch.allocate_aligned(3 * 8192)
     first = address - memory.ctypes.data
     out, x, y = (memory[first + i * 8192:][:8192].view(np.float32) for i in range(3))
@@ -124,7 +124,7 @@ def test_what_is_timed_adds_up(past):
     np.testing.assert_array_equal(out, x + y)
 
 
-def test_from_where_on_is_measured_once(monkeypatch, tmp_path):
+def test_the_threshold_is_measured_once(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(nontemporal_threshold, "_known", {})
     found = nontemporal_threshold.threshold(4 << 20)
@@ -137,7 +137,7 @@ def test_from_where_on_is_measured_once(monkeypatch, tmp_path):
     assert nontemporal_threshold.threshold(1 << 30) == 1 << 30  # too much memory to try it
 
 
-def test_what_is_kept_of_it_may_be_damaged(monkeypatch, tmp_path):
+def test_a_damaged_measurement_is_repeated(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(nontemporal_threshold, "_known", {})
     monkeypatch.setattr(nontemporal_threshold, "measure", lambda last: last)

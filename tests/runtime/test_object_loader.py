@@ -73,19 +73,19 @@ def test_functions_of_the_c_library():
 @pytest.mark.parametrize("of", [
     lambda code: b"", lambda code: b"no object", lambda code: code[:100], lambda code: code[:-200],
     lambda code: code.replace(b"\x7fELF\x02", b"\x7fELF\x01")])
-def test_what_is_no_object_is_left_to_llvm(of):
+def test_invalid_objects_are_unsupported(of):
     with pytest.raises(object_loader.UnsupportedObject):
         object_loader.load(of(object_emission.emit_object(SUM)), ["weighted"])
 
 
 @plain
-def test_what_is_beyond_it_is_left_to_llvm():
+def test_other_relocations_and_sections_are_unsupported():
     for source, name in ((WRITTEN, "next"), (FAR.replace("memset", "no_such_function"), "fill"), (SUM, "missing")):
         with pytest.raises(object_loader.UnsupportedObject):
             object_loader.load(object_emission.emit_object(source), [name])
 
 
-def test_llvm_links_what_is_left_to_it(monkeypatch):
+def test_llvm_links_unsupported_objects(monkeypatch):
     from flambeau.runtime import compilation
 
     def refuse(code, names):
@@ -98,7 +98,7 @@ def test_llvm_links_what_is_left_to_it(monkeypatch):
 
 @plain
 @pytest.mark.skipif(target._host_fingerprint() is None, reason="the processor is known to LLVM alone")
-def test_a_process_that_finds_its_code_loads_no_llvm(tmp_path):
+def test_a_process_with_cached_code_imports_no_llvm(tmp_path):
     program = """
 import sys
 import flambeau as torch
@@ -113,7 +113,7 @@ print([round(v, 4) for _ in range(4) for v in step(x).tolist()], "llvmlite.bindi
     assert [each[1].strip() for each in told] == ["True", "False"]
 
 
-def test_texts_that_are_no_code_raise():
+def test_invalid_ir_raises():
     for source in ("define nothing", "define i64 @f() { ret i64 0 }\ndefine i64 @g() {"):
         with pytest.raises(RuntimeError, match="parsing"):
             object_emission.emit_object(source)

@@ -19,7 +19,7 @@ BODY = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64])
 _RUN = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, POINTER, I64])
 
 
-class _Callee:
+class FunctionPointer:
     """A function pointer as a callee: llvmlite's builder needs the function type, which an opaque pointer lacks."""
 
     def __init__(self, address: Any, function_type: ir.FunctionType) -> None:
@@ -48,9 +48,9 @@ def launch(builder: ir.IRBuilder, body: Any, pool: Any, pointers: Any, plan: Any
     with builder.if_else(several) as (many, one):
         with many:
             run = builder.load(at(builder, pool, thread_pool.RUN_OFFSET), typ=POINTER)
-            builder.call(_Callee(run, _RUN), [pool, body, pointers, plan, total])
+            builder.call(FunctionPointer(run, _RUN), [pool, body, pointers, plan, total])
         with one:
-            builder.call(_Callee(body, BODY), [pointers, plan, i64(0)])
+            builder.call(FunctionPointer(body, BODY), [pointers, plan, i64(0)])
 
 
 def call(count: int) -> compilation.Library:

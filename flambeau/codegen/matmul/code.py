@@ -16,9 +16,10 @@ from llvmlite import ir
 
 from ...runtime import launch
 from ..llvm import kernel_entry
+from ..llvm.kernel_entry import FunctionPointer
 from ..llvm.loop_nests import I64, POINTER, at, i64, larger, loop, smaller, word
 from ..llvm.lowering import memory_type
-from .microkernel import ARGUMENTS, EPILOGUE, FunctionPointer, emit_panel, positive_loop, register_blocking
+from .microkernel import ARGUMENTS, EPILOGUE, emit_panel, positive_loop, register_blocking
 from .pack_left import emit_pack_left
 from .pack_right import Packers, panel_width, split_evenly
 from .plan import BUFFERED_ROWS, DEPTH, Plan, RightLayout

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from ..llvm.kernel_entry import FunctionPointer
 from ..llvm.loop_nests import I32, I64, POINTER, at, i64, loop, smaller
-from ..llvm.lowering import memory_type
+from ..llvm.lowering import memory_type, splat
 from .code import region_loop, stack_buffer
-from .microkernel import EPILOGUE, VOID, FunctionPointer, counted_loop, fmuladd, register_blocking, splat
+from .microkernel import EPILOGUE, VOID, counted_loop, fmuladd, register_blocking
 from .plan import Plan
 
 #: columns whose sums are stored in a tile before the epilogue runs, and most rows of A

@@ -17,8 +17,9 @@ from llvmlite import ir
 
 from ...runtime import target
 from ...runtime.nontemporal_stores import CACHE_LINE
+from ..llvm.kernel_entry import FunctionPointer
 from ..llvm.loop_nests import I1, I32, I64, POINTER, at, first_lanes, i64, loop, order_after, smaller, word
-from ..llvm.lowering import intrinsic, memory_type
+from ..llvm.lowering import intrinsic, memory_type, splat
 
 VOID = ir.VoidType()
 #: tile, its row pitch in bytes, operands' addresses, their strides, row, column, rows, columns
@@ -73,16 +74,6 @@ def register_blocking(dtype: np.dtype) -> RegisterBlocking:
     return RegisterBlocking(lanes, (4, 2), 3, False)
 
 
-class FunctionPointer:
-    """A callee whose address is a run-time value."""
-
-    def __init__(self, address: Any, function_type: ir.FunctionType) -> None:
-        self.address, self.function_type, self.type = address, function_type, address.type
-
-    def get_reference(self) -> str:
-        return str(self.address.get_reference())
-
-
 @contextmanager
 def counted_loop(builder: ir.IRBuilder, count: Any, start: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
     """Emit a loop of `count` iterations with carried values: yields (values before an iteration, list for those after).
@@ -131,13 +122,6 @@ def positive_loop(builder: ir.IRBuilder, start: Sequence[Any]) -> Iterator[tuple
         phi.add_incoming(each, builder.block)
     builder.branch(head)
     builder.position_at_end(after)
-
-
-def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
-    """Return a vector with `value` in every lane."""
-    nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
-    one = builder.insert_element(nothing, value, ir.Constant(I32, 0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(I32, lanes), None))
 
 
 def fmuladd(builder: ir.IRBuilder, x: Any, y: Any, z: Any) -> Any:

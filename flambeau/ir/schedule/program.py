@@ -1,7 +1,7 @@
-"""A plan as something to run: compiled code over a table of addresses, and between its segments the interpreter.
+"""Programs: execution of a plan, as segments of compiled code over a table of addresses and calls between them.
 
-Memory between runs is kept, unless `keeps_arena` is False: the arena belongs to the program. While one thread runs it,
-another takes an arena of its own.
+A program retains its arena between runs, unless `keeps_arena` is False. While one thread runs the program, other
+threads allocate arenas of their own.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .steps import Call, ExecutionPlan, Step
 if TYPE_CHECKING:
     from .scheduler import Schedule
 
-#: told of each kernel of a run: its number in the plan, when it began, and when it ended, in nanoseconds. Copies to
-#: where inputs lie, after all kernels, count as one more.
+#: called after each kernel of a profiled run: its number in the schedule, start and end in nanoseconds. The deferred
+#: copies to inputs, after all kernels, count as one more kernel.
 KernelCallback = Callable[[int, int, int], None]
 
 
 class _Segment:
-    """Kernels that run without the interpreter.
+    """Consecutive steps of compiled code.
 
     Attributes:
-        kernels: of each step, the number of the kernel; None for conditions.
+        kernels: the kernel number of each step; None for data guards.
     """
 
     __slots__ = ("kernels", "program")
@@ -45,21 +45,22 @@ class _Segment:
 
 
 class Program:
-    """What computes certain values of a graph.
+    """An executable computation of some values of a graph.
 
     Args:
         graph: the graph.
-        targets: what a run is to leave behind.
-        conditions: truths on which all depends, and what they should be.
-        effects: values that are computed though nobody may want them.
-        entry: the name of its entry on disk, if it is known.
+        targets: the outputs.
+        conditions: data guards: bool values and their required outcomes.
+        effects: values that are computed even if no target depends on them.
+        cache_key: the key in the plan cache, if it is known.
 
     Attributes:
-        entry: that name.
-        inputs: the numbers of the inputs it reads or writes, in the order in which `run` takes their arrays.
-        outputs: shapes and dtypes of the arrays that it makes.
-        keeps_arena: whether the memory of what is computed on the way stays its own between runs. Where there are many
-            programs, one for each length of a text, each asks for some when it runs.
+        cache_key: that key.
+        inputs: the numbers of the inputs that are read or written, in the order in which `run` takes their arrays.
+        output_specs: shapes and dtypes of the new arrays.
+        keeps_arena: whether the arena is retained between runs. Without it, each run allocates one: many programs, one
+            for every sequence length, would hold too much memory.
+        start: runs a program of one segment (`launch.Program.start_function`); None for others.
     """
 
     keeps_arena = True
@@ -73,10 +74,10 @@ class Program:
 
     @classmethod
     def from_execution_plan(cls, execution_plan: ExecutionPlan) -> Program:
-        """A program whose execution_plan is known; it has no plan."""
-        made = cls.__new__(cls)
-        made._prepare(execution_plan)
-        return made
+        """A program of an execution plan; it has no schedule."""
+        program = cls.__new__(cls)
+        program._prepare(execution_plan)
+        return program
 
     def _prepare(self, execution_plan: ExecutionPlan) -> None:
         self.execution_plan = execution_plan
@@ -97,28 +98,28 @@ class Program:
             self.start = self.single.start_function(self.template, launch.FIRST + execution_plan.arena_entry)
 
     def _load_or_build(self) -> ExecutionPlan:
-        """What there is to run: as it is kept on disk, else planned."""
-        found = plan_cache.read(self.cache_key, self._definition[0])
-        if found is None:
-            from .execution_plan import build_execution_plan  # which a process whose plans are on disk does not need
+        """The execution plan, from the persistent cache or built from the schedule."""
+        plan = plan_cache.read(self.cache_key, self._definition[0])
+        if plan is None:
+            from .execution_plan import build_execution_plan  # not needed where plans are cached
 
             with compilation.compile_in_background():
-                found = build_execution_plan(self.schedule)
-            plan_cache.write(self.cache_key, found, self._definition[0])
-        return found
+                plan = build_execution_plan(self.schedule)
+            plan_cache.write(self.cache_key, plan, self._definition[0])
+        return plan
 
     @functools.cached_property
     def schedule(self) -> Schedule:
-        """Its kernels, as formulas, and the memory of its arrays."""
+        """The schedule, built on first use."""
         from .scheduler import Schedule
 
         return Schedule(*self._definition, self._captured)
 
     def _random_streams_before_conditions(self) -> list[Any]:
-        """The streams of random numbers that a run goes back on if a condition does not hold."""
-        found = [step.extern.stream for step in self.execution_plan.steps_before_conditions
+        """The random streams to restore if a data guard fails."""
+        streams = [step.extern.stream for step in self.execution_plan.steps_before_conditions
                  if isinstance(step, Call) and isinstance(step.extern, FallbackKernel)]
-        return list({id(stream): stream for stream in found if stream is not None}.values())
+        return list({id(stream): stream for stream in streams if stream is not None}.values())
 
     def _split_segments(self) -> list[_Segment | Call]:
         segments: list[_Segment | Call] = []
@@ -127,93 +128,93 @@ class Program:
                 segments += group  # type: ignore[arg-type]
                 continue
             steps: list[Step] = list(group)  # type: ignore[arg-type]
-            made = launch.Program([(each.launch, each.pointers) for each in steps], self._objects,
+            compiled = launch.Program([(each.launch, each.pointers) for each in steps], self._objects,
                                   self.execution_plan.entries)
-            segments.append(_Segment(made, [each.kernel for each in steps]))
+            segments.append(_Segment(compiled, [each.kernel for each in steps]))
         return segments
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None,
-            watch: KernelCallback | None = None) -> list[np.ndarray] | None:
-        """Run it over the inputs' arrays; the arrays that it makes, or None where a condition does not hold.
+            callback: KernelCallback | None = None) -> list[np.ndarray] | None:
+        """Run the program: the new arrays, or None where a data guard fails.
 
         Args:
-            inputs: arrays in the order of `inputs`, laid out as the inputs are.
-            outputs: the arrays to make use of for what it returns, instead of new ones.
-            watch: kernels are run one at a time, and this is told of each.
+            inputs: arrays in the order of `inputs`, in the layouts of the inputs.
+            outputs: arrays to write, instead of new ones.
+            callback: called for each kernel; kernels then run one at a time.
         """
-        outs = [np.empty(shape, dtype) for shape, dtype in self.output_specs] if outputs is None else list(outputs)
-        if self.start is not None and watch is None:
-            return outs if self._started(inputs, outs) else None
+        results = [np.empty(shape, dtype) for shape, dtype in self.output_specs] if outputs is None else list(outputs)
+        if self.start is not None and callback is None:
+            return results if self._run_single(inputs, results) else None
         table = self.template.__class__.from_buffer_copy(self.template)
         i = launch.FIRST
         for array in inputs:
             table[i] = id(array)
             i += 1
-        for array in outs:
+        for array in results:
             table[i] = id(array)
             i += 1
-        mine = self.keeps_arena and self.lock.acquire(blocking=False)
+        owns_arena = self.keeps_arena and self.lock.acquire(blocking=False)
         try:
-            arena = self.arena if mine else launch.allocate_aligned(self.execution_plan.arena)
+            arena = self.arena if owns_arena else launch.allocate_aligned(self.execution_plan.arena)
             table[launch.FIRST + self.execution_plan.arena_entry] = arena[1]
-            holds = self.run_segments(table, [*inputs, *outs, *self.internal_arrays(arena)], watch)
+            holds = self.run_segments(table, [*inputs, *results, *self.internal_arrays(arena)], callback)
         finally:
-            if mine:
+            if owns_arena:
                 self.lock.release()
-        return outs if holds else None
+        return results if holds else None
 
-    def _started(self, inputs: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> bool:
-        """Run it in one segment; whether all conditions hold."""
+    def _run_single(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> bool:
+        """Run a program of one segment; whether all data guards hold."""
         pool = thread_pool.pool()
         if not self.execution_plan.arena:
-            return self.start(pool, 0, *inputs, *outs) is not pool  # type: ignore[misc]
-        mine = self.keeps_arena and self.lock.acquire(blocking=False)
+            return self.start(pool, 0, *inputs, *outputs) is not pool  # type: ignore[misc]
+        owns_arena = self.keeps_arena and self.lock.acquire(blocking=False)
         try:
-            memory = self.arena if mine else launch.allocate_aligned(self.execution_plan.arena)
-            return self.start(pool, memory[1], *inputs, *outs) is not pool  # type: ignore[misc]
+            memory = self.arena if owns_arena else launch.allocate_aligned(self.execution_plan.arena)
+            return self.start(pool, memory[1], *inputs, *outputs) is not pool  # type: ignore[misc]
         finally:
-            if mine:
+            if owns_arena:
                 self.lock.release()
 
     @functools.cached_property
     def arena(self) -> tuple[np.ndarray, int]:
-        """The memory of what is computed on the way, and its aligned address; the lock's holder may use it."""
+        """The retained arena and its aligned address, for the holder of the lock."""
         return launch.allocate_aligned(self.execution_plan.arena)
 
     def internal_arrays(self, arena: tuple[np.ndarray, int]) -> list[np.ndarray]:
-        """The arrays of a table behind inputs and results: what is computed on the way, and constants."""
+        """The arrays of the table after inputs and outputs: the arena and the constants."""
         memory, address = arena
         return [memory[address - memory.ctypes.data:], *self.execution_plan.constants]
 
-    def run_segments(self, table: Any, owners: list[np.ndarray], watch: KernelCallback | None = None) -> bool:
-        """Run it segment by segment over a filled table; False where a condition does not hold.
+    def run_segments(self, table: Any, owners: list[np.ndarray], callback: KernelCallback | None = None) -> bool:
+        """Run all segments over a filled table; False where a data guard fails.
 
         Args:
-            owners: the arrays whose addresses the table has.
+            owners: the arrays of the table's entries.
         """
-        before = [(stream, stream.snapshot()) for stream in self._streams]
+        snapshots = [(stream, stream.snapshot()) for stream in self._streams]
         for segment in self.segments:
             if isinstance(segment, _Segment):
                 segment.program.enter(table)
-                if segment.program(table) if watch is None else _run_kernels_separately(segment, table, watch):
-                    for stream, snapshot in before:
+                if segment.program(table) if callback is None else _run_kernels_separately(segment, table, callback):
+                    for stream, snapshot in snapshots:
                         stream.restore(snapshot)
                     return False
                 continue
             start = perf_counter_ns()
-            outputs = [self._array(owners, place) for place in segment.outputs]
+            outputs = [self._array(owners, view) for view in segment.outputs]
             if isinstance(segment.extern, ExternKernel):
                 segment.extern.check(*outputs)  # type: ignore[misc]
                 continue
-            found = segment.extern.run(*[self._array(owners, place) for place in segment.inputs])
-            for out, array in zip(outputs, found, strict=True):
+            results = segment.extern.run(*[self._array(owners, view) for view in segment.inputs])
+            for out, array in zip(outputs, results, strict=True):
                 out[...] = array
-            if watch is not None:
-                watch(segment.kernel, start, perf_counter_ns())
+            if callback is not None:
+                callback(segment.kernel, start, perf_counter_ns())
         return True
 
-    def _array(self, owners: list[np.ndarray], place: tuple) -> np.ndarray:
-        entry, offset, shape, strides, dtype = place
+    def _array(self, owners: list[np.ndarray], view: tuple) -> np.ndarray:
+        entry, offset, shape, strides, dtype = view
         owner = owners[entry]
         if not owner.flags.c_contiguous:
             count = 1 + sum((n - 1) * (s // owner.itemsize) for n, s in zip(owner.shape, owner.strides, strict=True))
@@ -221,19 +222,19 @@ class Program:
         return np.ndarray(shape, dtype, owner.reshape(-1).view(np.uint8), offset, strides)
 
 
-def _run_kernels_separately(segment: _Segment, record: Any, watch: KernelCallback) -> bool:
-    """Run a segment's kernels, each by itself; whether a condition does not hold."""
+def _run_kernels_separately(segment: _Segment, table: Any, callback: KernelCallback) -> bool:
+    """Run a segment's kernels one at a time; whether a data guard failed."""
     call, first = segment.program.call, 0
     for kernel, steps in groupby(segment.kernels):
         count = len(list(steps))
-        segment.program.only(record, first, count)
+        segment.program.restrict(table, first, count)
         start = perf_counter_ns()
-        failed = call(record)
+        failed = call(table)
         end = perf_counter_ns()
         if failed:
             return True
         if kernel is not None:
-            watch(kernel, start, end)
+            callback(kernel, start, end)
         first += count
     return False
 
