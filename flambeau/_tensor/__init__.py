@@ -1,4 +1,4 @@
-"""The tensor: storage, views, in-place writes, and how operators are applied to it."""
+"""The tensor: storage, views, in-place writes, operator dispatch, and the functions and methods of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tensor's attributes do when they are deleted, and those that programs of old still ask for."""
+"""Attributes of the tensor that only raise or warn: deleters, `volatile`, `_backward_hooks`; and `grad_dtype`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _volatile(self: Tensor) -> bool:
     return False
 
 
-def _without_effect(self: Tensor, *value: Any) -> None:
+def _set_volatile(self: Tensor, *value: Any) -> None:
     warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning,
                   stacklevel=outside())
 
@@ -33,7 +33,7 @@ def _hooks_of(self: Tensor) -> Any:
 
 
 def _set_hooks(self: Tensor, hooks: Any) -> None:
-    """Let a dictionary hold the hooks of this leaf, or take them all away with None. Other tensors only keep it."""
+    """Set the hook dictionary of this leaf, or remove all hooks with None. Other tensors only store it."""
     self._hooks = hooks
     if self.grad_fn is not None:
         return
@@ -54,7 +54,7 @@ def _set_history(self: Tensor, value: None) -> None:
 
 
 def is_inference(input: Tensor) -> bool:
-    """Whether a tensor was made in inference mode.
+    """Whether the tensor was created in inference mode.
 
     >>> import flambeau as torch
     >>> with torch.inference_mode():
@@ -66,13 +66,13 @@ def is_inference(input: Tensor) -> bool:
 
 
 def _grad_dtype(self: Tensor) -> Any:
-    """The dtype that this leaf's gradient must have: its own by default; None allows any.
+    """The dtype of this leaf's gradient: the tensor's by default; None permits any.
 
-    Set to another dtype, gradients are converted to it before they are accumulated.
+    If it is set to another dtype, gradients are converted to it before they are accumulated.
     See https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad_dtype.html
 
     Raises:
-        RuntimeError: not a leaf; not a dtype; there is a gradient of another dtype already.
+        RuntimeError: not a leaf; not a dtype; the tensor already has a gradient of another dtype.
 
     >>> import flambeau as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -91,18 +91,23 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
         raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
     if self.grad_fn is not None:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
-    held = self._grad
-    if value is not None and held is not None and held.dtype is not value:
+    existing = self._grad
+    if value is not None and existing is not None and existing.dtype is not value:
         raise RuntimeError(f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with "
-                           f"dtype '{dtypes.C_NAMES[held.dtype.name]}'. Please clear the gradient (.grad = None) "
+                           f"dtype '{dtypes.C_NAMES[existing.dtype.name]}'. Please clear the gradient (.grad = None) "
                            "before changing grad_dtype, or ensure the new grad_dtype matches the existing gradient's "
                            "dtype.")
     self._grad_type = value
-    LeafHooks.register(self)  # the quick way to the leaves knows nothing of it
+    LeafHooks.register(self)  # so that the engine takes the general path, which converts
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """This tensor: every tensor is dense."""
+    """This tensor, converted to `dtype` if that is given; every tensor is dense.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1).to_dense()
+    tensor([1.])
+    """
     return self if dtype is None else self.to(dtype)
 
 
@@ -116,7 +121,7 @@ METHODS: dict[str, Any] = {
                          _undeletable("Deletion of _grad_fn not allowed. Detach tensor instead!")),
     "_backward_hooks": property(_hooks_of, _set_hooks, _undeletable("Deletion of _backwards_hooks not allowed!")),
     "to_dense": to_dense,
-    "volatile": property(_volatile, _without_effect, _without_effect),
+    "volatile": property(_volatile, _set_volatile, _set_volatile),
 }
 
 __all__ = ["is_inference"]

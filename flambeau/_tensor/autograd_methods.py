@@ -1,4 +1,4 @@
-"""Methods of the tensor that concern autograd: `backward`, hooks, `retain_grad`, `requires_grad_` and `detach_`."""
+"""Autograd methods of the tensor: `backward`, hooks, `retain_grad`, `requires_grad_` and `detach_`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..engine.nodes.leaf_hooks import LeafHooks
 from ..engine.saved.version_counters import DETACHED
 from ..modes import inference, transforming, transforms
 from .tensor import Tensor, wrap
-from .untracked_views import tell
+from .untracked_views import update_requires_grad
 
-_INSIDE = (
+_INSIDE_TRANSFORM = (
     "You are attempting to call Tensor.{} inside of a function being transformed by a functorch transform. This is "
     "unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {} "
     "outside of a function being transformed instead."
 )
 
-#: the cotangents that scalars begin backward with; nobody can write to them
+#: the initial cotangents of 0-d tensors, read-only
 _ONES = {}
 for _type in (np.dtype(np.float32), np.dtype(np.float64)):
     _one = np.ones((), _type)
@@ -37,22 +37,28 @@ def _references(box: list[Any]) -> int:
     return getrefcount(counter)
 
 
-# What a reference count is when one tensor alone holds a counter, as this Python counts; see `accumulate`.
+# The reference count of a counter that belongs to one tensor alone, measured on this interpreter.
 _UNSHARED = _references([[0]]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
 
 
 def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
              inputs: Any = None) -> None:
-    """Accumulate into the leaves' `.grad` the gradient of this tensor, weighted by `gradient`.
+    """Accumulate the gradient of this tensor, weighted by `gradient`, into the `.grad` of the leaves of its graph.
 
     Args:
-        gradient: the cotangent, shaped as this tensor; may be left out for a scalar.
-        retain_graph: keep what the graph saved, for another backward. Default: `create_graph`.
+        gradient: the cotangent, of this tensor's shape; may be omitted for a tensor with one element.
+        retain_graph: keep the saved tensors, for another backward. Default: `create_graph`.
         create_graph: record the computation of the gradients.
-        inputs: the only tensors whose `.grad` is wanted.
+        inputs: accumulate only into these tensors.
 
     Raises:
-        RuntimeError: not a scalar and no gradient; no graph; the graph was freed.
+        RuntimeError: several elements and no gradient; no graph; the graph was freed.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> (x ** 2).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
     """
     if (gradient is None and inputs is None and not create_graph and self._requires_grad and not transforms[0]
             and self._array.size == 1 and self._array.dtype.kind == "f"):
@@ -67,20 +73,27 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
 
 
 def retain_grad(self: Tensor) -> None:
-    """Keep this non-leaf's gradient in `.grad` after backward.
+    """Store this non-leaf's gradient in `.grad` during backward.
 
     Raises:
         RuntimeError: it does not require grad.
+
+    >>> import flambeau as torch
+    >>> y = torch.ones(1, requires_grad=True) * 2
+    >>> y.retain_grad()
+    >>> (y * 3).sum().backward()
+    >>> y.grad
+    tensor([3.])
     """
     if transforms[0] and transforming.get():
-        raise RuntimeError(_INSIDE.format("retain_grad()", "retain_grad()"))
+        raise RuntimeError(_INSIDE_TRANSFORM.format("retain_grad()", "retain_grad()"))
     if not self._requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if self._retains or not self._has_node():
+    if self._retains_grad or not self._has_node():
         return
     node = self.grad_fn
     assert node is not None
-    self._retains = True
+    self._retains_grad = True
     extra = node.make_extra()
     if extra.retained is None:
         extra.retained = {}
@@ -88,13 +101,20 @@ def retain_grad(self: Tensor) -> None:
 
 
 def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
-    """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
+    """Call `hook(grad)` when this tensor's gradient is computed; a result other than None replaces the gradient.
 
     Returns:
-        A handle whose `remove()` takes the hook away.
+        A handle whose `remove()` removes the hook.
 
     Raises:
         RuntimeError: the tensor does not require grad.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: grad * 10)
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([10.])
     """
     if not self._requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -115,7 +135,17 @@ def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHandle:
-    """Call `hook(tensor)` after this leaf's gradient was accumulated."""
+    """Call `hook(tensor)` after this leaf's gradient was accumulated.
+
+    Raises:
+        RuntimeError: the tensor is not a leaf, or does not require grad.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad))
+    >>> x.sum().backward()
+    tensor([1.])
+    """
     if not self._requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if self.grad_fn is not None:
@@ -129,19 +159,29 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHand
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Set `requires_grad` in place and return this tensor."""
+    """Set `requires_grad` in place and return this tensor.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1).requires_grad_()
+    tensor([1.], requires_grad=True)
+    """
     if transforms[0] and transforming.get():
-        raise RuntimeError(_INSIDE.format("requires_grad_() (or perhaps using torch.autograd.functional.* APIs)",
-                                          "requires_grad_()"))
+        raise RuntimeError(_INSIDE_TRANSFORM.format(
+            "requires_grad_() (or perhaps using torch.autograd.functional.* APIs)", "requires_grad_()"))
     self.requires_grad = requires_grad
     return self
 
 
 def detach_(self: Tensor) -> Tensor:
-    """Forget the history of this tensor, in place.
+    """Remove this tensor from its graph, in place: it becomes a leaf.
 
     Raises:
         RuntimeError: it is a view.
+
+    >>> import flambeau as torch
+    >>> y = torch.ones(1, requires_grad=True) * 2
+    >>> y.detach_()
+    tensor([2.])
     """
     if inference.get():
         return self  # as in PyTorch, where autograd does not see the call
@@ -158,14 +198,14 @@ def detach_(self: Tensor) -> Tensor:
     self._node = None
     self._output_nr = 0
     self._requires_grad = False
-    tell(self)
+    update_requires_grad(self)
     return self
 
 
 def _mark_detached(self: Tensor) -> None:
-    """Let nodes that saved this tensor as their input, with its history, find that it has none any more.
+    """Invalidate this tensor in nodes that saved it, since it no longer has the graph that they need.
 
-    The version moves on by more than any number of writes, if nothing else shares it.
+    Its version, if not shared, is raised by DETACHED, which is more than any number of writes.
     """
     counter = self._counter
     if counter is None:

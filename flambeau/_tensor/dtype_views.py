@@ -1,7 +1,7 @@
-"""Views of another dtype than their base's: made again from it step by step, after it was written to.
+"""Histories of views whose dtype differs from their base's (`view_as_real`, `view_as_complex`).
 
-Where a view lies in its base is told by shapes and strides, but not how real numbers became
-complex ones on the way. So such views, and views of them, remember the steps that led to them.
+Shape, strides and offset do not determine such a view. So it, and every view of it, stores the chain of views from the
+base (`_view_steps`), which is replayed to regenerate its history after a write.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from ..engine.grad_mode import grad_mode
 from ..engine.nodes.node import Node
 from ..engine.tensor_interface import layer
 
-#: each step is the array that a view then shows, or None where the dtype changes
+#: for each view of the chain, its array; None where it changes the dtype
 Steps = tuple[np.ndarray | None, ...]
 
 
-def steps_to(array: np.ndarray, source: Any) -> Steps:
-    """The steps that lead from a base to a view of `source`, which shows `array`."""
-    steps: Steps = source._steps or (() if source._base is None else (source._array,))
+def view_steps_to(array: np.ndarray, source: Any) -> Steps:
+    """The chain of views from the base to a view of `source` whose array is `array`."""
+    steps: Steps = source._view_steps or (() if source._base is None else (source._array,))
     return (*steps, array if array.dtype == source._array.dtype else None)
 
 
-def replayed(view: Any) -> Node:
-    """The history of a view, its steps taken from its base as that now is."""
+def replay_view(view: Any) -> Node:
+    """The history of a view: its chain of views applied to the base in its present state."""
     x = view._base
     functions = layer.functions
     enabled = grad_mode.set(True)
     try:
-        for step in view._steps:
+        for step in view._view_steps:
             if step is None:
                 x = functions.view_as_real(x) if x._array.dtype.kind == "c" else functions.view_as_complex(x)
             else:

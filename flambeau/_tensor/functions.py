@@ -1,7 +1,7 @@
-"""Every function of tensors under PyTorch's name: the operators' namespace when values are tensors.
+"""The functions of tensors under PyTorch's names: the namespace `xp` of operator declarations on tensors.
 
-Operators come from their declarations; the files imported below add the functions whose
-arguments no declaration can take, and take a declared name over where they dispatch to it.
+Declared operators come from the registry. The modules imported below add functions whose arguments a declaration cannot
+express; where one has the name of an operator, it replaces the generated function and dispatches to the operator.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
-from .dispatch.binding import functions_of
+from .dispatch.binding import public_function
 
 _namespace = globals()
-_internal = frozenset(_namespace)  # what this file works with: no names for users
+_internal = frozenset(_namespace)  # names of this module that are no functions of tensors
 for _key, _op in REGISTRY.items():
-    _call = _namespace[_key] = functions_of(_op)
+    _call = _namespace[_key] = public_function(_op)
     for _other_name in _op.aliases:
         _namespace[_other_name] = _call
 
@@ -56,15 +56,15 @@ layer.functions = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:
-    """In-place forms as functions, `relu_(x)`: the method, or the declared operator's."""
+    """In-place operators as functions, `relu_(x)`."""
     if name.endswith("_") and not name.startswith("_"):
-        from .dispatch.binding import in_place
+        from .dispatch.binding import inplace_function
         from .tensor import Tensor
 
-        found = getattr(Tensor, name, None)
-        if found is None and "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
-            found = in_place(REGISTRY[name[:-1]])
-        if found is not None:
-            _namespace[name] = found
-            return found
+        result = getattr(Tensor, name, None)
+        if result is None and "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
+            result = inplace_function(REGISTRY[name[:-1]])
+        if result is not None:
+            _namespace[name] = result
+            return result
     raise AttributeError(f"no operator named {name!r}")

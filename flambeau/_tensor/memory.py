@@ -1,4 +1,4 @@
-"""A tensor's memory: numbers, arrays, copies, dtypes and devices; what other libraries see of it."""
+"""Methods that read or export a tensor's memory: `item`, `numpy`, `tolist`, DLPack, the NumPy protocols, `copy`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..backends.numpy.memory import address, lying, owner
+from ..backends.numpy.memory import address, owner, view_memory
 from ..engine.tensor_interface import layer
 from ..modes import active_tracer, grad_mode, inference, special
-from .dispatch.batched_tensor import detached
+from .dispatch.batched_tensor import detach_batched
 from .dispatch.promotion import result_type as promoted_type
 from .tensor import INFERENCE, Tensor, wrap
-from .tracer_notifications import tell_reading
+from .tracer_notifications import notify_read
 
 __all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor",
            "result_type"]
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a tensor."""
+    """Whether `obj` is a tensor.
+
+    >>> import flambeau as torch
+    >>> torch.is_tensor(1.0)
+    False
+    """
     return isinstance(obj, Tensor)
 
 
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
-    """The dtype that arithmetic of two tensors, or of a tensor and a number, gives.
+    """The dtype of arithmetic between two tensors, or a tensor and a scalar.
 
     >>> import flambeau as torch
     >>> torch.result_type(torch.tensor([1, 2], dtype=torch.int), 1.0)
@@ -35,89 +40,111 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
 
 
 def is_complex(input: Tensor) -> bool:
-    """Whether the tensor's elements are complex numbers."""
+    """Whether the dtype is complex.
+
+    >>> import flambeau as torch
+    >>> torch.is_complex(torch.tensor(1j))
+    True
+    """
     return input._array.dtype.kind == "c"
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the tensor's elements are floating point numbers."""
+    """Whether the dtype is a floating point type.
+
+    >>> import flambeau as torch
+    >>> torch.is_floating_point(torch.tensor(1))
+    False
+    """
     return input._array.dtype.kind in "fV"
 
 
 def detach(self: Tensor) -> Tensor:
-    """The same memory without history; writes to either are counted for both.
+    """A tensor on the same memory without a graph; the two share a version counter.
 
     >>> import flambeau as torch
     >>> torch.ones(1, requires_grad=True).detach().requires_grad
     False
     """
-    watched = special[0]
-    if watched and self._array.__class__ is not np.ndarray:
-        return detached(self)  # type: ignore[arg-type]
+    intercepted = special[0]
+    if intercepted and self._array.__class__ is not np.ndarray:
+        return detach_batched(self)  # type: ignore[arg-type]
     out: Tensor = wrap(self._array)
     if self._counter is None:
         self._counter = [0]
     out._counter = self._counter
-    if watched and (tracer := active_tracer.get()) is not None:
+    if intercepted and (tracer := active_tracer.get()) is not None:
         tracer.on_view(out)
     if self._inference:
-        _infer(out)
+        _mark_inference(out)
     return out
 
 
-def _infer(x: Tensor) -> None:
-    """Make `x`, which shows an inference tensor's memory, one too; but outside inference mode it may be written to."""
+def _mark_inference(x: Tensor) -> None:
+    """Mark an alias of an inference tensor as one; an alias made outside inference mode has a counter of its own."""
     x._inference, x._counter = True, INFERENCE if inference.get() else [0]
 
 
 def item(self: Tensor) -> Any:
-    """The only element, as a Python number.
+    """The only element, as a Python scalar.
 
     Raises:
-        RuntimeError: there is not exactly one element.
+        RuntimeError: the tensor has not exactly one element.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([2.5]).item()
+    2.5
     """
     a = self._array
     if a.__class__ is not np.ndarray:
-        a.item()  # which refuses
+        a.item()  # raises
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
     if special[0]:
-        tell_reading(self, "item()")
+        notify_read(self, "item()")
     if a.dtype == dtypes.BFLOAT16:
         a = dtypes.widen(a)
     return a.item()
 
 
-def _refuse_hidden(self: Tensor) -> None:
-    """Refuse to show the memory of a batch.
+def _check_not_batched(self: Tensor) -> None:
+    """Check that a tensor whose memory is read is not batched, and notify the tracer of the read.
 
     Raises:
-        RuntimeError: the tensor has hidden dimensions (PyTorch's text).
+        RuntimeError: it is batched (PyTorch's text).
     """
     if special[0] and self._array.__class__ is not np.ndarray:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     if special[0]:
-        tell_reading(self, "numpy() or tolist()")
+        notify_read(self, "numpy() or tolist()")
 
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
-    """The array of this tensor: the same memory.
+    """A NumPy array on the same memory.
+
+    Args:
+        force: detach first; bfloat16 is converted to float32.
 
     Raises:
         RuntimeError: the tensor requires grad.
         TypeError: NumPy has no such dtype (bfloat16).
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).numpy()
+    array([1., 1.], dtype=float32)
     """
-    _refuse_hidden(self)
+    _check_not_batched(self)
     if force:
         return self._array if self._array.dtype != dtypes.BFLOAT16 else dtypes.widen(self._array)
     if self._requires_grad and grad_mode.get():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._array.dtype.kind == "V":
         raise TypeError("Got unsupported ScalarType BFloat16")
-    return self._array[...]  # another array on that memory: its shape may be set without this tensor's changing
+    return self._array[...]  # a new array object, so that setting its shape does not change this tensor
 
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """NumPy's conversion protocol: `np.asarray(tensor)`."""
     a = numpy(self)
     if dtype is not None and a.dtype != dtype:
         return a.astype(dtype)
@@ -125,27 +152,32 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.n
 
 
 def tolist(self: Tensor) -> Any:
-    """The elements as nested lists of Python numbers."""
-    _refuse_hidden(self)
+    """The elements as nested lists of Python scalars; a scalar for a 0-d tensor.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([[1, 2]]).tolist()
+    [[1, 2]]
+    """
+    _check_not_batched(self)
     return dtypes.widen(self._array).tolist()
 
 
-# ----- what other libraries see -------------------------------------------------------------
+# ----- protocols of other libraries ----------------------------------------------------------
 
 
 def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    # what NumPy's functions give where a tensor took part: a tensor, of uint8 where it should be bool
+    """The result of a NumPy function of tensors, as a tensor; of dtype uint8 where NumPy's is bool, as in PyTorch."""
     array = np.asarray(array)
     return layer.functions.from_numpy(array.astype(np.uint8) if array.dtype.kind == "b" else array)
 
 
 def __dlpack__(self: Tensor, *, stream: Any = None, **protocol: Any) -> Any:
-    """A capsule that other libraries take this tensor's memory from.
+    """Export the memory as a DLPack capsule.
 
     Raises:
         BufferError: the tensor requires grad.
     """
-    _refuse_hidden(self)
+    _check_not_batched(self)
     if self._requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self._array.dtype == dtypes.BFLOAT16:
@@ -157,11 +189,12 @@ def __dlpack__(self: Tensor, *, stream: Any = None, **protocol: Any) -> Any:
 
 
 def __dlpack_device__(self: Tensor) -> tuple[int, int]:
+    """The DLPack device, (type, id): the CPU."""
     return self._array.__dlpack_device__()
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor in another library's memory.
+    """A tensor on the memory of another library's array.
 
     >>> import flambeau as torch
     >>> import numpy as np
@@ -178,79 +211,80 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
+    """The array API namespace of this tensor: flambeau."""
     import sys
 
     return sys.modules[__name__.partition(".")[0]]
 
 
-# ----- Python numbers ------------------------------------------------------------------------
+# ----- Python scalars ------------------------------------------------------------------------
 
 
-def _number(self: Tensor) -> Any:
+def _scalar_item(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return item(self)
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Whether a tensor's only element is not zero.
+    """Whether the only element is not zero.
 
     >>> import flambeau as torch
     >>> torch.is_nonzero(torch.tensor([0.]))
     False
 
     Raises:
-        RuntimeError: there is not exactly one element.
+        RuntimeError: the tensor has not exactly one element.
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"is_nonzero(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return bool(input)
 
 
-# ----- copies of the whole object ------------------------------------------------------------
+# ----- copies of the tensor object -----------------------------------------------------------
 
 
-def _refuse_storage(self: Tensor) -> None:
+def _check_has_storage(self: Tensor) -> None:
     if special[0] and self._array.__class__ is not np.ndarray:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A copy with the same strides and gradient; views of one memory stay views of one memory.
+    """A copy with the same strides and gradient; tensors that share memory have copies that share memory.
 
     Raises:
-        RuntimeError: the tensor has a history.
+        RuntimeError: the tensor is not a leaf.
     """
-    found = memo.get(id(self))
-    if found is not None:
-        return found
+    result = memo.get(id(self))
+    if result is not None:
+        return result
     if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
                            "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     import copy
 
-    _refuse_storage(self)
+    _check_has_storage(self)
     a = self._array
-    whole = owner(a)
-    if whole is a:
-        array = memo.get(id(whole))
+    storage = owner(a)
+    if storage is a:
+        array = memo.get(id(storage))
         if array is None:
             array = np.array(a, order="K", copy=True)
-            memo[id(whole)] = array
-            memo.setdefault(id(memo), []).append(whole)
+            memo[id(storage)] = array
+            memo.setdefault(id(memo), []).append(storage)
     else:
-        copied = memo.get(id(whole))
+        copied = memo.get(id(storage))
         if copied is None:
-            copied = np.array(whole, order="K", copy=True)
-            memo[id(whole)] = copied
-            memo.setdefault(id(memo), []).append(whole)
+            copied = np.array(storage, order="K", copy=True)
+            memo[id(storage)] = copied
+            memo.setdefault(id(memo), []).append(storage)
         if not a.size:
             array = a.copy()
-        elif whole.dtype == a.dtype:
-            array = lying(copied, a.shape, a.strides, address(a) - address(whole))
-        else:  # real parts of complex numbers, say
-            array = np.ndarray(a.shape, a.dtype, copied, address(a) - address(whole), a.strides)
+        elif storage.dtype == a.dtype:
+            array = view_memory(copied, a.shape, a.strides, address(a) - address(storage))
+        else:  # for example the real part of a complex tensor
+            array = np.ndarray(a.shape, a.dtype, copied, address(a) - address(storage), a.strides)
     out: Tensor = wrap(array, type(self))
     memo[id(self)] = out
     out._requires_grad = self._requires_grad
@@ -265,12 +299,13 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return out
 
 
-#: attributes that belong to a graph, not to the values
+#: attributes of graph and views, which copies do not get
 _TRANSIENT = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangents", "_inference",
-                        "_retains", "_own", "_steps", "_depth"))
+                        "_retains_grad", "_own_requires_grad", "_view_steps", "_transform_depth"))
 
 
 def __copy__(self: Tensor) -> Tensor:
+    """Another tensor object on the same memory, with `requires_grad` and without a graph."""
     _warn_of_hooks(self)
     out: Tensor = wrap(self._array, type(self))
     out._requires_grad = self._requires_grad
@@ -292,34 +327,52 @@ def _warn_of_hooks(x: Tensor) -> None:
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
-    """The same memory and history as an instance of a subclass of `Tensor`."""
+    """An alias with the same memory and graph, as an instance of a subclass of `Tensor`.
+
+    >>> import flambeau as torch
+    >>> class Weights(torch.Tensor):
+    ...     pass
+    >>> type(torch.ones(1).as_subclass(Weights)).__name__
+    'Weights'
+    """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise RuntimeError("cls must be a type that inherits from Tensor")
-    found = layer.functions._alias(self)
-    out = wrap(found._array, cls)
-    out._requires_grad, out._node = found._requires_grad, found._node
-    out._base, out._counter = found._base, found._counter
-    out.__dict__.update(found.__dict__)
+    result = layer.functions._alias(self)
+    out = wrap(result._array, cls)
+    out._requires_grad, out._node = result._requires_grad, result._node
+    out._base, out._counter = result._base, result._counter
+    out.__dict__.update(result.__dict__)
     return out
 
 
-def _made_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
-    """An instance of a subclass with the same memory and no history."""
+def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+    """An instance of a subclass on the same memory, without a graph."""
     out = wrap(data._array, cls)
     out._requires_grad = require_grad
     return out
 
 
-def _false(self: Tensor) -> bool:
+def _always_false(self: Tensor) -> bool:
     return False
 
 
 def _element_size(self: Tensor) -> int:
+    """The size of an element in bytes.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).element_size()
+    4
+    """
     return self._array.dtype.itemsize
 
 
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Whether the dtype is signed.
+
+    >>> import flambeau as torch
+    >>> torch.is_signed(torch.tensor(1, dtype=torch.uint8))
+    False
+    """
     return input._array.dtype.kind not in "bu"
 
 
@@ -336,7 +389,7 @@ METHODS: dict[str, Any] = {
     "__array_wrap__": __array_wrap__, "__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__,
     "__array_namespace__": __array_namespace__,
     "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__dir__": _attribute_names,
-    "as_subclass": as_subclass, "_make_subclass": staticmethod(_made_subclass), "is_pinned": _false,
-    "is_shared": _false, "element_size": _element_size, "get_device": lambda self: -1,
-    "is_coalesced": _false, "is_distributed": _false,
+    "as_subclass": as_subclass, "_make_subclass": staticmethod(_make_subclass), "is_pinned": _always_false,
+    "is_shared": _always_false, "element_size": _element_size, "get_device": lambda self: -1,
+    "is_coalesced": _always_false, "is_distributed": _always_false,
 }

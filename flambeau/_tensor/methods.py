@@ -1,4 +1,4 @@
-"""The tensor's methods and operators, filled in from the declarations."""
+"""Installs the methods and operators of the tensor, from the declarations and from the METHODS of each module."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ..ops.declare import ELEMENTWISE, REGISTRY
 from . import attributes, autograd_methods, functions, memory, pickling, printing, storage, view_history
 from .creation import constants, from_data, random
 from .dispatch.apply import apply
-from .dispatch.binding import functions_of, in_place
-from .dispatch.inplace import fast_binary
+from .dispatch.binding import inplace_function, public_function
+from .dispatch.inplace import inplace_fast_path
 from .linalg import decompositions, einsum, norms
-from .linalg import matmul as products
+from .linalg import matmul as matmul
 from .neural import activation
-from .neural import layers as neural
+from .neural import layers as layers
 from .pointwise import arithmetic, comparison, complex, selection
 from .reduction import ordering
-from .reduction import reductions as reducing
-from .reduction import scans as scanning
+from .reduction import reductions as reductions
+from .reduction import scans as scans
 from .shape import copying, indexing, joining, reshaping, scattering, strides
 from .tensor import Tensor
-from .tracer_notifications import tell_reading
+from .tracer_notifications import notify_read
 
 _FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, complex, constants, einsum,
-             copying, from_data, decompositions, indexing, joining, memory, neural, norms, ordering, products, random,
-             pickling, reducing, scanning, scattering, selection, reshaping, printing, storage, strides, view_history)
+             copying, from_data, decompositions, indexing, joining, memory, layers, norms, ordering, matmul, random,
+             pickling, reductions, scans, scattering, selection, reshaping, printing, storage, strides, view_history)
 
 
 def _install() -> None:
@@ -39,9 +39,9 @@ def _install() -> None:
             for name in (op.name, *op.aliases):
                 setattr(Tensor, name, call)
         if "inplace" in op.expose:
-            write = in_place(op)
+            inplace = inplace_function(op)
             for name in (op.name, *op.aliases):
-                setattr(Tensor, name + "_", write)
+                setattr(Tensor, name + "_", inplace)
     for family in _FAMILIES:
         for name, method in getattr(family, "METHODS", {}).items():
             setattr(Tensor, name, method)
@@ -49,7 +49,7 @@ def _install() -> None:
 
 # ----- operators -----
 
-def _operand(x: Any) -> bool:
+def _is_operand(x: Any) -> bool:
     return isinstance(x, (Tensor, bool, int, float, _Complex, np.generic))
 
 
@@ -57,32 +57,32 @@ _Complex = builtins.complex
 
 
 def operator(name: str) -> Any:
-    """The operator form of a binary function: it declines what is neither tensor nor number."""
-    functions_of(REGISTRY[name])
-    short = REGISTRY[name].operator_method
-    return declining(getattr(functions, name)) if short is None else short
+    """The operator method of a binary operator: NotImplemented for operands that are neither tensor nor scalar."""
+    public_function(REGISTRY[name])
+    fast_path = REGISTRY[name].operator_method
+    return returning_not_implemented(getattr(functions, name)) if fast_path is None else fast_path
 
 
-def declining(call: Any) -> Any:
-    """A binary function as an operator: it declines what is neither tensor nor number."""
+def returning_not_implemented(call: Any) -> Any:
+    """A binary function as an operator method: NotImplemented for operands that are neither tensor nor scalar."""
     def method(self: Any, other: Any) -> Any:
-        return call(self, other) if _operand(other) else NotImplemented
+        return call(self, other) if _is_operand(other) else NotImplemented
 
     method.__name__ = method.__qualname__ = call.__name__
     return method
 
 
 def reflected(call: Any) -> Any:
-    """A binary function as a right-hand operator."""
+    """A binary function as a reflected operator method."""
     def method(self: Any, other: Any) -> Any:
-        return call(other, self) if _operand(other) else NotImplemented
+        return call(other, self) if _is_operand(other) else NotImplemented
 
     method.__name__ = method.__qualname__ = "r" + call.__name__
     return method
 
 
-def comparing(name: str) -> Any:
-    """A comparison as an operator: equality with what is neither tensor nor number is Python's affair."""
+def comparison_operator(name: str) -> Any:
+    """A comparison as an operator method; `==` also takes arrays."""
     method = operator(name)
     if name != "eq":
         return method
@@ -95,24 +95,24 @@ def comparing(name: str) -> Any:
     return equal
 
 
-def assigning(name: str) -> Any:
-    """The augmented assignment of an in-place method, `x += y`."""
-    write = getattr(Tensor, name)
+def augmented_assignment(name: str) -> Any:
+    """An in-place method as an augmented assignment, `x += y`."""
+    inplace = getattr(Tensor, name)
 
     def method(self: Any, other: Any) -> Any:
-        return write(self, other) if _operand(other) else NotImplemented
+        return inplace(self, other) if _is_operand(other) else NotImplemented
 
     method.__name__ = method.__qualname__ = name
     op = REGISTRY.get(name.removesuffix("_"))
     if op is not None and op.kind == ELEMENTWISE and not op.params and len(op.inputs) == 2:
-        return fast_binary(op, method)
+        return inplace_fast_path(op, method)
     return method
 
 
 def _rsub(self: Tensor, other: Any) -> Any:
     if type(other) is float or (type(other) is int and self._array.dtype.kind != "b"):
         return apply(_rsub_scalar, [self], {"other": other, "alpha": 1})
-    return functions.rsub(self, other) if _operand(other) else NotImplemented
+    return functions.rsub(self, other) if _is_operand(other) else NotImplemented
 
 
 def _rtruediv(self: Tensor, other: Any) -> Any:
@@ -122,8 +122,8 @@ def _rtruediv(self: Tensor, other: Any) -> Any:
 def _pow(self: Tensor, other: Any) -> Any:
     kind = type(other)
     if (kind is int or kind is float) and self._array.dtype.kind == "f":
-        return arithmetic.float_to_number(self, other)
-    return functions.pow(self, other) if _operand(other) else NotImplemented
+        return arithmetic.pow_scalar(self, other)
+    return functions.pow(self, other) if _is_operand(other) else NotImplemented
 
 
 def _matmul(self: Tensor, other: Any) -> Any:
@@ -140,29 +140,29 @@ def _invert(self: Tensor) -> Tensor:
     return functions.bitwise_not(self)
 
 
-# ----- one element as a Python number -----
+# ----- conversions of one element to a Python scalar -----
 
 def _bool(self: Tensor) -> bool:
     a = self._array
     if a.size != 1:
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if not a.size else
                            "Boolean value of Tensor with more than one value is ambiguous")
-    found = bool(dtypes.widen(a).item())
+    result = bool(dtypes.widen(a).item())
     if special[0]:
         tracer = active_tracer.get()
         if tracer is not None:
-            tracer.on_truth(self, found)
-    return found
+            tracer.on_truth(self, result)
+    return result
 
 
-def _only(self: Tensor) -> Any:
+def _single_element(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return self.item()
 
 
-def _real_only(self: Tensor, what: str) -> Any:
-    value = _only(self)
+def _real_element(self: Tensor, what: str) -> Any:
+    value = _single_element(self)
     if isinstance(value, _Complex):
         if value.imag:
             raise RuntimeError(f"value cannot be converted to type {what} without overflow")
@@ -171,15 +171,15 @@ def _real_only(self: Tensor, what: str) -> Any:
 
 
 def _int(self: Tensor) -> int:
-    return int(_real_only(self, "int64_t"))
+    return int(_real_element(self, "int64_t"))
 
 
 def _float(self: Tensor) -> float:
-    return float(_real_only(self, "double"))
+    return float(_real_element(self, "double"))
 
 
 def _complex(self: Tensor) -> Any:
-    return _Complex(_only(self))
+    return _Complex(_single_element(self))
 
 
 def _index(self: Tensor) -> int:
@@ -187,7 +187,7 @@ def _index(self: Tensor) -> int:
     if a.size != 1 or a.dtype.kind not in "iub":
         raise TypeError("only integer tensors of a single element can be converted to an index")
     if special[0]:
-        tell_reading(self, "an index")
+        notify_read(self, "an index")
     return int(a.item())
 
 
@@ -196,11 +196,11 @@ def _hash(self: Tensor) -> int:
 
 
 def _contains(self: Tensor, element: Any) -> bool:
-    if not _operand(element):
+    if not _is_operand(element):
         raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                            f"{type(element)}.")
     if special[0]:
-        tell_reading(self, "the operator in")
+        notify_read(self, "the operator in")
     return bool(np.any(functions.eq(self, element)._array))
 
 
@@ -208,9 +208,9 @@ _install()
 _rsub_scalar = REGISTRY["_rsub_scalar"]
 _add, _sub, _mul, _div = (operator(name) for name in ("add", "sub", "mul", "div"))
 _rpow = reflected(functions.pow)
-_floordiv, _mod = operator("floor_divide"), declining(functions.remainder)
-_and, _or, _xor = (declining(getattr(functions, f"bitwise_{name}")) for name in ("and", "or", "xor"))
-_lshift, _rshift = declining(functions.bitwise_left_shift), declining(functions.bitwise_right_shift)
+_floordiv, _mod = operator("floor_divide"), returning_not_implemented(functions.remainder)
+_and, _or, _xor = (returning_not_implemented(getattr(functions, f"bitwise_{name}")) for name in ("and", "or", "xor"))
+_lshift, _rshift = map(returning_not_implemented, (functions.bitwise_left_shift, functions.bitwise_right_shift))
 
 _OPERATORS: dict[str, Any] = {
     "add": _add, "radd": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "rmul": operator("mul"),
@@ -220,16 +220,15 @@ _OPERATORS: dict[str, Any] = {
     "and": _and, "rand": _and, "or": _or, "ror": _or, "xor": _xor, "rxor": _xor, "lshift": _lshift,
     "rlshift": reflected(functions.bitwise_left_shift), "rshift": _rshift,
     "rrshift": reflected(functions.bitwise_right_shift),
-    "eq": comparing("eq"), "ne": comparing("ne"), "lt": comparing("lt"), "le": comparing("le"),
-    "gt": comparing("gt"), "ge": comparing("ge"), "hash": _hash,
-    "neg": functions_of(REGISTRY["neg"]), "pos": functions.positive, "abs": functions.abs, "invert": _invert,
+    **{name: comparison_operator(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}, "hash": _hash,
+    "neg": public_function(REGISTRY["neg"]), "pos": functions.positive, "abs": functions.abs, "invert": _invert,
     "bool": _bool, "nonzero": _bool, "int": _int, "float": _float, "complex": _complex, "index": _index,
     "contains": _contains,
-    "iadd": assigning("add_"), "isub": assigning("sub_"), "imul": assigning("mul_"), "itruediv": assigning("div_"),
-    "idiv": assigning("div_"), "ifloordiv": assigning("floor_divide_"), "imod": assigning("remainder_"),
-    "ipow": assigning("pow_"), "iand": assigning("bitwise_and_"), "ior": assigning("bitwise_or_"),
-    "ixor": assigning("bitwise_xor_"), "ilshift": assigning("bitwise_left_shift_"),
-    "irshift": assigning("bitwise_right_shift_"),
+    **{name: augmented_assignment(method) for name, method in (
+        ("iadd", "add_"), ("isub", "sub_"), ("imul", "mul_"), ("itruediv", "div_"), ("idiv", "div_"),
+        ("ifloordiv", "floor_divide_"), ("imod", "remainder_"), ("ipow", "pow_"), ("iand", "bitwise_and_"),
+        ("ior", "bitwise_or_"), ("ixor", "bitwise_xor_"), ("ilshift", "bitwise_left_shift_"),
+        ("irshift", "bitwise_right_shift_"))},
 }
 for _name, _method in _OPERATORS.items():
     setattr(Tensor, f"__{_name}__", _method)

@@ -1,4 +1,4 @@
-"""The parameter: a tensor that modules register and optimizers train."""
+"""Parameter: a tensor that modules register and optimizers update."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .printing import parameter_str
 from .tensor import Tensor, wrap
 
 
-def drop_gradients(params: Iterable[Any], set_to_none: bool) -> None:
-    """Take the gradients of parameters away or, unless `set_to_none`, fill them with zeros."""
+def clear_gradients(params: Iterable[Any], set_to_none: bool) -> None:
+    """Set the gradients of parameters to None or, unless `set_to_none`, to zero (`zero_grad`)."""
     for param in params:
         grad = param._grad
         if grad is None and not special[0]:
             continue
-        if set_to_none:  # a capture is told of those that have none, too: its next call will find them
+        if set_to_none:  # also where there is none: the tracer must know that the next call may find one
             param.grad = None
         elif grad is not None:
             if grad.grad_fn is not None:
@@ -40,7 +40,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     """A tensor that is registered as a parameter of the module it is assigned to.
 
     Args:
-        data: the values; their memory is shared.
+        data: the values, of any shape; the memory is shared.
         requires_grad: whether gradients are computed for it.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html

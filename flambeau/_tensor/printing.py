@@ -1,9 +1,8 @@
-"""A tensor as text, character for character PyTorch's.
+"""`repr` and `format` of tensors, identical to PyTorch's.
 
-One numeric style (integral, fixed or scientific, and one width) is chosen for all the
-elements that will be shown; a big tensor is first reduced to its corners, so that its
-cost does not depend on its size. Everything reads the NumPy array alone: printing never
-runs an operation, hence never records one.
+One number format (integral, fixed or scientific) and one width are chosen for all elements shown. A large tensor is
+first cut to its edge items, so the cost does not depend on its size. Only the NumPy array is read: printing runs no
+operator and records nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import numpy as np
 
 from .. import config, dtypes
 from ..modes import forward_levels, special, transforming, transforms
-from .tensor import Tensor, depth_of
-from .tracer_notifications import tell_reading
+from .tensor import Tensor, transform_depth
+from .tracer_notifications import notify_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,7 @@ _HOME = __name__.partition(".")[0]
 
 
 class _PrintOptions:
-    """What `set_printoptions` sets."""
+    """The options of `set_printoptions`."""
 
     __slots__ = ("edgeitems", "linewidth", "precision", "sci_mode", "threshold")
 
@@ -55,16 +54,16 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Choose how tensors print.
+    """Set the options for printing tensors.
 
     Args:
         precision: digits after the point (4).
-        threshold: a tensor of more elements than this is summarised (1000).
+        threshold: tensors with more elements than this are summarised (1000).
         edgeitems: elements shown at either end of a summarised dimension (3).
-        linewidth: characters in a line (80).
-        profile: "default", "short" or "full": sets the four above, which may override it.
-        sci_mode: scientific notation always (True), never (False), or as the values ask
-            (None). Unlike the others it is set by every call, to None if left out.
+        linewidth: characters per line (80).
+        profile: "default", "short" or "full": sets the four above; arguments given as well take precedence.
+        sci_mode: scientific notation always (True), never (False), or chosen from the values (None). Unlike the
+            others it is set by every call: to None if omitted.
 
     >>> import flambeau as torch
     >>> torch.set_printoptions(precision=2)
@@ -81,14 +80,14 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The present print options, as keyword arguments of `set_printoptions`."""
+    """The current print options, as keyword arguments of `set_printoptions`."""
     return {name: getattr(PRINT_OPTS, name)
             for name in ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")}
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """`set_printoptions` for the length of a `with` block."""
+    """`set_printoptions` for the duration of a `with` block."""
     before = get_printoptions()
     set_printoptions(**options)
     try:
@@ -97,14 +96,13 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**before)
 
 
-# ----- one number ------------------------------------------------------------------------
+# ----- one element -----------------------------------------------------------------------
 
 
 def _real_style(values: np.ndarray) -> tuple[Callable[[float], str], int]:
-    """How to write every element of a float array alike, and the width to pad to.
+    """The format function for the elements of a float array, and the width to pad to.
 
-    Zeros, infinities and nans take no part in the choice: they are written in the style
-    of the others and may overflow its width.
+    Zeros, infinities and NaN do not influence the choice; they may be wider than the width.
     """
     counted = values[np.isfinite(values) & (values != 0)]
     if not counted.size:
@@ -121,7 +119,7 @@ def _real_style(values: np.ndarray) -> tuple[Callable[[float], str], int]:
         write = _integral
     else:
         write = f"{{:.{PRINT_OPTS.precision}f}}".format
-    # per sign the text is longest at one end of the range, in either notation
+    # for each sign the longest text is at one end of the range, in either notation
     width = 1
     for part in (counted[counted < 0], counted[counted > 0]):
         if part.size:
@@ -134,7 +132,7 @@ def _integral(value: float) -> str:
 
 
 def _texts(array: np.ndarray) -> tuple[list[str], int]:
-    """Every element of a non-empty array written out, flat, and the width that counts for line breaks."""
+    """The texts of the elements of a non-empty array, flattened, and the width used for line breaks."""
     kind = array.dtype.kind
     if kind == "c":
         real, real_width = _texts(array.real)
@@ -154,23 +152,23 @@ def _texts(array: np.ndarray) -> tuple[list[str], int]:
     return [write(v).rjust(width) for v in values], width
 
 
-# ----- the nest of brackets --------------------------------------------------------------
+# ----- nested brackets -------------------------------------------------------------------
 
 
 def _corners(array: np.ndarray) -> tuple[np.ndarray, tuple[bool, ...]]:
-    """The elements that will be shown, and which dimensions have lost their middle."""
+    """The elements to show, and which dimensions are abbreviated."""
     if array.size <= PRINT_OPTS.threshold:
         return array, (False,) * array.ndim
     edge = PRINT_OPTS.edgeitems
     cut = tuple(n > 2 * edge for n in array.shape)
     if not any(cut):
         return array, cut
-    kept = [np.r_[:edge, n - edge : n] if c else np.arange(n) for n, c in zip(array.shape, cut, strict=True)]
-    return array[np.ix_(*kept)], cut
+    indices = [np.r_[:edge, n - edge : n] if c else np.arange(n) for n, c in zip(array.shape, cut, strict=True)]
+    return array[np.ix_(*indices)], cut
 
 
 def _contents(array: np.ndarray, indent: int) -> str:
-    """The elements in their brackets; lines after the first start `indent` characters in."""
+    """The elements in brackets; lines after the first are indented by `indent` characters."""
     if array.size == 0:
         return "[]"
     if array.size > PRINT_OPTS.threshold and array.ndim and PRINT_OPTS.edgeitems <= 0:
@@ -204,35 +202,35 @@ def _bracketed(texts: list[str], shape: tuple[int, ...], cut: tuple[bool, ...], 
     return "[" + ("," + "\n" * (len(shape) - 1) + margin).join(blocks) + "]"
 
 
-# ----- the whole -------------------------------------------------------------------------
+# ----- tensors ---------------------------------------------------------------------------
 
 
-def _is_ours(cls: type, name: str) -> bool:
-    """Whether `cls` is the library's own class of that name, which lies above this file."""
+def _is_library_class(cls: type, name: str) -> bool:
+    """Whether `cls` is flambeau's class of that name, which this module cannot import."""
     return cls.__name__ == name and cls.__module__.partition(".")[0] in (_HOME, config.module_name)
 
 
 def _is_plain(tensor: Any) -> bool:
-    return _is_ours(type(tensor), "Tensor")
+    return _is_library_class(type(tensor), "Tensor")
 
 
 def _is_parameter(tensor: Any) -> bool:
-    return getattr(tensor, "_is_param", False) or any(_is_ours(c, "Parameter") for c in type(tensor).__mro__)
+    return getattr(tensor, "_is_param", False) or any(_is_library_class(c, "Parameter") for c in type(tensor).__mro__)
 
 
 def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
-    """`repr` of a tensor: its elements, then what is not usual about it.
+    """`repr` of a tensor: its elements, then every attribute that is not the default.
 
     Args:
         tensor: any shape, dtype and device.
-        tensor_contents: a text to stand in place of the elements.
+        tensor_contents: text to show instead of the elements.
 
     >>> import flambeau as torch
     >>> torch.zeros(2, 3, dtype=torch.float64)
     tensor([[0., 0., 0.],
             [0., 0., 0.]], dtype=flambeau.float64)
     """
-    plain = _is_plain(tensor) or _is_ours(type(tensor), "Parameter")
+    plain = _is_plain(tensor) or _is_library_class(type(tensor), "Parameter")
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
     dtype, device = tensor.dtype, tensor.device
     meta = device.type == "meta"
@@ -245,16 +243,16 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     if meta or (PRINT_OPTS.edgeitems == 0 and not empty) or (empty and len(shape) != 1):
         suffixes.append(f"size={shape}")
     default = dtypes.get_default_dtype()
-    usual = (default,) if meta or empty else (default, dtypes.default_complex(), dtypes.int64, dtypes.bool_)
-    if dtype not in usual:
+    default_dtypes = (default,) if meta or empty else (default, dtypes.default_complex(), dtypes.int64, dtypes.bool_)
+    if dtype not in default_dtypes:
         suffixes.append(f"dtype={dtype!r}")
     try:
         grad_fn = tensor.grad_fn
-        recorded = None if grad_fn is None else grad_fn.name().rpartition("::")[2]
-    except RuntimeError:  # a view whose base was written to in a way that forbids gradients
-        recorded = "Invalid"
-    if recorded is not None:
-        suffixes.append(f"grad_fn=<{recorded}>")
+        grad_fn_name = None if grad_fn is None else grad_fn.name().rpartition("::")[2]
+    except RuntimeError:  # a view whose history cannot be regenerated after a write to its base
+        grad_fn_name = "Invalid"
+    if grad_fn_name is not None:
+        suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
     tangent = _tangent_of(tensor)
@@ -263,45 +261,45 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
 
     if tensor_contents is None:
         if special[0] and not meta:
-            tell_reading(tensor, "printing")
+            notify_read(tensor, "printing")
         tensor_contents = "..." if meta else _contents(tensor._array, len(prefix))
     text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix)) + ")"
     return f"Parameter({text})" if not plain and _is_parameter(tensor) else text
 
 
-def transformed_str(tensor: Any, frames: Sequence[Any]) -> str:
-    """`repr` of a tensor made under transforms: the value, within what each transform made of it, innermost outside.
+def nested_transform_str(tensor: Any, frames: Sequence[Any]) -> str:
+    """`repr` of a tensor inside transforms: one wrapper for each transform, the innermost transform's outermost.
 
     Args:
-        frames: the transforms that are running, outermost first.
+        frames: the active transforms, outermost first.
     """
     levels = getattr(tensor, "_levels", ())
     value = tensor._value if levels else tensor
     places = dict.fromkeys((level.depth for level in levels), 0)
-    shown = getattr(tensor, "_shown_at", ())
-    if levels and len(shown) == len(levels):  # an input: as it was given
+    shown = getattr(tensor, "_in_dims", ())
+    if levels and len(shown) == len(levels):  # an input of `vmap`: in its original layout
         places = {level.depth: place for level, place in zip(levels, shown, strict=True)}
         for k in reversed(range(len(levels))):
             value = value.movedim(k, k + shown[k])
-    made_at = depth_of(tensor)
-    around: list[str] = []
+    depth_made = transform_depth(tensor)
+    wrappers: list[str] = []
     for depth, frame in enumerate(frames, 1):
         if frame.kind == "vmap":
             if depth in places:
-                around.append(f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=")
-        elif depth <= made_at and frame.kind in ("grad", "jvp"):
-            around.append(f"GradTrackingTensor(lvl={depth}, value=")
-    around += [f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=" for depth in places if depth > len(frames)]
-    differentiated = any(frame.kind in ("grad", "jvp") for frame in frames[:made_at])
+                wrappers.append(f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=")
+        elif depth <= depth_made and frame.kind in ("grad", "jvp"):
+            wrappers.append(f"GradTrackingTensor(lvl={depth}, value=")
+    wrappers += [f"BatchedTensor(lvl={depth}, bdim={places[depth]}, value=" for depth in places if depth > len(frames)]
+    differentiated = any(frame.kind in ("grad", "jvp") for frame in frames[:depth_made])
     text = tensor_str(value.detach() if differentiated else value)
-    for opening in around:
+    for opening in wrappers:
         inner = "\n".join("    " + line for line in text.split("\n"))
         text = f"{opening}\n{inner}\n)"
     return text
 
 
 def _tangent_of(tensor: Any) -> Any:
-    """The tangent in the innermost level that is open; None where there is none."""
+    """The tangent of the innermost open level; None where there is none."""
     if not getattr(tensor, "_tangents", None):
         return None
     levels = forward_levels & tensor._tangents.keys()
@@ -309,7 +307,7 @@ def _tangent_of(tensor: Any) -> Any:
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Append what fits to the last line, the rest on lines of their own."""
+    """Append suffixes to the last line while they fit, then on new lines."""
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
@@ -333,11 +331,11 @@ def parameter_str(tensor: Any) -> str:
 
 
 def tensor_format(tensor: Any, spec: str) -> str:
-    """`format` of a tensor: of its number, if it is a plain 0-d tensor; else of its `repr`.
+    """`format` of a tensor: of the element of a 0-d tensor, else of the `repr`.
 
     Raises:
-        TypeError: a spec, for anything but a plain 0-d tensor.
-        ValueError: a spec that Python has not for such a number.
+        TypeError: a format spec for a tensor with dimensions.
+        ValueError: a format spec that the element's type does not support.
 
     >>> import flambeau as torch
     >>> f"{torch.tensor(3.14159):.2f}"
@@ -345,14 +343,14 @@ def tensor_format(tensor: Any, spec: str) -> str:
     """
     if _is_plain(tensor) and tensor.device.type != "meta" and not tensor._array.ndim:
         if special[0]:
-            tell_reading(tensor, "format()")
+            notify_read(tensor, "format()")
         return format(dtypes.widen(tensor._array).item(), spec)
     return object.__format__(tensor, spec)
 
 
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     if transforms[0] and (frames := transforming.get()) and tensor_contents is None:
-        return transformed_str(self, frames)
+        return nested_transform_str(self, frames)
     return tensor_str(self, tensor_contents=tensor_contents)
 
 

@@ -1,4 +1,4 @@
-"""Named results: `torch.return_types.max(values=..., indices=...)`."""
+"""Named tuples of results: `torch.return_types.max(values=..., indices=...)`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class NamedResult(tuple):
 _made: dict[str, type] = {}
 
 
-#: those of functions that no declaration describes
-_BY_HAND = {"qr": ("Q", "R"), "svd": ("U", "S", "V")}
+#: the fields of functions that are not declared operators
+_FIELDS = {"qr": ("Q", "R"), "svd": ("U", "S", "V")}
 
 
 def __getattr__(name: str) -> type:
-    fields = _BY_HAND.get(name) or next(
+    fields = _FIELDS.get(name) or next(
         (op.outputs for op in REGISTRY.values() if op.returns_namedtuple and op.name.removeprefix("_") == name), None)
     if not fields:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -43,18 +43,18 @@ def __getattr__(name: str) -> type:
 
 
 def result_class(name: str, fields: tuple[str, ...]) -> type:
-    """The class of results named `name`, made once."""
-    found = _made.get(name)
-    if found is None:
+    """The named tuple class of this name and these fields, cached."""
+    result = _made.get(name)
+    if result is None:
         members: dict[str, Any] = {"__slots__": (), "_fields": fields, "n_fields": len(fields),
                                    "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
         for i, field in enumerate(fields):
             members[field] = property(itemgetter(i))
-        found = _made[name] = type(name, (NamedResult,), members)
-    return found
+        result = _made[name] = type(name, (NamedResult,), members)
+    return result
 
 
 def named_result(op: Op) -> Callable[[Any], Any]:
-    """What wraps an operator's results in its named tuple."""
+    """The named tuple class of an operator's results."""
     assert op.outputs is not None
     return result_class(op.name.removeprefix("_"), op.outputs)

@@ -1,4 +1,4 @@
-"""Storages: the memory behind tensors, as bytes."""
+"""Storages: the memory of tensors, as bytes (`UntypedStorage`) or elements (`TypedStorage`)."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ class UntypedStorage:
     (24, True)
     """
 
-    _awaiting: list[Any] | None = None  # what is to be done when its bytes are read (`rebuilding.arrived`)
+    _pending_copies: list[Any] | None = None  # copies to update when the bytes are read (`apply_pending_copies`)
 
     def __init__(self, size: int = 0) -> None:
         self._memory = np.zeros(size, np.uint8)
 
     @classmethod
     def of(cls, array: np.ndarray) -> UntypedStorage:
-        """The storage that an array lies in."""
-        whole = owner(array)
-        flat = whole.reshape(-1, order="A") if whole.flags.forc else np.ascontiguousarray(whole).reshape(-1)
+        """The storage of an array."""
+        base = owner(array)
+        flat = base.reshape(-1, order="A") if base.flags.forc else np.ascontiguousarray(base).reshape(-1)
         return cls._on(flat.view(np.uint8))
 
     @classmethod
     def _on(cls, memory: np.ndarray) -> UntypedStorage:
-        """A storage of these bytes, which need not be all of the array that owns them."""
+        """A storage of these bytes, which may be part of the array that owns them."""
         out = object.__new__(cls)
         out._memory = memory
         return out
 
     @property
     def device(self) -> device:
-        """Where the bytes lie."""
+        """The device: the CPU."""
         return CPU
 
     def nbytes(self) -> int:
@@ -66,8 +66,8 @@ class UntypedStorage:
         return self._memory.size
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._memory[index]
-        return UntypedStorage._on(found) if isinstance(found, np.ndarray) else int(found)
+        result = self._memory[index]
+        return UntypedStorage._on(result) if isinstance(result, np.ndarray) else int(result)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._memory[index] = value
@@ -81,11 +81,11 @@ class UntypedStorage:
         return UntypedStorage.of(self._memory.copy())
 
     def cpu(self) -> UntypedStorage:
-        """This storage, which lies on the CPU."""
+        """This storage."""
         return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """Nothing that this build can do.
+        """Not supported.
 
         Raises:
             AssertionError: always (PyTorch's text).
@@ -93,22 +93,22 @@ class UntypedStorage:
         raise AssertionError("Torch not compiled with CUDA enabled")
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
-        """Turn round the bytes of every number, in place, as elements of `dtype`."""
+        """Reverse the bytes of every element of `dtype`, in place."""
         numbers = np.dtype(np.uint16) if dtype is dtypes.bfloat16 else dtype.numpy
         self._memory.view(numbers).byteswap(inplace=True)
 
     def __reduce__(self) -> Any:
-        whole = owner(self._memory)  # one object however many storages show it: a pickle keeps them one
-        start = self.data_ptr() - address(whole) if len(self) else 0
-        return _storage_in, (whole, start, len(self))
+        memory_owner = owner(self._memory)  # storages of one array pickle as one object
+        start = self.data_ptr() - address(memory_owner) if len(self) else 0
+        return _storage_slice, (memory_owner, start, len(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
-        whole = owner(self._memory)
-        if id(whole) not in memo:
-            memo[id(whole)] = np.array(whole, order="K", copy=True)
-            memo.setdefault(id(memo), []).append(whole)
-        start = self.data_ptr() - address(whole) if len(self) else 0
-        return _storage_in(memo[id(whole)], start, len(self))
+        memory_owner = owner(self._memory)
+        if id(memory_owner) not in memo:
+            memo[id(memory_owner)] = np.array(memory_owner, order="K", copy=True)
+            memo.setdefault(id(memo), []).append(memory_owner)
+        start = self.data_ptr() - address(memory_owner) if len(self) else 0
+        return _storage_slice(memo[id(memory_owner)], start, len(self))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and self.data_ptr() == other.data_ptr() and len(self) == len(other)
@@ -123,18 +123,18 @@ class UntypedStorage:
         return f"{lines}\n[{config.module_name}.storage.UntypedStorage(device=cpu) of size {len(self)}]"
 
 
-def _storage_in(whole: np.ndarray, start: int, size: int) -> UntypedStorage:
-    return UntypedStorage._on(UntypedStorage.of(whole)._memory[start:start + size])
+def _storage_slice(memory_owner: np.ndarray, start: int, size: int) -> UntypedStorage:
+    return UntypedStorage._on(UntypedStorage.of(memory_owner)._memory[start:start + size])
 
 
 class TypedStorage:
-    """The elements that a tensor and its views share; deprecated in favour of `UntypedStorage`."""
+    """The elements that a tensor and its views share; deprecated, use `UntypedStorage`."""
 
     def __init__(self, untyped: UntypedStorage, dtype: dtypes.dtype) -> None:
         self._untyped_storage, self.dtype = untyped, dtype
 
     def untyped(self) -> UntypedStorage:
-        """The same memory as bytes."""
+        """The storage as bytes."""
         return self._untyped_storage
 
     def _elements(self) -> np.ndarray:
@@ -142,7 +142,7 @@ class TypedStorage:
 
     @property
     def device(self) -> device:
-        """Where the elements lie."""
+        """The device: the CPU."""
         return CPU
 
     def size(self) -> int:
@@ -164,14 +164,14 @@ class TypedStorage:
         return self.dtype.itemsize
 
     def tolist(self) -> list[Any]:
-        """The elements as Python numbers."""
+        """The elements as Python scalars."""
         return dtypes.widen(self._elements()).tolist()
 
     def __getitem__(self, index: Any) -> Any:
         return self.tolist()[index]
 
     def pickle_storage_type(self) -> str:
-        """The name of the class of old that stands for this dtype in files, as "FloatStorage"."""
+        """The legacy storage class name of this dtype in files, "FloatStorage"."""
         return storage_name(self.dtype)
 
     def __reduce__(self) -> Any:
@@ -185,45 +185,55 @@ class TypedStorage:
         return f"{lines}\n[{what}]"
 
 
-# Users know these classes, and files name them, by the public module.
+# The public module, by which files name these classes.
 UntypedStorage.__module__ = TypedStorage.__module__ = f"{__name__.partition('.')[0]}.storage"
 
 
 def storage_name(dtype: dtypes.dtype) -> str:
-    """The name of the class of old that stands for a dtype in files: "FloatStorage" of float32."""
+    """The legacy storage class name of a dtype in files: "FloatStorage" for float32."""
     return dtype.legacy.replace("Tensor", "Storage")
 
 
-def _refuse_hidden(self: Tensor) -> None:
-    """Refuse to show the storage of a batch.
+def _check_not_batched(self: Tensor) -> None:
+    """Check that a tensor has a storage.
 
     Raises:
-        NotImplementedError: the tensor has hidden dimensions (PyTorch's text).
+        NotImplementedError: it is batched (PyTorch's text).
     """
     if special[0] and self._array.__class__ is not np.ndarray:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory of this tensor and of all that share it."""
-    _refuse_hidden(self)
+    """The storage of this tensor and of all tensors that share its memory.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).untyped_storage().nbytes()
+    8
+    """
+    _check_not_batched(self)
     return UntypedStorage.of(self._array)
 
 
 def storage(self: Tensor) -> TypedStorage:
-    """The memory of this tensor as elements of its dtype."""
+    """The storage of this tensor as elements of its dtype; deprecated, use `untyped_storage`."""
     import warnings
 
     warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
                   "storage class. This should only matter to you if you are using storages directly.  To access "
                   "UntypedStorage directly, use tensor.untyped_storage() instead of "
                   "tensor.storage()", UserWarning, stacklevel=2)
-    _refuse_hidden(self)
+    _check_not_batched(self)
     return TypedStorage(UntypedStorage.of(self._array), self.dtype)
 
 
 def storage_offset(self: Tensor) -> int:
-    """Where the first element lies in the storage, in elements."""
+    """The offset of the first element in the storage, in elements.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4)[1:].storage_offset()
+    1
+    """
     a = self._array
     if special[0] and a.__class__ is not np.ndarray:
         return storage_offset(self._value)
@@ -233,18 +243,24 @@ def storage_offset(self: Tensor) -> int:
 
 
 def data_ptr(self: Tensor) -> int:
-    """The address of the first element; 0 if there is none."""
+    """The address of the first element; 0 for an empty tensor."""
     if special[0]:
         if self._array.__class__ is not np.ndarray:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         tracer = active_tracer.get()
         if tracer is not None:
-            tracer.graph_break("data_ptr() says where memory lies, which may be elsewhere in the next call")
+            tracer.graph_break("data_ptr() returns an address, which may differ in the next call")
     return address(self._array) if self._array.size else 0
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both show the same memory in the same way."""
+    """Whether both tensors have the same memory, shape and strides.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(2)
+    >>> x.is_set_to(x.detach())
+    True
+    """
     a, b = self._array, tensor._array
     if special[0] and not (a.__class__ is b.__class__ is np.ndarray):
         raise RuntimeError("Batching rule not implemented for aten::is_set_to. We could not generate a fallback.")

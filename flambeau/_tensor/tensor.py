@@ -1,20 +1,21 @@
-"""The tensor: one NumPy array, and what autograd needs to know of it.
+"""The tensor: a NumPy array and its autograd metadata.
 
-What every operator reads is a slot, set by `wrap`; the rest has a class-level default:
+Attributes that every operator reads are slots, set by `wrap`; all others have class-level defaults:
 
-    _array            the values; its dtype is the tensor's dtype
-    _requires_grad    whether gradients flow to it
-    _node             the node that made it; None for a leaf
-    _output_nr        which output of that node it is
-    _grad             its gradient, once accumulated
-    _counter          [version], shared by all that share memory; None: never viewed nor written to
-    _base             the tensor it is a view of (never itself a view)
-    _view_version     the version at which `_node` was true, for a view
-    _creation         how a view came to be, where that forbids writing to it
-    _steps            how to get from its base to a view whose dtype differs on the way (`replaying`)
-    _own              whether a view was itself told to require grad
-    _accumulator      weak reference to its AccumulateGrad node
-    _tangents         forward-mode tangents, by level
+    _array               the elements; its dtype is the tensor's dtype
+    _requires_grad       whether gradients flow to it
+    _node                the graph node that computed it; None for a leaf
+    _output_nr           the number of the node's output that it is
+    _grad                the accumulated gradient
+    _counter             [version], shared by all tensors on the same memory; None: never viewed nor written to
+    _base                the tensor that it is a view of (never itself a view)
+    _view_version        the version for which `_node` is valid, for a view; -1: never valid
+    _creation            for a view that may not be written to, the reason (PyTorch's `CreationMeta`)
+    _view_steps          the chain of views from its base, where dtypes differ (`dtype_views`)
+    _own_requires_grad   whether `requires_grad` was set on the view itself
+    _accumulator         weak reference to its AccumulateGrad node
+    _tangents            forward-mode tangents, by level
+    _transform_depth     the number of transforms inside which it was made
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..backends.compiled.thresholds import LEAST, MET
+from ..backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
 from ..devices import CPU, device
 from ..engine.nodes.hooks import HookDict
 from ..engine.nodes.node import Node
@@ -32,7 +33,7 @@ from ..engine.saved.version_counters import WRITES
 from ..engine.tensor_interface import layer
 from ..modes import active_tracer, inference, special, transforming, transforms
 from ..shapes import Size, as_size
-from .untracked_views import tell
+from .untracked_views import update_requires_grad
 
 _NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
@@ -42,9 +43,9 @@ _NON_LEAF_GRAD = (
 )
 
 
-class _NeverSaved:
-    """Stands where an inference tensor's version would be: who asks whether there is one to save is told off, and who
-    counts a write outside inference mode."""
+class _InferenceVersion:
+    """The version of inference tensors: raises when it is tested in order to be saved, and when it is incremented
+    outside inference mode."""
 
     def __bool__(self) -> bool:
         raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
@@ -52,7 +53,7 @@ class _NeverSaved:
                            "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
                            "`torch.inference_mode()`.")
 
-    def __add__(self, more: int) -> _NeverSaved:
+    def __add__(self, more: int) -> _InferenceVersion:
         if not inference.get():
             raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
                                "a clone to get a normal tensor before doing inplace update.See "
@@ -61,12 +62,13 @@ class _NeverSaved:
 
 
 #: the version counter of all inference tensors
-INFERENCE: list[Any] = [_NeverSaved()]
+INFERENCE: list[Any] = [_InferenceVersion()]
+
 
 class Tensor:
-    """An n-dimensional array that records what is done to it.
+    """An n-dimensional array whose operators can be recorded for differentiation.
 
-    Made by `flambeau._tensor`, `flambeau.zeros` and their kin.
+    Tensors are made by `flambeau.tensor`, `flambeau.zeros` and the other factory functions.
     See https://docs.pytorch.org/docs/stable/tensors.html
 
     >>> import flambeau as torch
@@ -76,7 +78,7 @@ class Tensor:
     tensor([2., 4.])
     """
 
-    # Read at every operator: slots, which cost a tenth of a class-level default.
+    # Read by every operator: a slot costs a tenth of a class-level default.
     __slots__ = ("__dict__", "__weakref__", "_accumulator", "_array", "_base", "_counter", "_grad", "_node",
                  "_output_nr", "_requires_grad")
     _array: np.ndarray
@@ -87,23 +89,23 @@ class Tensor:
     _counter: list[int] | None
     _base: Tensor | None
     _accumulator: Any
-    # Rare: class-level defaults.
+    # Rarely set: class-level defaults.
     _view_version: int = 0
     _creation: str | None = None
-    _steps: Any = None
-    _own: bool = False
+    _view_steps: Any = None
+    _own_requires_grad: bool = False
     _hooks: HookDict | None = None
     _post_accumulate_hooks: HookDict | None = None
     _tangents: dict[int, Tensor] | None = None
     _inference: bool = False
-    _depth: int = 0  # in how many transforms it was made
-    _grad_type: Any = ()  # the dtype its gradient must have: (), its own; None, any
-    _retains: Any = None
+    _transform_depth: int = 0
+    _grad_type: Any = ()  # the dtype of its gradient; (): that of the tensor; None: any
+    _retains_grad: Any = None
 
-    __array_priority__ = 1000  # ndarray * tensor is a tensor's business
+    __array_priority__ = 1000  # so that `ndarray * tensor` calls `Tensor.__rmul__`
 
     if TYPE_CHECKING:
-        # Filled in from the declarations, by `methods`.
+        # Installed by `methods`.
         def __getattr__(self, name: str) -> Any: ...
         def __new__(cls, *args: Any, **kwargs: Any) -> Any: ...
         def __repr__(self, *, tensor_contents: Any = None) -> str: ...
@@ -153,21 +155,31 @@ class Tensor:
         def __rshift__(self, other: Any) -> Any: ...
         def __rrshift__(self, other: Any) -> Any: ...
 
-    # ----- what it is -----
+    # ----- attributes -----
 
     @property
     def dtype(self) -> dtypes.dtype:
-        """The type of the elements."""
+        """The dtype of the elements.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2).dtype
+        flambeau.float32
+        """
         return dtypes.OF_NUMPY.get(self._array.dtype) or dtypes.of(self._array.dtype)
 
     @property
     def shape(self) -> Size:
-        """The sizes of the dimensions."""
+        """The sizes of the dimensions, a tuple.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2, 3).shape
+        flambeau.Size([2, 3])
+        """
         return as_size(self._array.shape)
 
     @property
     def device(self) -> device:
-        """Where the elements lie."""
+        """The device of the memory: the CPU."""
         return CPU
 
     @property
@@ -177,7 +189,11 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are computed for this tensor."""
+        """Whether gradients are computed for this tensor; it can be set on leaves.
+
+        Raises:
+            RuntimeError: set to False on a non-leaf, or to True for an integer dtype.
+        """
         return self._requires_grad
 
     @requires_grad.setter
@@ -195,24 +211,28 @@ class Tensor:
         base = self._base
         if base is None:
             self._requires_grad = bool(value)
-            tell(self)
+            update_requires_grad(self)
         else:
-            self._own = bool(value)
-            self._requires_grad = self._own or base._requires_grad or self._node is not None
+            self._own_requires_grad = bool(value)
+            self._requires_grad = self._own_requires_grad or base._requires_grad or self._node is not None
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operator made it."""
+        """Whether no recorded operator computed it: `grad_fn` is None."""
         return self.grad_fn is None
 
     def _has_node(self) -> bool:
-        """Whether it has a history, if maybe one that is to be made anew: what `is_leaf` looks at more closely."""
+        """Whether it has a history, which may be stale: like `not is_leaf`, without regenerating it."""
         return self._node is not None or self._view_version == -1
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` accumulated; None before."""
-        if self._grad is None and not self._retains and self._has_node():
+        """The gradient accumulated by `backward`, of this tensor's shape and dtype; None if there is none.
+
+        Raises:
+            RuntimeError: set to a tensor of another shape or dtype.
+        """
+        if self._grad is None and not self._retains_grad and self._has_node():
             import warnings
 
             warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=2)
@@ -236,11 +256,11 @@ class Tensor:
                             f"{type(value).__name__}")
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        wanted = self.dtype if self._grad_type == () else self._grad_type
-        if wanted is not None and value.dtype is not wanted:
+        grad_dtype = self.dtype if self._grad_type == () else self._grad_type
+        if grad_dtype is not None and value.dtype is not grad_dtype:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{dtypes.C_NAMES[value.dtype.name]}' to a tensor with "
-                f"grad_dtype '{wanted.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to "
+                f"grad_dtype '{grad_dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to "
                 "the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
                 "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
                 "break downstream systems that assume they match.")
@@ -260,7 +280,7 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """The same values without history: writes to it are not recorded nor counted."""
+        """A tensor on the same memory without a graph; writes to it are not recorded and do not bump the version."""
         out: Tensor = wrap(self._array)
         if self._inference:
             out._inference, out._counter = True, INFERENCE if inference.get() else [0]
@@ -282,16 +302,17 @@ class Tensor:
 
     @property
     def _version(self) -> int:
-        """How often the memory was written to in place."""
+        """The number of in-place writes to the memory."""
         if self._counter is INFERENCE:
             raise RuntimeError("Inference tensors do not track version counter.")
         if special[0]:
             tracer = active_tracer.get()
             if tracer is not None:
-                tracer.graph_break("_version counts writes, of which there are more in the next call")
+                tracer.graph_break("_version counts all writes, and increases with every call")
         return 0 if self._counter is None else self._counter[0] & WRITES
 
     def _bump_version(self) -> None:
+        """Count a write to the memory."""
         counter = self._counter
         if counter is None:
             self._counter = [1]
@@ -299,66 +320,78 @@ class Tensor:
             counter[0] += 1
 
     def _is_view(self) -> bool:
+        """Whether the tensor is a view of another one."""
         return self._base is not None
 
     @property
     def output_nr(self) -> int:
-        """Which output of its node this tensor is."""
+        """The number of the `grad_fn`'s output that this tensor is."""
         return self._output_nr
 
     @property
     def name(self) -> None:
+        """None: tensors have no names."""
         return None
 
     @property
     def layout(self) -> Any:
+        """The memory layout: `torch.strided`."""
         from ..devices import strided
 
         return strided
 
-    is_cpu = property(lambda self: True)
-    is_cuda = is_sparse = is_quantized = is_meta = is_mps = is_mkldnn = is_xpu = is_nested = is_sparse_csr = property(
-        lambda self: False)
-    itemsize = property(lambda self: self._array.dtype.itemsize)
-    nbytes = property(lambda self: self._array.size * self._array.dtype.itemsize)
-    names = property(lambda self: (None,) * self._array.ndim)
+    is_cpu = property(lambda self: True, doc="Whether the tensor is on the CPU: always.")
+    is_cuda = property(lambda self: False, doc="Whether the tensor is on a CUDA device: never.")
+    is_mps = property(lambda self: False, doc="Whether the tensor is on an MPS device: never.")
+    is_xpu = property(lambda self: False, doc="Whether the tensor is on an XPU device: never.")
+    is_meta = property(lambda self: False, doc="Whether the tensor is a meta tensor: never.")
+    is_mkldnn = property(lambda self: False, doc="Whether the tensor has MKL-DNN layout: never.")
+    is_nested = property(lambda self: False, doc="Whether the tensor is nested: never.")
+    is_quantized = property(lambda self: False, doc="Whether the tensor is quantized: never.")
+    is_sparse = property(lambda self: False, doc="Whether the tensor is sparse (COO): never.")
+    is_sparse_csr = property(lambda self: False, doc="Whether the tensor is sparse (CSR): never.")
+    itemsize = property(lambda self: self._array.dtype.itemsize, doc="The size of an element in bytes.")
+    nbytes = property(lambda self: self._array.size * self._array.dtype.itemsize,
+                      doc="The size of all elements in bytes.")
+    names = property(lambda self: (None,) * self._array.ndim, doc="None for each dimension: dimensions have no names.")
 
     @property
     def retains_grad(self) -> bool:
-        """Whether this non-leaf keeps its gradient (`retain_grad`)."""
-        return bool(self._retains)
+        """Whether this non-leaf stores its gradient in `.grad` (`retain_grad`)."""
+        return bool(self._retains_grad)
 
     def is_inference(self) -> bool:
-        """Whether it was made in inference mode."""
+        """Whether it was created in inference mode."""
         return self._inference
 
+
 def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
-    """A tensor of an array, without history."""
+    """A tensor on an array, without a graph."""
     out: Any = object.__new__(cls)
     out._array = array
     out._requires_grad = False
     out._node = out._grad = out._counter = out._base = out._accumulator = None
     out._output_nr = 0
     if transforms[0]:
-        out._depth = len(transforming.get())
-    if not MET[0] and array.size > LEAST[0]:
-        MET[0] = True
+        out._transform_depth = len(transforming.get())
+    if not LARGE_SEEN[0] and array.size > MIN_ELEMENTS[0]:
+        LARGE_SEEN[0] = True
     return out
 
 
-def depth_of(x: Tensor) -> int:
-    """In how many of the transforms that this thread is in a tensor was made."""
-    depth = x._depth
+def transform_depth(x: Tensor) -> int:
+    """The number of this thread's active transforms inside which a tensor was made."""
+    depth = x._transform_depth
     node = x._node
-    if node is not None:  # what the quick ways record says so by its node
+    if node is not None:  # recorded by a fast path, which sets no depth
         for k, frame in enumerate(transforming.get(), 1):
             if k > depth and node.seq > frame.start:
                 depth = k
     return depth
 
 
-def as_leaf(x: Tensor) -> Tensor:
-    """A tensor without history, now requiring grad: what `requires_grad_` does, without asking whether it may."""
+def set_requires_grad(x: Tensor) -> Tensor:
+    """Set `requires_grad` on a tensor without a graph, without the checks of `requires_grad_`."""
     x._requires_grad = True
     return x
 

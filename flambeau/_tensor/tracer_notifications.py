@@ -1,6 +1,6 @@
-"""Notifications to the tracer of a compiled function: values read, created and overwritten outside operators.
+"""Notifications to the compiler's tracer: values read, created and overwritten outside operators.
 
-Callers ask `special[0]` first: without a mode that intercepts operators, no tracer runs.
+Callers test `special[0]` first; while it is 0, no tracer is active.
 """
 
 from __future__ import annotations
@@ -15,22 +15,34 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 
-def tell_created(array: np.ndarray, unset: bool = False) -> None:
-    """Tell a function's capture of an array that was made of nothing but what the function says."""
+def notify_created(array: np.ndarray, unset: bool = False) -> None:
+    """Notify the tracer of a new array whose contents depend on no tensor.
+
+    Args:
+        unset: the elements are uninitialised.
+    """
     tracer = active_tracer.get()
     if tracer is not None:
         tracer.on_create(array, unset)
 
 
-def tell_reading(self: Tensor, how: str) -> None:
-    """Tell a function's capture that the interpreter is handed a tensor's numbers."""
+def notify_read(self: Tensor, how: str) -> None:
+    """Notify the tracer that Python code reads a tensor's elements.
+
+    Args:
+        how: the function that reads them, for messages.
+    """
     tracer = active_tracer.get()
     if tracer is not None:
         tracer.on_read(self, how)
 
 
-def tell_overwritten(out: Tensor, array: np.ndarray, moved: bool = False) -> None:
-    """Tell a function's capture that a tensor was overwritten with an array, or `moved` into other memory for it."""
+def notify_overwritten(out: Tensor, array: np.ndarray, moved: bool = False) -> None:
+    """Notify the tracer that an array was written into a tensor.
+
+    Args:
+        moved: the tensor got new memory for it.
+    """
     tracer = active_tracer.get()
     if tracer is not None:
         if moved:

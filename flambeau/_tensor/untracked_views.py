@@ -1,8 +1,7 @@
-"""Views without a history of their own follow their base: they require grad when it does.
+"""Propagation of `requires_grad` from a base to views that have no history of their own.
 
-Operators read whether a tensor requires grad from the tensor itself, so a base tells its views
-when that changes: when it is written to with something that requires grad, or told to. The
-views that must be told are listed, weakly, behind the version that they share with their base.
+Operators read `requires_grad` from the tensor itself, so it is updated on the views when that of the base changes: by
+`requires_grad_`, or by a recorded write. Weak references to these views follow the version in the shared counter.
 """
 
 from __future__ import annotations
@@ -11,30 +10,30 @@ import threading
 import weakref
 from typing import Any
 
-_FEWEST = 32
+_MIN_CAPACITY = 32
 _pruning = threading.Lock()
 
 
-def follow(view: Any, counter: list[Any]) -> None:
-    """Let a view be told of its base.
+def register_view(view: Any, counter: list[Any]) -> None:
+    """Register a view for updates from its base.
 
     Args:
-        counter: what the two share: [version, how long the list may grow, weak references to views].
+        counter: the shared version counter: [version, length at which to prune, weak references to views...].
     """
     if len(counter) == 1:
-        counter.append(_FEWEST)
+        counter.append(_MIN_CAPACITY)
     elif len(counter) > counter[1] and _pruning.acquire(blocking=False):
         try:
             end = len(counter)
             counter[2:end] = [view for view in counter[2:end] if view() is not None]
-            counter[1] = 2 * len(counter) + _FEWEST
+            counter[1] = 2 * len(counter) + _MIN_CAPACITY
         finally:
             _pruning.release()
     counter.append(weakref.ref(view))
 
 
-def tell(base: Any) -> None:
-    """Let the views of a base require grad if it does, or if they have a history or were told to themselves."""
+def update_requires_grad(base: Any) -> None:
+    """Update `requires_grad` of a base's views: True if the base requires grad, the view has a graph or it was set."""
     counter = base._counter
     if counter is None or len(counter) == 1:
         return
@@ -42,4 +41,4 @@ def tell(base: Any) -> None:
     for reference in counter[2:]:
         view = reference()
         if view is not None and view._base is base:
-            view._requires_grad = requires_grad or view._node is not None or view._own
+            view._requires_grad = requires_grad or view._node is not None or view._own_requires_grad

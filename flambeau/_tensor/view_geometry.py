@@ -1,4 +1,4 @@
-"""Geometry of views: which elements of its base a view shows, by shapes, strides and an offset."""
+"""Geometry: the position of a view in its base, by shapes, strides and offset, and gather and scatter with it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..backends.numpy.memory import address, lying, owner
+from ..backends.numpy.memory import address, owner, view_memory
 from ..shapes import contiguous_strides
 
 
 class Geometry:
-    """Where a view lies in its base: positions in the base's own, row-major order.
+    """The position of a view in its base.
 
-    Holds shapes and strides only, no memory; what it gives is made when asked for.
+    Holds shapes, strides and the offset in bytes, but no memory. Arrays passed to its methods have the shape of the
+    base and are row-major.
     """
 
     __slots__ = ("base_dtype", "base_shape", "base_strides", "dtype", "offset", "shape", "strides")
@@ -23,7 +24,7 @@ class Geometry:
         self.base_shape, self.base_strides, self.base_dtype = base.shape, base.strides, base.dtype
         self.shape, self.strides, self.dtype = view.shape, view.strides, view.dtype
         offset = address(view) - address(base)
-        if not 0 <= offset <= base.nbytes:  # far apart, or in other memory, if the base was given other `data` since
+        if not 0 <= offset <= base.nbytes:  # in other memory, if `data` was set on the base since
             offset += address(owner(base)) - address(owner(view))
         self.offset = offset
 
@@ -32,7 +33,7 @@ class Geometry:
                 f"{self.base_dtype} as {self.dtype})")
 
     def repeated(self, sizes: tuple[int, ...]) -> Geometry:
-        """The same in each of as many bases side by side: what has `sizes` in front."""
+        """The geometry of a batch: `sizes` prepended to the shapes of base and view, the bases adjacent in memory."""
         reach = self.base_dtype.itemsize
         if 0 not in self.base_shape:
             reach += sum((n - 1) * t for n, t in zip(self.base_shape, self.base_strides, strict=True))
@@ -40,14 +41,14 @@ class Geometry:
         for n in reversed(sizes):
             front.insert(0, reach)
             reach *= n
-        found = object.__new__(Geometry)
-        found.base_shape, found.base_strides = (*sizes, *self.base_shape), (*front, *self.base_strides)
-        found.shape, found.strides = (*sizes, *self.shape), (*front, *self.strides)
-        found.base_dtype, found.dtype, found.offset = self.base_dtype, self.dtype, self.offset
-        return found
+        result = object.__new__(Geometry)
+        result.base_shape, result.base_strides = (*sizes, *self.base_shape), (*front, *self.base_strides)
+        result.shape, result.strides = (*sizes, *self.shape), (*front, *self.strides)
+        result.base_dtype, result.dtype, result.offset = self.base_dtype, self.dtype, self.offset
+        return result
 
     def _memory(self, dtype: Any, fill: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Memory that holds both base and view: all of it, the base's elements, and the view's."""
+        """New memory that spans base and view: (all of it, the base in it, the view in it)."""
         item = self.base_dtype.itemsize
         offset = self.offset // item
         first = min(0, offset)
@@ -59,7 +60,7 @@ class Geometry:
         return memory, base, view
 
     def positions(self) -> np.ndarray:
-        """The view's elements, in its shape, as positions in the flattened base; -1 where they are none of it."""
+        """For each element of the view its index in the flattened base; -1 where it is not part of the base."""
         if self.dtype != self.base_dtype:
             raise NotImplementedError("a view of another dtype")
         if 0 in self.shape:
@@ -68,9 +69,9 @@ class Geometry:
         base[...] = np.arange(base.size).reshape(self.base_shape)
         return view
 
-    def window(self, whole: np.ndarray) -> np.ndarray | None:
-        """The view, in a row-major array shaped as the base; None where the base was not row-major."""
-        if self.dtype != self.base_dtype or self.offset < 0 or not whole.flags.c_contiguous:
+    def window(self, array: np.ndarray) -> np.ndarray | None:
+        """The view of a row-major array; None where the base is not row-major or the view exceeds it."""
+        if self.dtype != self.base_dtype or self.offset < 0 or not array.flags.c_contiguous:
             return None
         item = self.base_dtype.itemsize
         if 0 not in self.base_shape and any(
@@ -78,86 +79,88 @@ class Geometry:
                                                             contiguous_strides(self.base_shape), strict=True)):
             return None
         try:
-            wide = whole.itemsize  # gradients may be of another precision
-            return lying(whole, self.shape, tuple(t // item * wide for t in self.strides), self.offset // item * wide)
+            wide = array.itemsize  # gradients may have another precision
+            strides = tuple(t // item * wide for t in self.strides)
+            return view_memory(array, self.shape, strides, self.offset // item * wide)
         except (ValueError, TypeError):
             return None
 
     def of_parts(self) -> Geometry:
-        """The same place, in real numbers: complex ones are pairs of them, along one more dimension."""
-        parts = object.__new__(Geometry)
-        parts.offset = self.offset
+        """The geometry after `view_as_real` of base and view: complex elements as one more dimension of size 2."""
+        out = object.__new__(Geometry)
+        out.offset = self.offset
         if self.dtype.kind == "c":
             half = np.dtype(f"f{self.dtype.itemsize // 2}")
-            parts.shape, parts.strides = (*self.shape, 2), (*self.strides, half.itemsize)
+            out.shape, out.strides = (*self.shape, 2), (*self.strides, half.itemsize)
         else:
-            half, parts.shape, parts.strides = self.dtype, self.shape, self.strides
-        parts.dtype = parts.base_dtype = half
-        parts.base_shape, parts.base_strides = self.base_shape, self.base_strides
+            half, out.shape, out.strides = self.dtype, self.shape, self.strides
+        out.dtype = out.base_dtype = half
+        out.base_shape, out.base_strides = self.base_shape, self.base_strides
         if self.base_dtype.kind == "c":
-            parts.base_shape = (*self.base_shape, 2)
-            parts.base_strides = (*self.base_strides, half.itemsize)
-        return parts
+            out.base_shape = (*self.base_shape, 2)
+            out.base_strides = (*self.base_strides, half.itemsize)
+        return out
 
     def is_expanded(self) -> bool:
-        """Whether an element is repeated along a dimension, as `expand` does."""
+        """Whether a dimension of the view is expanded (stride 0)."""
         return 0 not in self.shape and any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True))
 
-    def take(self, whole: np.ndarray) -> np.ndarray:
-        """A copy of the view's elements of a row-major array shaped as the base; 0 where they are none of it."""
-        part = self.window(whole)
-        if part is not None:
-            return np.array(part, order="C", copy=True)
+    def take(self, array: np.ndarray) -> np.ndarray:
+        """A copy of the view's elements; 0 for those that are not part of the base."""
+        view = self.window(array)
+        if view is not None:
+            return np.array(view, order="C", copy=True)
         positions = self.positions()
-        if not whole.size:
-            return np.zeros(positions.shape, whole.dtype)
-        found = np.array(whole.reshape(-1)[positions])
-        found[positions < 0] = np.zeros((), whole.dtype)
-        return found
+        if not array.size:
+            return np.zeros(positions.shape, array.dtype)
+        result = np.array(array.reshape(-1)[positions])
+        result[positions < 0] = np.zeros((), array.dtype)
+        return result
 
-    def put(self, whole: np.ndarray, values: object) -> None:
-        """Write values at the view's elements of a row-major array shaped as the base."""
-        part = self.window(whole)
-        if part is not None:
-            part[...] = values
+    def put(self, array: np.ndarray, values: object) -> None:
+        """Write values into the view's elements of an array."""
+        view = self.window(array)
+        if view is not None:
+            view[...] = values
             return
         positions = self.positions()
         inside = positions >= 0
-        whole.reshape(-1)[positions[inside]] = np.broadcast_to(np.asarray(values), positions.shape)[inside]
+        array.reshape(-1)[positions[inside]] = np.broadcast_to(np.asarray(values), positions.shape)[inside]
 
     def embed(self, values: np.ndarray) -> np.ndarray:
-        """Zeros shaped as the base, with the values added at the view's elements.
+        """Zeros of the base's shape, with the values added at the view's elements.
 
-        What falls between the base's elements is lost; where elements of the base are one, they share.
+        Values at positions that are not part of the base are dropped. Where elements of the base overlap in memory,
+        the value is divided among them.
         """
-        whole = np.zeros(self.base_shape, values.dtype)
+        array = np.zeros(self.base_shape, values.dtype)
         shared = _overlap(self.base_shape, self.base_strides)
-        part = None if shared or _overlap(self.shape, self.strides) else self.window(whole)
-        if part is not None:
-            part[...] = values
-            return whole
-        if 0 in self.shape or not whole.size:
-            return whole
+        view = None if shared or _overlap(self.shape, self.strides) else self.window(array)
+        if view is not None:
+            view[...] = values
+            return array
+        if 0 in self.shape or not array.size:
+            return array
         memory, base, _ = self._memory(values.dtype)
         places, of_base, of_view = self._memory(np.int64)
         places[...] = np.arange(places.size)
         np.add.at(memory, of_view, values)
-        whole[...] = base
+        array[...] = base
         if shared:
             sharers = np.bincount(of_base.reshape(-1), minlength=places.size)
-            whole /= sharers[of_base]
-        return whole
+            array /= sharers[of_base]
+        return array
 
 
 def _extent(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
-    """How many places of memory elements reach over."""
+    """The number of elements of memory that a strided array spans."""
     if 0 in shape:
         return 1
     return 1 + sum((s - 1) * (t // item) for s, t in zip(shape, strides, strict=True))
 
 
 def _overlap(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two elements may be one."""
+    """Whether elements of a strided array may overlap in memory."""
     reach = 0
     for stride, size in sorted(zip(strides, shape, strict=True)):
         if size > 1:

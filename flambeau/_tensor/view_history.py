@@ -1,8 +1,7 @@
-"""Views after in-place writes: where a view lies in its base, and the history it gets anew.
+"""Histories of views after in-place writes: CopySlices, and regeneration of a view's `grad_fn`.
 
-A write through a view changes its base, so the *base* gets the new history (`CopySlices`),
-and every view of it becomes stale: its `grad_fn` is made anew, as a selection of positions
-from the base, when it is next asked for. This is PyTorch's design (its issue #3313).
+A write through a view changes its base, so the base gets the new history, `CopySlices`. Every view of the base becomes
+stale: its `grad_fn` is regenerated on access, as an `as_strided` of the base. This is PyTorch's design (issue 3313).
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from ..engine.rules.inlined_rules import plan_of
 from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
 from .dispatch.gradient_edge import gradient_edge
-from .dispatch.graph_recording import hang
-from .dispatch.write_checks import refuse_view
-from .dtype_views import replayed
+from .dispatch.graph_recording import record_unary
+from .dispatch.write_checks import raise_view_error
+from .dtype_views import replay_view
 from .tensor import Tensor, wrap
 from .view_geometry import Geometry
 
 
-def regenerate(view: Tensor) -> None:
-    """Give a stale view its history again: its positions, taken from its base as that now is."""
+def regenerate_grad_fn(view: Tensor) -> None:
+    """Regenerate the history of a stale view: an `as_strided` of its base in its present state."""
     base = view._base
     counter = view._counter
     assert base is not None
     assert counter is not None
     if view._creation is not None:
-        refuse_view(view, indirect=True)
-    retained = view._retains
+        raise_view_error(view, indirect=True)
+    retained = view._retains_grad
     old, number = view._node, view._output_nr
     view._view_version = counter[0]
-    if view._steps is not None:
-        node = replayed(view)
+    if view._view_steps is not None:
+        node = replay_view(view)
     else:
         geometry = Geometry(base._array, view._array)
         op = REGISTRY["_as_strided"]
@@ -60,33 +59,33 @@ def regenerate(view: Tensor) -> None:
     view._requires_grad = True
     view._hooks = None
     if retained:
-        keep_retaining(view, old, number)
+        retain_new_history(view, old, number)
 
 
-def follow_write(out: Tensor, extra: NodeExtra) -> None:
-    """Give what a write through a view saved as its result the history of that view: a part of the base, as written."""
+def attach_view_history(out: Tensor, extra: NodeExtra) -> None:
+    """Connect the saved result of a write through a view to the graph: it is the view's part of the written base."""
     view, slices = extra.written_view(), extra.copy_slices()
     if view is not None and view._base is not None:
         out._node, out._output_nr = view.grad_fn, view._output_nr
     elif slices is not None and slices.geometry.dtype == slices.geometry.base_dtype:
         op = REGISTRY["_as_strided"]
         out._output_nr = 0
-        hang(out, slices, 0, op, plan_of(op, 1, 1), (slices.geometry,), out)
+        record_unary(out, slices, 0, op, plan_of(op, 1, 1), (slices.geometry,), out)
 
 
-def keep_retaining(x: Tensor, old: Node | None, number: int) -> None:
-    """Let a tensor that keeps its gradient keep that of its new history, no longer of output `number` of the old."""
+def retain_new_history(x: Tensor, old: Node | None, number: int) -> None:
+    """Move `retain_grad` of a tensor from output `number` of its old node to its new node."""
     if old is not None and old.extra is not None and old.extra.retained is not None:
         old.extra.retained.pop(number, None)
-    x._retains = None
+    x._retains_grad = None
     x.retain_grad()
 
 
 class CopySlices(Node):
-    """The history of a base after a write through a view of it.
+    """The node of a base after a write through a view of it.
 
-    The cotangent of the base is split: the part at the view's positions goes through the
-    node of the in-place operator; the rest goes to what the base was before.
+    The part of the cotangent at the view's positions is passed to the node of the in-place operator, the rest to the
+    previous history of the base.
     """
 
     __slots__ = ("drawn", "fn", "geometry")
@@ -118,22 +117,22 @@ class CopySlices(Node):
         if tensors:
             functions = layer.functions
             part = functions._take_strided(cotangents, geometry=geometry)
-            found = list(fn.vjp(part, True))
-            first = found[0]
+            result = list(fn.vjp(part, True))
+            first = result[0]
             if self.edges[0] is not None:
                 self._check_distinct()
                 if first is None:
                     first = functions.zeros_like(part)
-                found[0] = functions._replace_strided(cotangents, first, geometry=geometry)
-            return found
-        whole = np.array(cotangents, order="C", copy=True)
-        found = list(fn.vjp(geometry.take(whole), False))
-        first = found[0]
+                result[0] = functions._replace_strided(cotangents, first, geometry=geometry)
+            return result
+        full_gradient = np.array(cotangents, order="C", copy=True)
+        result = list(fn.vjp(geometry.take(full_gradient), False))
+        first = result[0]
         if self.edges[0] is not None:
             self._check_distinct()
-            geometry.put(whole, np.zeros((), whole.dtype) if first is None else first)
-            found[0] = whole
-        return found
+            geometry.put(full_gradient, np.zeros((), full_gradient.dtype) if first is None else first)
+            result[0] = full_gradient
+        return result
 
     def _check_distinct(self) -> None:
         if self.geometry.is_expanded():
@@ -141,7 +140,7 @@ class CopySlices(Node):
                                "single memory location. Please clone() the tensor before performing the operation.")
 
     def _through_parts(self, cotangents: Any, tensors: bool) -> Any:
-        """A view of real parts of a complex base, or complex numbers made of a real one: the same, on the parts."""
+        """`vjp` for a real view of a complex base or the reverse: on `view_as_real` of both."""
         functions, geometry, fn = layer.functions, self.geometry, self.fn
         g = cotangents if tensors else layer.wrap(np.asarray(cotangents))
         of_complex = geometry.base_dtype.kind == "c"
@@ -149,22 +148,22 @@ class CopySlices(Node):
             g = functions.view_as_real(functions.contiguous(g))
         geometry = geometry.of_parts()
         part = functions._take_strided(g, geometry=geometry)
-        shown = part if of_complex else functions.view_as_complex(part)
-        found = list(fn.vjp(shown if tensors else shown._array, tensors))
+        cotangent = part if of_complex else functions.view_as_complex(part)
+        result = list(fn.vjp(cotangent if tensors else cotangent._array, tensors))
         if self.edges[0] is not None:
             self._check_distinct()
-            first = found[0]
+            first = result[0]
             if first is None:
                 first = functions.zeros_like(part)
             else:
                 first = first if tensors else layer.wrap(first)
                 if not of_complex:
                     first = functions.view_as_real(functions.contiguous(first))
-            whole = functions._replace_strided(g, first, geometry=geometry)
+            full_gradient = functions._replace_strided(g, first, geometry=geometry)
             if of_complex:
-                whole = functions.view_as_complex(whole)
-            found[0] = whole if tensors else whole._array
-        return found
+                full_gradient = functions.view_as_complex(full_gradient)
+            result[0] = full_gradient if tensors else full_gradient._array
+        return result
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
@@ -174,17 +173,17 @@ class CopySlices(Node):
 
 
 def grad_fn(self: Tensor) -> Node | None:
-    """The node that made this tensor; None for a leaf."""
+    """The graph node that computed this tensor; None for a leaf."""
     base = self._base
     if base is not None and (base._requires_grad or self._node is not None):
         assert self._counter is not None
         if self._view_version != self._counter[0]:
-            regenerate(self)
+            regenerate_grad_fn(self)
     return public_node(self._node)
 
 
 def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) -> Tensor:
-    """A tensor for a value that its own node saved: the same memory, version and history."""
+    """A tensor for an output that its own node saved: same memory, version counter and history."""
     out: Tensor = wrap(array)
     out._counter = counter
     if array.dtype.kind in "fcV":
@@ -192,7 +191,7 @@ def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) 
         out._node = node
         out._output_nr = number
         if node.extra is not None and node.extra.copy_slices is not None:
-            follow_write(out, node.extra)
+            attach_view_history(out, node.extra)
     return out
 
 

@@ -1,4 +1,4 @@
-"""Functions of functions, under `torch.func`'s names: derivatives, Jacobians, batches, modules as functions."""
+"""`torch.func`: function transforms (derivatives, Jacobians, `vmap`) and modules as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vmap`: a function of tensors, mapped over a dimension of them."""
+"""`vmap`: vectorizes a function over a dimension of its arguments."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .._tensor.dispatch.batched_tensor import BatchedTensor, Level, batched, level_of
-from .._tensor.dispatch.vmap_gradients import hidden as first_hidden
+from .._tensor.dispatch.batched_tensor import BatchedTensor, Level, make_batched, vmap_level
+from .._tensor.dispatch.vmap_gradients import hide_first_dim
 from ..shapes import wrap_dim
 from ..trees import TreeSpec, broadcast_to, tree_flatten
 from .derivatives import transform
 
-Dims = Any  # an int, None, or a nest of them
+Dims = Any  # an int, None, or a pytree of them
 
 
 def _name(func: Any) -> str:
@@ -23,21 +23,21 @@ def _name(func: Any) -> str:
 
 def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, randomness: str = "error", *,
          chunk_size: int | None = None) -> Callable[..., Any]:
-    """A function that runs `func` on every element of a batch at once.
+    """A function that applies `func` to all elements of a batch at once.
 
-    The result is that of a loop over the elements, stacked; the work is done by each operator on the whole batch.
+    The result is that of a loop over the elements, stacked; each operator runs once, on the entire batch.
     See https://docs.pytorch.org/docs/stable/generated/torch.vmap.html
 
     Args:
-        in_dims: which dimension of each argument to map over; None: the argument is the same for all elements.
-            An int stands for all arguments, a nest of ints for nested arguments.
-        out_dims: where the batch stands in the results.
-        randomness: "error"; "different" numbers for each element; or the "same".
-        chunk_size: map over so many elements at a time.
+        in_dims: the batch dimension of each argument; None: the argument is not batched. An int applies to all
+            arguments; a pytree of ints matches nested arguments.
+        out_dims: the batch dimension of each result.
+        randomness: random operators raise an "error", or draw "different" or the "same" numbers for each element.
+        chunk_size: the maximum number of elements per call of `func`.
 
     Raises:
         ValueError: `in_dims`, `out_dims` or the sizes do not fit.
-        RuntimeError: `func` looks at a value (`item`, `if`), or draws random numbers under "error".
+        RuntimeError: `func` reads a value (`item`, `if`), or draws random numbers under "error".
 
     >>> import flambeau as torch
     >>> torch.vmap(torch.dot)(torch.ones(2, 3), torch.tensor([[1., 2., 3.], [4., 5., 6.]]))
@@ -60,7 +60,7 @@ def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, random
 
 
 def _inputs(in_dims: Dims, args: tuple[Any, ...], func: Any) -> tuple[int, list[Any], list[Any], TreeSpec]:
-    """The batch's size, and the arguments' leaves with the dimension of each."""
+    """The batch size, the batch dimension of each leaf of the arguments, the leaves, and the pytree spec."""
     name = _name(func)
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
@@ -75,20 +75,20 @@ def _inputs(in_dims: Dims, args: tuple[Any, ...], func: Any) -> tuple[int, list[
         raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the "
                          f"structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has "
                          f"structure {spec}.")
-    said = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
+    prefix = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
     for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
             continue
         if not isinstance(dim, int):
-            raise ValueError(f"{said}Got in_dim={dim} for an input but in_dim must be either an integer dimension or "
+            raise ValueError(f"{prefix}Got in_dim={dim} for an input but in_dim must be either an integer dimension or "
                              "None.")
         if not isinstance(x, Tensor):
-            raise ValueError(f"{said}Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot vmap "
-                             "over non-Tensor arguments, please use None as the respective in_dim")
+            raise ValueError(f"{prefix}Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot "
+                             "vmap over non-Tensor arguments, please use None as the respective in_dim")
         n = x._array.ndim
         if not -n <= dim < n:
-            raise ValueError(f"{said}Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {n} "
-                             f"so expected in_dim to satisfy -{n} <= in_dim < {n}.")
+            raise ValueError(f"{prefix}Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
+                             f"{n} so expected in_dim to satisfy -{n} <= in_dim < {n}.")
         dims[i] = dim % n
     sizes = [x._array.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
@@ -99,37 +99,37 @@ def _inputs(in_dims: Dims, args: tuple[Any, ...], func: Any) -> tuple[int, list[
     return sizes[0], dims, leaves, spec
 
 
-def hidden(x: Tensor, dim: int, level: Level) -> Any:
-    """`x` with a dimension hidden in a level: the innermost that is running."""
-    given = x
+def hide_dim(x: Tensor, dim: int, level: Level) -> Any:
+    """`x` with a dimension hidden as the batch dimension of the innermost level."""
+    argument = x
     if dim:
         x = fn.movedim(x, dim, 0)
-    found = first_hidden(x, level)
-    outer = given._shown_at if type(given) is BatchedTensor else ()
-    if len(outer) == len(found._levels) - 1:
-        found._shown_at = (*outer, dim)
-    return found
+    batched = hide_first_dim(x, level)
+    outer = argument._in_dims if type(argument) is BatchedTensor else ()
+    if len(outer) == len(batched._levels) - 1:
+        batched._in_dims = (*outer, dim)
+    return batched
 
 
-def shown(x: Any, level: Level, dim: int | None, said: str) -> Any:
-    """A result outside its level, its hidden dimension at `dim`.
+def expose_dim(x: Any, level: Level, dim: int | None, prefix: str) -> Any:
+    """A result outside its level, with the batch dimension at `dim`.
 
     Args:
-        said: how an error begins.
+        prefix: the beginning of error messages.
     """
     if not isinstance(x, Tensor):
         if dim is None:
             return x
-        raise ValueError(f"{said} must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None "
-                         "for output?")
+        raise ValueError(f"{prefix} must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to "
+                         "None for output?")
     inside = type(x) is BatchedTensor and x._levels[-1] is level
     if dim is None:
         if inside:
-            raise ValueError(f"{said} can not return a BatchedTensor when out_dim is None")
+            raise ValueError(f"{prefix} can not return a BatchedTensor when out_dim is None")
         return x
     if inside:
         assert isinstance(x, BatchedTensor)
-        x = batched(x._value, x._levels[:-1])
+        x = make_batched(x._value, x._levels[:-1])
     else:
         x = fn.expand(fn.unsqueeze(x, 0), (level.size, *x._array.shape))
     to = wrap_dim(dim, x._array.ndim)
@@ -138,28 +138,27 @@ def shown(x: Any, level: Level, dim: int | None, said: str) -> Any:
 
 def _mapped(func: Callable[..., Any], size: int, dims: list[Any], leaves: list[Any], spec: TreeSpec, out_dims: Dims,
             randomness: str, kwargs: dict[str, Any]) -> Any:
-    with level_of(size, randomness) as level, transform("vmap"):
-        values = [x if d is None else hidden(x, d, level) for x, d in zip(leaves, dims, strict=True)]
-        found = func(*spec.build(values), **kwargs)
-        return unhidden(found, level, out_dims, func)
+    with vmap_level(size, randomness) as level, transform("vmap"):
+        values = [x if d is None else hide_dim(x, d, level) for x, d in zip(leaves, dims, strict=True)]
+        results = func(*spec.build(values), **kwargs)
+        return expose_results(results, level, out_dims, func)
 
 
-def unhidden(found: Any, level: Level, out_dims: Dims, func: Any) -> Any:
-    """A nest of results outside their level."""
-    outs, out_spec = tree_flatten(found)
+def expose_results(results: Any, level: Level, out_dims: Dims, func: Any) -> Any:
+    """A pytree of results outside their level."""
+    outs, out_spec = tree_flatten(results)
     name = _name(func)
-    out_leaves = _out_dims(out_dims, out_spec, name, found)
-    said = f"vmap({name}, ...): `{name}`"
-    return out_spec.build([shown(x, level, d, said) for x, d in zip(outs, out_leaves, strict=True)])
+    out_leaves = _out_dims(out_dims, out_spec, name, results)
+    prefix = f"vmap({name}, ...): `{name}`"
+    return out_spec.build([expose_dim(x, level, d, prefix) for x, d in zip(outs, out_leaves, strict=True)])
 
 
-def _out_dims(out_dims: Dims, spec: TreeSpec, name: str, found: Any) -> list[Any]:
-    given = tree_flatten(out_dims)[0]
-    if not all(d is None or isinstance(d, int) for d in given):
+def _out_dims(out_dims: Dims, spec: TreeSpec, name: str, results: Any) -> list[Any]:
+    if not all(d is None or isinstance(d, int) for d in tree_flatten(out_dims)[0]):
         raise ValueError(f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
                          "collection of ints representing where in the outputs the vmapped dimension should appear.")
     dims = broadcast_to(out_dims, spec)
-    if dims is None and isinstance(found, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+    if dims is None and isinstance(results, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         dims = list(out_dims)
     if dims is None:
         raise ValueError(f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
@@ -184,13 +183,13 @@ def _in_chunks(func: Callable[..., Any], size: int, dims: list[Any], leaves: lis
             set_rng_state(state)
         length = min(chunk, size - start)
         piece = [x if d is None else fn.narrow(x, d, start, length) for x, d in zip(leaves, dims, strict=True)]
-        found = _mapped(func, length, dims, piece, spec, out_dims, randomness, kwargs)
-        outs, out_spec = tree_flatten(found)
+        results = _mapped(func, length, dims, piece, spec, out_dims, randomness, kwargs)
+        outs, out_spec = tree_flatten(results)
         parts.append(outs)
-    places = _out_dims(out_dims, out_spec, _name(func), out_spec.build(parts[0]))
+    joined_dims = _out_dims(out_dims, out_spec, _name(func), out_spec.build(parts[0]))
     joined = [column[0] if d is None else fn.cat(list(column), dim=d)
-              for column, d in zip(zip(*parts, strict=True), places, strict=True)]
+              for column, d in zip(zip(*parts, strict=True), joined_dims, strict=True)]
     return out_spec.build(joined)
 
 
-__all__ = ["hidden", "shown", "unhidden", "vmap"]
+__all__ = ["expose_dim", "expose_results", "hide_dim", "vmap"]

@@ -1,8 +1,7 @@
-"""`grad`, `vjp`, `jvp` and `linearize`: derivatives of functions, as functions.
+"""`grad`, `vjp`, `jvp` and `linearize`: function transforms for derivatives.
 
-Reverse mode builds an ordinary graph below fresh inputs; a gradient that somebody outside
-differentiates too keeps the graph of its own computation, so the transforms nest. Forward
-mode opens a level of its own.
+Reverse mode records a graph above new inputs. If an outer transform or `backward` differentiates the result, the
+gradient's computation is recorded, too, so transforms nest. Forward mode opens a new dual level.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import Any
 
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .._tensor.dispatch.batched_tensor import BatchedTensor, expanded, running
-from .._tensor.dispatch.dual_tensors import dual, parts_of
-from .._tensor.dispatch.forward_mode import close_level, open_level, ungraphed
-from .._tensor.tensor import as_leaf
+from .._tensor.dispatch.batched_tensor import BatchedTensor, active_levels, add_levels
+from .._tensor.dispatch.dual_tensors import make_dual_at_level, unpack_dual_at_level
+from .._tensor.dispatch.forward_mode import close_level, detach_keeping_tangents, open_level
+from .._tensor.tensor import set_requires_grad
 from ..engine.api import grad as gradients
 from ..engine.execution.accumulate_grad import AccumulateGrad
 from ..engine.grad_mode import enable_grad, grad_mode
@@ -31,7 +30,7 @@ Argnums = int | tuple[int, ...]
 class transform:
     """A block that runs a function of `args` under a transform ("grad", "jvp", "vmap" or "functionalize").
 
-    Tensors made in it can be told from others; writes to others, and what only makes sense outside, are refused.
+    Tensors created in it record its depth; writes to captured tensors and `backward` raise an error.
     """
 
     __slots__ = ("_before", "_token", "frame")
@@ -69,11 +68,11 @@ _NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved te
 
 # ----- arguments -----
 
-def checked_argnums(argnums: Argnums, count: int) -> None:
-    """Refuse argument numbers that are none.
+def check_argnums(argnums: Argnums, count: int) -> None:
+    """Check argument indices.
 
     Raises:
-        RuntimeError: not an int or a tuple of ints, out of range, or given twice.
+        RuntimeError: not an int or a tuple of ints, out of range, or repeated.
     """
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
@@ -89,12 +88,12 @@ def checked_argnums(argnums: Argnums, count: int) -> None:
         raise RuntimeError(f"argnums elements must be unique, got {argnums}")
 
 
-def lent(args: Any) -> Any:
-    """The arguments as a function under a transform gets them: it may write to them, but leaves no history on them."""
+def alias_arguments(args: Any) -> Any:
+    """Aliases of the arguments: writes of the function reach the memory, but record no history on the originals."""
     if not args:
         return args
 
-    def one(x: Any) -> Any:
+    def alias_of(x: Any) -> Any:
         if not isinstance(x, Tensor) or x._requires_grad:
             return x
         alias = x.detach()
@@ -102,41 +101,41 @@ def lent(args: Any) -> Any:
             alias._tangents = x._tangents
         return alias
 
-    return tree_map(one, args)
+    return tree_map(alias_of, args)
 
 
-def selected(argnums: Argnums, args: Sequence[Any]) -> Any:
+def select_arguments(argnums: Argnums, args: Sequence[Any]) -> Any:
     """The arguments to differentiate by."""
     return args[argnums] if isinstance(argnums, int) else tuple(args[i] for i in argnums)
 
 
-def replaced(argnums: Argnums, args: Sequence[Any], value: Any) -> list[Any]:
-    """The arguments, with others where it is differentiated."""
-    found = list(args)
+def replace_arguments(argnums: Argnums, args: Sequence[Any], value: Any) -> list[Any]:
+    """The arguments, with those at `argnums` replaced by `value`."""
+    arguments = list(args)
     if isinstance(argnums, int):
-        found[argnums] = value
+        arguments[argnums] = value
     else:
         for i, v in zip(argnums, value, strict=True):
-            found[i] = v
-    return found
+            arguments[i] = v
+    return arguments
 
 
-def tensors_only(leaves: Sequence[Any]) -> None:
-    """Refuse inputs that are no tensors.
+def require_tensors(leaves: Sequence[Any]) -> None:
+    """Check that inputs are tensors.
 
     Raises:
-        ValueError: one is something else.
+        ValueError: one is not.
     """
     for x in leaves:
         if not isinstance(x, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
 
 
-def outputs_only(leaves: Sequence[Any], what: str) -> None:
-    """Refuse results that are no tensors.
+def require_tensor_outputs(leaves: Sequence[Any], what: str) -> None:
+    """Check that results are tensors.
 
     Raises:
-        RuntimeError: one is something else.
+        RuntimeError: one is not.
     """
     if not leaves or (len(leaves) == 1 and leaves[0] is None):
         raise RuntimeError(f"{what}: Expected f to be a function that has non-empty output (got output = {leaves})")
@@ -145,59 +144,59 @@ def outputs_only(leaves: Sequence[Any], what: str) -> None:
             raise RuntimeError(f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(x)}")
 
 
-def with_aux(output: Any, what: str) -> tuple[Any, Any]:
-    """A function's result and what it returned beside.
+def split_aux(output: Any, what: str) -> tuple[Any, Any]:
+    """A function's output and its auxiliary output.
 
     Raises:
-        RuntimeError: it did not return two things.
+        RuntimeError: it did not return a pair.
     """
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(f"{what}: output of function f should be a tuple: (output, aux) if has_aux is True")
     return output
 
 
-def released(aux: Any, outer: bool) -> Any:
-    """What a function returned beside its result, outside the transform.
+def detach_aux(aux: Any, outer: bool) -> Any:
+    """The auxiliary output outside the transform, detached unless it has an outer graph.
 
     Raises:
-        RuntimeError: a leaf of it is no tensor.
+        RuntimeError: a leaf of it is not a tensor.
     """
-    def one(x: Any) -> Any:
+    def detach(x: Any) -> Any:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
-        return x if outer else ungraphed(x)
+        return x if outer else detach_keeping_tangents(x)
 
-    return tree_map(one, aux)
+    return tree_map(detach, aux)
 
 
 # ----- reverse mode -----
 
-def fresh(x: Tensor, frame: Transform) -> Any:
-    """`x` as the input of a graph of its own, still joined to the graph it came from."""
+def make_grad_input(x: Tensor, frame: Transform) -> Any:
+    """The input of a new graph for `x`, connected to the outer graph of `x` if it has one."""
     with enable_grad():
-        if running():  # each element of a batch wants a gradient of its own
-            x = expanded(x, running())
-        made = fn.view_as(x, x) if x._requires_grad else as_leaf(ungraphed(x))
-    frame.inputs.add(id(made._base))
-    return made
+        if active_levels():  # each element of a batch has its own gradient
+            x = add_levels(x, active_levels())
+        inner = fn.view_as(x, x) if x._requires_grad else set_requires_grad(detach_keeping_tangents(x))
+    frame.inputs.add(id(inner._base))
+    return inner
 
 
-def reaches_outside(outputs: Sequence[Any], inner: Sequence[Tensor]) -> bool:
-    """Whether the graph of the outputs goes on beyond the inputs: somebody outside differentiates too."""
+def has_outer_graph(outputs: Sequence[Any], inner: Sequence[Tensor]) -> bool:
+    """Whether the graph of the outputs extends beyond the inner inputs, so that it is differentiated outside, too."""
     inside = set()
     for x in inner:
         value = x._value if type(x) is BatchedTensor else x
         if value._node is not None:
-            return True  # a view of what has a history
+            return True  # a view of a tensor with a history
         reference = value._accumulator
         inside.add(None if reference is None else reference())
-    found = [o._node for o in outputs if o._node is not None]
+    pending = [o._node for o in outputs if o._node is not None]
     for o in outputs:
         if o._node is None and o._requires_grad and not any(o is x for x in inner):
             return True
-    seen = set(found)
-    while found:
-        node = found.pop()
+    seen = set(pending)
+    while pending:
+        node = pending.pop()
         if isinstance(node, AccumulateGrad):
             if node not in inside:
                 return True
@@ -205,21 +204,22 @@ def reaches_outside(outputs: Sequence[Any], inner: Sequence[Tensor]) -> bool:
         for other in node.edges:
             if other is not None and other not in seen:
                 seen.add(other)
-                found.append(other)
+                pending.append(other)
     return False
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
-    """A function that gives `func`'s gradient with respect to `argnums`, and its value.
+    """A function that computes `func`'s gradient with respect to `argnums`, and its value.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.grad_and_value.html
 
     Args:
-        func: returns a scalar tensor, or (tensor, auxiliary tensors) if `has_aux`.
-        argnums: the number, or numbers, of the arguments to differentiate by.
+        func: returns a scalar tensor, or (scalar tensor, auxiliary tensors) if `has_aux`.
+        argnums: the index, or a tuple of indices, of the arguments to differentiate by.
+        has_aux: whether `func` returns auxiliary tensors, which are returned as they are.
 
     Raises:
-        RuntimeError: `func` returns something else; `argnums` are no arguments.
+        RuntimeError: `func` returns anything else; `argnums` is out of range.
 
     >>> import flambeau as torch
     >>> torch.func.grad_and_value(lambda x: x ** 2)(torch.tensor(3.))
@@ -228,16 +228,17 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        checked_argnums(argnums, len(args))
-        leaves, spec = tree_flatten(selected(argnums, args))
-        tensors_only(leaves)
-        recording = grad_mode.get()
+        check_argnums(argnums, len(args))
+        leaves, spec = tree_flatten(select_arguments(argnums, args))
+        require_tensors(leaves)
+        grad_enabled = grad_mode.get()
         aux = None
         with enable_grad(), transform("grad", args, kwargs) as frame:
-            inner = [fresh(x, frame) for x in leaves]
-            output = func(*replaced(argnums, lent(args), spec.build(inner)), **lent(kwargs))
+            inner = [make_grad_input(x, frame) for x in leaves]
+            output = func(*replace_arguments(argnums, alias_arguments(args), spec.build(inner)),
+                          **alias_arguments(kwargs))
             if has_aux:
-                output, aux = with_aux(output, "grad_and_value(f)(*args)")
+                output, aux = split_aux(output, "grad_and_value(f)(*args)")
             if not isinstance(output, Tensor):
                 raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got "
                                    f"{type(output)}")
@@ -245,13 +246,13 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                 raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
                                    f"with {output._array.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs "
                                    "instead?")
-            outer = recording and reaches_outside([output], inner)
-            found: Sequence[Any] = (None,) * len(inner)
+            outer = grad_enabled and has_outer_graph([output], inner)
+            grads: Sequence[Any] = (None,) * len(inner)
             if output._requires_grad:
-                found = gradients(output, inner, create_graph=outer, allow_unused=True)
-        parts = spec.build(_gradient(x, g, outer) for x, g in zip(inner, found, strict=True))
-        value = output if outer else ungraphed(output)
-        return (parts, (value, released(aux, outer))) if has_aux else (parts, value)
+                grads = gradients(output, inner, create_graph=outer, allow_unused=True)
+        result = spec.build(_gradient(x, g, outer) for x, g in zip(inner, grads, strict=True))
+        value = output if outer else detach_keeping_tangents(output)
+        return (result, (value, detach_aux(aux, outer))) if has_aux else (result, value)
 
     return wrapper
 
@@ -259,94 +260,95 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 def _gradient(x: Tensor, g: Tensor | None, outer: bool) -> Any:
     if g is None:
         return fn.zeros_like(x.detach())
-    return g if outer else ungraphed(g)
+    return g if outer else detach_keeping_tangents(g)
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Any:
-    """A function that gives `func`'s gradient with respect to `argnums`.
+    """A function that computes `func`'s gradient with respect to `argnums`.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.grad.html
 
     Args:
-        func: returns a scalar tensor, or (tensor, auxiliary tensors) if `has_aux`.
-        argnums: the number, or numbers, of the arguments to differentiate by.
+        func: returns a scalar tensor, or (scalar tensor, auxiliary tensors) if `has_aux`.
+        argnums: the index, or a tuple of indices, of the arguments to differentiate by.
+        has_aux: whether `func` returns auxiliary tensors, which are returned as they are.
 
     Raises:
-        RuntimeError: `func` returns something else; `argnums` are no arguments.
+        RuntimeError: `func` returns anything else; `argnums` is out of range.
 
     >>> import flambeau as torch
     >>> torch.func.grad(torch.func.grad(lambda x: x ** 3))(torch.tensor(2.))
     tensor(12.)
     """
-    both = grad_and_value(func, argnums, has_aux)
+    transformed = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        found = both(*args, **kwargs)
-        return (found[0], found[1][1]) if has_aux else found[0]
+        gradient, value = transformed(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
 
     return wrapper
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """`func`'s value at `primals`, and the function that maps cotangents of it to cotangents of them.
+    """`func`'s value at `primals`, and the function that maps output cotangents to input cotangents.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.vjp.html
 
     Raises:
-        RuntimeError: `func` returns something else than tensors; cotangents are not shaped as its result.
+        RuntimeError: `func` does not return tensors; the cotangents' structure or shapes differ from its result's.
 
     >>> import flambeau as torch
     >>> value, pull_back = torch.func.vjp(torch.sin, torch.tensor(0.))
     >>> pull_back(torch.tensor(2.))
     (tensor(2.),)
     """
-    return pulled_back(func, primals, primals, has_aux)
+    return vjp_of(func, primals, primals, has_aux)
 
 
-def pulled_back(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, has_aux: bool = False) -> Any:
-    """`vjp`; `args` are all the tensors that `func` was given, among them some that it is not differentiated by."""
+def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, has_aux: bool = False) -> Any:
+    """`vjp`; `args` are all arguments of `func`, including those that it is not differentiated by."""
     leaves, spec = tree_flatten(primals)
-    tensors_only(leaves)
-    recording = grad_mode.get()
+    require_tensors(leaves)
+    grad_enabled = grad_mode.get()
     aux = None
     with enable_grad(), transform("grad", args) as frame:
-        inner = [fresh(x, frame) for x in leaves]
+        inner = [make_grad_input(x, frame) for x in leaves]
         output = func(*spec.build(inner))
     if has_aux:
-        output, aux = with_aux(output, "vjp(f, *primals)")
+        output, aux = split_aux(output, "vjp(f, *primals)")
     outputs, out_spec = tree_flatten(output)
-    outputs_only(outputs, "vjp(f, *primals)")
+    require_tensor_outputs(outputs, "vjp(f, *primals)")
     for o in outputs:
         if not (o.is_floating_point() or o.is_complex()):
             raise RuntimeError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor "
                                f"with dtype {o.dtype}")
-    outside = reaches_outside(outputs, inner)
+    outside = has_outer_graph(outputs, inner)
 
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         if create_graph is None:
             create_graph = grad_mode.get()
-        flat, given = tree_flatten(cotangents)
-        if given != out_spec:
+        flat, structure = tree_flatten(cotangents)
+        if structure != out_spec:
             raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs "
-                               f"to the function. cotangents: {given.drawn()}, primal output: {out_spec.drawn()}")
+                               f"to the function. cotangents: {structure.drawn()}, primal output: {out_spec.drawn()}")
         keep = create_graph and (outside or any(g._requires_grad for g in flat))
         live = [(o, g) for o, g in zip(outputs, flat, strict=True) if o._requires_grad]
-        found: Sequence[Any] = (None,) * len(inner)
+        grads: Sequence[Any] = (None,) * len(inner)
         if live:
             with enable_grad():
-                found = gradients([o for o, _ in live], inner, [g for _, g in live], retain_graph=retain_graph,
+                grads = gradients([o for o, _ in live], inner, [g for _, g in live], retain_graph=retain_graph,
                                   create_graph=keep, allow_unused=True)
-        return spec.build(_gradient(x, g, keep) for x, g in zip(inner, found, strict=True))
+        return spec.build(_gradient(x, g, keep) for x, g in zip(inner, grads, strict=True))
 
-    def of_one_argument(*cotangents: Any, **options: Any) -> Any:
+    def vjp_fn(*cotangents: Any, **options: Any) -> Any:
         return pull_back(cotangents[0] if len(cotangents) == 1 else cotangents, **options)
 
-    outer = recording and outside
-    value = out_spec.build(o if outer else ungraphed(o) for o in outputs)
+    outer = grad_enabled and outside
+    value = out_spec.build(o if outer else detach_keeping_tangents(o) for o in outputs)
     if has_aux:
-        return value, of_one_argument, released(aux, outer)
-    return value, of_one_argument
+        return value, vjp_fn, detach_aux(aux, outer)
+    return value, vjp_fn
 
 
 # ----- forward mode -----
@@ -358,31 +360,32 @@ def jvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any,
     See https://docs.pytorch.org/docs/stable/generated/torch.func.jvp.html
 
     Raises:
-        RuntimeError: primals and tangents are not tuples alike; `func` returns something else than tensors.
+        RuntimeError: primals and tangents are not tuples of the same structure and shapes; `func` does not return
+            tensors; under `strict`, an output does not depend on the inputs.
 
     >>> import flambeau as torch
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.),), (torch.tensor(2.),))
     (tensor(0.), tensor(2.))
     """
-    return pushed_forward(func, primals, tangents, primals, strict, has_aux)
+    return jvp_of(func, primals, tangents, primals, strict, has_aux)
 
 
-def pushed_forward(func: Callable[..., Any], primals: Any, tangents: Any, args: Any, strict: bool = False,
+def jvp_of(func: Callable[..., Any], primals: Any, tangents: Any, args: Any, strict: bool = False,
                    has_aux: bool = False) -> Any:
-    """`jvp`; `args` are all the tensors that `func` was given, among them some that it is not differentiated by."""
+    """`jvp`; `args` are all arguments of `func`, including those that it is not differentiated by."""
     what = "jvp(f, primals, tangents)"
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{what}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     leaves, spec = tree_flatten(primals)
-    directions, given = tree_flatten(tangents)
-    if spec != given:
+    directions, structure = tree_flatten(tangents)
+    if spec != structure:
         raise RuntimeError(f"{what}: Expected primals and tangents to have the same python structure. For example, if "
                            "primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
-                           f"{spec} and tangents with structure {given}")
+                           f"{spec} and tangents with structure {structure}")
     if not leaves:
         raise RuntimeError(f"{what}: Expected primals to contain at least one Tensor.")
-    for name, given_leaves in (("primals", leaves), ("tangents", directions)):
-        for x in given_leaves:
+    for name, tensors in (("primals", leaves), ("tangents", directions)):
+        for x in tensors:
             if not isinstance(x, Tensor):
                 raise RuntimeError(f"{what}: Expected {name} to only contain Tensors, got {type(x)}")
     for x, t in zip(leaves, directions, strict=True):
@@ -395,23 +398,24 @@ def pushed_forward(func: Callable[..., Any], primals: Any, tangents: Any, args: 
     enabled = forward_mode.set(True)
     try:
         with transform("jvp", args) as frame:
-            duals = [dual(x, t, level) for x, t in zip(leaves, directions, strict=True)]
+            duals = [make_dual_at_level(x, t, level) for x, t in zip(leaves, directions, strict=True)]
             frame.inputs.update(id(d._base) for d in duals)
             output = func(*spec.build(duals))
         if has_aux:
-            output, aux = with_aux(output, what)
+            output, aux = split_aux(output, what)
         outputs, out_spec = tree_flatten(output)
-        outputs_only(outputs, what)
+        require_tensor_outputs(outputs, what)
         values, pushed = [], []
         for o in outputs:
-            primal, tangent = parts_of(o, level)
+            primal, tangent = unpack_dual_at_level(o, level)
             if tangent is None and strict:
                 raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the "
                                    "inputs. This is not allowed with strict=True.")
             values.append(primal)
             pushed.append(fn.zeros_like(primal) if tangent is None else tangent)
         if has_aux:
-            aux = tree_map(lambda x: parts_of(x, level).primal if isinstance(x, Tensor) else _refused(x), aux)
+            aux = tree_map(lambda x: unpack_dual_at_level(x, level).primal if isinstance(x, Tensor)
+                           else _raise_unsupported(x), aux)
     finally:
         forward_mode.reset(enabled)
         close_level(level)
@@ -420,18 +424,19 @@ def pushed_forward(func: Callable[..., Any], primals: Any, tangents: Any, args: 
     return out_spec.build(values), out_spec.build(pushed)
 
 
-def _refused(x: Any) -> Any:
+def _raise_unsupported(x: Any) -> Any:
     raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """`func`'s value at `primals`, and its derivative there: a linear function of tangents that can be used often.
+    """`func`'s value at `primals`, and its derivative there: a linear function of tangents.
 
-    `func` is run once. Its derivative J is kept as the transpose of u -> J^T u, which is linear in u.
+    `func` runs once. Its derivative J is stored as the transpose of u -> J^T u, which is linear in u.
     See https://docs.pytorch.org/docs/stable/generated/torch.func.linearize.html
 
     Raises:
-        RuntimeError: `func` returns something else than tensors; the tangents are not like the primals.
+        RuntimeError: `func` does not return tensors; the tangents' structure, shapes or dtypes differ from those of the
+            primals.
 
     >>> import flambeau as torch
     >>> value, push = torch.func.linearize(torch.sin, torch.tensor(0.))
@@ -439,25 +444,25 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     (tensor(0.), tensor(2.))
     """
     leaves, spec = tree_flatten(primals)
-    tensors_only(leaves)
-    recording = grad_mode.get()
+    require_tensors(leaves)
+    grad_enabled = grad_mode.get()
     with enable_grad(), transform("grad") as frame:
-        inner = [fresh(x, frame) for x in leaves]
+        inner = [make_grad_input(x, frame) for x in leaves]
         output = func(*spec.build(inner))
         outputs, out_spec = tree_flatten(output)
-        outputs_only(outputs, "linearize(f, *primals)")
+        require_tensor_outputs(outputs, "linearize(f, *primals)")
         live = [o for o in outputs if o._requires_grad]
-        cotangents = [as_leaf(fn.zeros_like(o.detach())) for o in live]
+        cotangents = [set_requires_grad(fn.zeros_like(o.detach())) for o in live]
         back: Sequence[Any] = (None,) * len(inner)
         if live:
             back = gradients(live, inner, cotangents, create_graph=True, allow_unused=True)
-    kept = [(i, b) for i, b in enumerate(back) if b is not None and b._requires_grad]
-    outer = recording and reaches_outside(outputs, inner)
+    differentiable = [(i, b) for i, b in enumerate(back) if b is not None and b._requires_grad]
+    outer = grad_enabled and has_outer_graph(outputs, inner)
 
     def push(*tangents: Any) -> Any:
-        flat, given = tree_flatten(tangents)
-        if given != spec:
-            raise RuntimeError(f"Expected the tangents {given} to have the same argspec as the primals {spec}")
+        flat, structure = tree_flatten(tangents)
+        if structure != spec:
+            raise RuntimeError(f"Expected the tangents {structure} to have the same argspec as the primals {spec}")
         for i, (t, x) in enumerate(zip(flat, leaves, strict=True)):
             if t.shape != x.shape:
                 raise RuntimeError(f"tangent:{i} with shape {t.shape} in flattened pytree doesn't match the shape "
@@ -466,19 +471,19 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                 raise RuntimeError(f"tangent:{i} with dtype {t.dtype} in flattened pytree doesn't match the dtype "
                                    f"{x.dtype} of the corresponding primal.")
         create = grad_mode.get() and (outer or any(t._requires_grad for t in flat))
-        found: Sequence[Any] = (None,) * len(cotangents)
-        if kept:
+        grads: Sequence[Any] = (None,) * len(cotangents)
+        if differentiable:
             with enable_grad():
-                found = gradients([b for _, b in kept], cotangents, [flat[i] for i, _ in kept], retain_graph=True,
-                                  create_graph=create, allow_unused=True)
-        pushed = iter(found)
+                grads = gradients([b for _, b in differentiable], cotangents, [flat[i] for i, _ in differentiable],
+                                  retain_graph=True, create_graph=create, allow_unused=True)
+        pushed = iter(grads)
         results = []
         for o in outputs:
             t = next(pushed) if o._requires_grad else None
-            results.append(fn.zeros_like(o.detach()) if t is None else t if create else ungraphed(t))
+            results.append(fn.zeros_like(o.detach()) if t is None else t if create else detach_keeping_tangents(t))
         return out_spec.build(results)
 
-    return out_spec.build(o if outer else ungraphed(o) for o in outputs), push
+    return out_spec.build(o if outer else detach_keeping_tangents(o) for o in outputs), push
 
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]

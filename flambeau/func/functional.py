@@ -1,4 +1,4 @@
-"""`functionalize`: a function whose writes in place, and views, are nobody else's business."""
+"""`functionalize`: removes mutations, and optionally views, from traced programs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from .derivatives import transform
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """`func` with writes in place, and on request views, removed from what a tracer sees of it.
+    """`func` without mutations, and optionally without views, in traced programs.
 
-    Run eagerly it gives what `func` gives, and inputs that `func` writes to are written to, as in PyTorch: removal
-    concerns the recorded program alone.
+    Eager calls have the results and the writes to inputs of `func`, as in PyTorch.
     See https://docs.pytorch.org/docs/stable/generated/torch.func.functionalize.html
 
     Args:
         remove: "mutations" or "mutations_and_views".
 
     Raises:
-        RuntimeError: `remove` is something else.
+        RuntimeError: `remove` has another value.
 
     >>> import flambeau as torch
     >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.ones(2))

@@ -1,7 +1,4 @@
-"""Jacobians and Hessians: all rows at once in reverse mode, all columns at once in forward mode.
-
-The unit vectors are a batch, and `vmap` sends them through one backward, or forward, pass.
-"""
+"""`jacrev`, `jacfwd` and `hessian`: `vmap` of a backward or a forward pass over a batch of unit vectors."""
 
 from __future__ import annotations
 
@@ -15,46 +12,46 @@ from ..trees import tree_flatten, tree_map
 from .batches import vmap
 from .derivatives import (
     Argnums,
-    checked_argnums,
-    lent,
-    outputs_only,
-    pulled_back,
-    pushed_forward,
-    replaced,
-    selected,
-    tensors_only,
+    alias_arguments,
+    check_argnums,
+    jvp_of,
+    replace_arguments,
+    require_tensor_outputs,
+    require_tensors,
+    select_arguments,
+    vjp_of,
 )
 
 
 def basis(tensors: Sequence[Tensor], start: int, stop: int) -> list[Tensor]:
-    """Unit vectors number `start` to `stop` of the space of all the tensors' elements, in the tensors' shapes.
+    """The unit vectors `start` to `stop` of the space of all the tensors' elements.
 
     Returns:
-        For each tensor, the part of all those vectors that lies in it. Shape: (stop - start, *shape).
+        For each tensor, its components of these vectors, of shape (stop - start, *shape).
     """
-    found = []
+    components = []
     offset = 0
     for x in tensors:
         count = x._array.size
         rows = fn.zeros(stop - start, count, dtype=x.dtype)
         first, last = max(start, offset), min(stop, offset + count)
         if first < last:
-            steps = fn.arange(first, last)
-            rows[steps - start, steps - offset] = 1
-        found.append(fn.reshape(rows, (stop - start, *x._array.shape)))
+            index = fn.arange(first, last)
+            rows[index - start, index - offset] = 1
+        components.append(fn.reshape(rows, (stop - start, *x._array.shape)))
         offset += count
-    return found
+    return components
 
 
 def _shape(x: Tensor) -> tuple[int, ...]:
     return x._array.shape
 
 
-def real_only(tree: Any, who: str, what: str) -> None:
-    """Refuse complex tensors, of which there is no Jacobian in this sense.
+def require_real(tree: Any, who: str, what: str) -> None:
+    """Check that no tensor is complex.
 
     Raises:
-        RuntimeError: there is one.
+        RuntimeError: a tensor is complex.
     """
     for i, x in enumerate(tree_flatten(tree)[0]):
         if isinstance(x, Tensor) and x.is_complex():
@@ -64,17 +61,17 @@ def real_only(tree: Any, who: str, what: str) -> None:
 
 def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
            _preallocate_and_copy: bool = False) -> Callable[..., Any]:
-    """A function that gives `func`'s Jacobian by reverse mode, the cotangents of all its elements in one batch.
+    """A function that computes `func`'s Jacobian by reverse mode, with a batch of unit cotangents.
 
     J[i, j] = d f_i / d x_j, shaped (*output shape, *input shape).
     See https://docs.pytorch.org/docs/stable/generated/torch.func.jacrev.html
 
     Args:
-        argnums: the number, or numbers, of the arguments to differentiate by.
-        chunk_size: so many rows at a time, to save memory.
+        argnums: the index, or a tuple of indices, of the arguments to differentiate by.
+        chunk_size: the number of rows computed at a time, to save memory. Default: all.
 
     Raises:
-        RuntimeError: `func` returns something else than tensors.
+        RuntimeError: `func` does not return tensors.
         ValueError: `chunk_size` is not positive.
 
     >>> import flambeau as torch
@@ -87,24 +84,24 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        checked_argnums(argnums, len(args))
-        real_only(args, "jacrev", "inputs")
-        chosen = selected(argnums, args)
+        check_argnums(argnums, len(args))
+        require_real(args, "jacrev", "inputs")
+        chosen = select_arguments(argnums, args)
 
         def of_chosen(value: Any) -> Any:
-            return func(*replaced(argnums, lent(args), value), **lent(kwargs))
+            return func(*replace_arguments(argnums, alias_arguments(args), value), **alias_arguments(kwargs))
 
-        value, pull_back, *aux = pulled_back(of_chosen, (chosen,), (args, kwargs), has_aux)
+        value, pull_back, *aux = vjp_of(of_chosen, (chosen,), (args, kwargs), has_aux)
         outputs, out_spec = tree_flatten(value)
         leaves, spec = tree_flatten(chosen)
-        real_only(outputs, "jacrev", "outputs")
+        require_real(outputs, "jacrev", "outputs")
         rows = sum(o._array.size for o in outputs)
         step = chunk_size or max(rows, 1)
         parts: list[list[Tensor]] = []
         for start in range(0, rows, step):
             seeds = basis(outputs, start, min(start + step, rows))
-            pulled = _pulled(pull_back, out_spec, seeds, one_at_a_time=chunk_size == 1)
-            parts.append(tree_flatten(pulled)[0])
+            grads = _vjp_of_batch(pull_back, out_spec, seeds, one_at_a_time=chunk_size == 1)
+            parts.append(tree_flatten(grads)[0])
         blocks = []
         if parts:
             columns = [column[0] if len(parts) == 1 else fn.cat(list(column)) for column in zip(*parts, strict=True)]
@@ -123,30 +120,30 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     return wrapper
 
 
-def _pulled(pull_back: Callable[..., Any], spec: Any, seeds: list[Tensor], one_at_a_time: bool) -> Any:
+def _vjp_of_batch(pull_back: Callable[..., Any], spec: Any, seeds: list[Tensor], one_at_a_time: bool) -> Any:
     """The cotangents of the inputs for a batch of cotangents of the outputs."""
     def pull(*cotangents: Any) -> Any:
         return pull_back(spec.build(cotangents))[0]
 
     if one_at_a_time:  # without vmap: for functions that cannot be batched
-        found, single = tree_flatten(pull(*[s.squeeze(0) for s in seeds]))
-        return single.build(g.unsqueeze(0) for g in found)
+        grads, grad_spec = tree_flatten(pull(*[s.squeeze(0) for s in seeds]))
+        return grad_spec.build(g.unsqueeze(0) for g in grads)
     return vmap(pull)(*seeds)
 
 
 def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *,
            randomness: str = "error") -> Callable[..., Any]:
-    """A function that gives `func`'s Jacobian by forward mode, the tangents of all its inputs' elements in one batch.
+    """A function that computes `func`'s Jacobian by forward mode, with a batch of unit tangents.
 
     J[i, j] = d f_i / d x_j, shaped (*output shape, *input shape).
     See https://docs.pytorch.org/docs/stable/generated/torch.func.jacfwd.html
 
     Args:
-        argnums: the number, or numbers, of the arguments to differentiate by.
-        randomness: what random operators do under the batch (see `vmap`).
+        argnums: the index, or a tuple of indices, of the arguments to differentiate by.
+        randomness: of random operators (see `vmap`).
 
     Raises:
-        RuntimeError: `func` returns something else than tensors.
+        RuntimeError: `func` does not return tensors.
 
     >>> import flambeau as torch
     >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
@@ -156,29 +153,30 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        checked_argnums(argnums, len(args))
-        real_only(args, "jacfwd", "inputs")
-        leaves, spec = tree_flatten(selected(argnums, args))
-        tensors_only(leaves)
+        check_argnums(argnums, len(args))
+        require_real(args, "jacfwd", "inputs")
+        leaves, spec = tree_flatten(select_arguments(argnums, args))
+        require_tensors(leaves)
         out_spec: Any = None
 
         def of_leaves(*values: Any) -> Any:
-            return func(*replaced(argnums, lent(args), spec.build(values)), **lent(kwargs))
+            return func(*replace_arguments(argnums, alias_arguments(args), spec.build(values)),
+                        **alias_arguments(kwargs))
 
         def push(*directions: Any) -> Any:
             nonlocal out_spec
-            found = pushed_forward(of_leaves, tuple(leaves), directions, (args, kwargs), has_aux=has_aux)
-            real_only(found[0], "jacfwd", "outputs")
-            flat, out_spec = tree_flatten(found[1])
-            return (flat, found[2]) if has_aux else flat
+            results = jvp_of(of_leaves, tuple(leaves), directions, (args, kwargs), has_aux=has_aux)
+            require_real(results[0], "jacfwd", "outputs")
+            flat, out_spec = tree_flatten(results[1])
+            return (flat, results[2]) if has_aux else flat
 
         counts = [x._array.size for x in leaves]
         total = sum(counts)
         out_dims: Any = (-1, 0) if has_aux else -1
-        found = vmap(push, out_dims=out_dims, randomness=randomness)(*basis(leaves, 0, total))
-        columns, aux = found if has_aux else (found, None)
+        results = vmap(push, out_dims=out_dims, randomness=randomness)(*basis(leaves, 0, total))
+        columns, aux = results if has_aux else (results, None)
         aux = tree_map(lambda x: x[0], aux) if has_aux else None  # the same for every direction
-        outputs_only(columns, "jvp(f, primals, tangents)")
+        require_tensor_outputs(columns, "jvp(f, primals, tangents)")
         blocks = []
         for column in columns:
             shape = _shape(column)[:-1]
@@ -196,9 +194,12 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that gives `func`'s matrix of second derivatives: forward over reverse.
+    """A function that computes `func`'s Hessian, by forward over reverse mode.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.hessian.html
+
+    Args:
+        argnums: the index, or a tuple of indices, of the arguments to differentiate by.
 
     >>> import flambeau as torch
     >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1., 2.]))

@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters: `functional_call`, and the parameters of many modules stacked."""
+"""Modules as functions of their parameters: `functional_call`, `stack_module_state` and batch norm replacement."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from typing import Any
 
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .._tensor.tensor import as_leaf
+from .._tensor.tensor import set_requires_grad
 
 
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:
-    """Call a module with other parameters and buffers than its own.
+    """Call a module with the given parameters and buffers instead of its own.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.functional_call.html
 
     Args:
-        parameter_and_buffer_dicts: tensors by their names in the module, or several such dictionaries.
-        args: the arguments; one that is no tuple stands for a tuple of it.
-        tie_weights: names that share one tensor in the module share the replacement too.
-        strict: every parameter and buffer must be given, and nothing else.
+        parameter_and_buffer_dicts: a dictionary of tensors by their names in the module, or several.
+        args: the positional arguments; a single one need not be in a tuple.
+        kwargs: the keyword arguments.
+        tie_weights: replace all names that share a tensor in the module.
+        strict: the names must be exactly those of the module's parameters and buffers.
 
     Raises:
-        ValueError: not dictionaries, or a name is in several.
+        ValueError: an argument is not a dictionary, or a name is in several.
         RuntimeError: names are missing or unknown, under `strict`.
-        TypeError: a value is no tensor.
+        TypeError: a value is not a tensor.
 
     >>> import flambeau as torch
     >>> double = torch.nn.Linear(1, 1, bias=False)
     >>> torch.func.functional_call(double, {"weight": torch.tensor([[2.]])}, torch.ones(1))
     tensor([2.])
     """
-    given = _merged(parameter_and_buffer_dicts)
+    tensors = _merged(parameter_and_buffer_dicts)
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with reparametrized(module, given, tie_weights=tie_weights, strict=strict):
+    with reparametrized(module, tensors, tie_weights=tie_weights, strict=strict):
         return module(*args, **(kwargs or {}))
 
 
@@ -58,82 +59,91 @@ def _merged(dicts: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def reparametrized(module: Any, given: dict[str, Any], *, tie_weights: bool = True,
+def reparametrized(module: Any, tensors: dict[str, Any], *, tie_weights: bool = True,
                    strict: bool = False) -> Iterator[None]:
-    """A block in which a module has other parameters and buffers; what it puts in their place goes into `given`."""
+    """A block in which a module has the given parameters and buffers.
+
+    Parameters and buffers that the module assigns in the block are stored in `tensors`.
+    """
     own = dict(module.named_parameters(remove_duplicate=False))
     own |= dict(module.named_buffers(remove_duplicate=False))
-    values = dict(given)
+    values = dict(tensors)
     if tie_weights:
         values = _tied(own, values)
     if strict:
-        _refuse_names(module, [n for n in own if n not in values], [n for n in values if n not in own])
+        _check_names(module, [n for n in own if n not in values], [n for n in values if n not in own])
     swapped: list[tuple[dict[str, Any], str, str, Any]] = []
     try:
         for name, value in values.items():
-            place = _place(module, name)
-            if place is None:
+            owner = _owning_dict(module, name)
+            if owner is None:
                 continue
             if not isinstance(value, Tensor):
                 raise TypeError(f"{value} is not an instance of torch.Tensor")
             attribute = name.rpartition(".")[2]
-            swapped.append((place, attribute, name, place[attribute]))
-            place[attribute] = value
+            swapped.append((owner, attribute, name, owner[attribute]))
+            owner[attribute] = value
         yield
     finally:
-        for place, attribute, name, value in reversed(swapped):
-            if name in given:
-                given[name] = place[attribute]
-            place[attribute] = value
+        for owner, attribute, name, value in reversed(swapped):
+            if name in tensors:
+                tensors[name] = owner[attribute]
+            owner[attribute] = value
 
 
-def _tied(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """`given`, with what shares a tensor with one of its names.
+def _tied(own: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
+    """`tensors`, extended by the names that share a tensor with one of them.
 
     Raises:
-        ValueError: names that share a tensor are given different ones.
+        ValueError: names that share a tensor have different replacements.
     """
     groups: dict[int, list[str]] = {}
     for name, tensor in own.items():
         groups.setdefault(id(tensor), []).append(name)
-    values = dict(given)
+    values = dict(tensors)
     for names in groups.values():
-        found = [name for name in names if name in given]
-        if len(names) > 1 and found:
-            if any(given[name] is not given[found[0]] for name in found):
-                raise ValueError(f"functional_call got multiple values for keys {sorted(found)}, which are tied. "
+        replaced = [name for name in names if name in tensors]
+        if len(names) > 1 and replaced:
+            if any(tensors[name] is not tensors[replaced[0]] for name in replaced):
+                raise ValueError(f"functional_call got multiple values for keys {sorted(replaced)}, which are tied. "
                                  "Consider using tie_weights=False")
             for name in names:
-                values[name] = given[found[0]]
+                values[name] = tensors[replaced[0]]
     return values
 
 
-def _refuse_names(module: Any, missing: list[str], unknown: list[str]) -> None:
-    said = ""
+def _check_names(module: Any, missing: list[str], unknown: list[str]) -> None:
+    message = ""
     if unknown:
-        said += "\n\tUnexpected key(s): " + ", ".join(map(repr, unknown)) + "."
+        message += "\n\tUnexpected key(s): " + ", ".join(map(repr, unknown)) + "."
     if missing:
-        said += "\n\tMissing key(s): " + ", ".join(map(repr, missing)) + "."
-    if said:
-        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:{said}")
+        message += "\n\tMissing key(s): " + ", ".join(map(repr, missing)) + "."
+    if message:
+        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:{message}")
 
 
-def _place(module: Any, name: str) -> dict[str, Any] | None:
+def _owning_dict(module: Any, name: str) -> dict[str, Any] | None:
     """The dictionary in which a module keeps the parameter or buffer of this name."""
     path, _, attribute = name.rpartition(".")
     for part in path.split(".") if path else ():
         module = module._modules.get(part)
         if module is None:
             return None
-    for place in (module._parameters, module._buffers):
-        if attribute in place:
-            found: dict[str, Any] = place
+    for owner in (module._parameters, module._buffers):
+        if attribute in owner:
+            found: dict[str, Any] = owner
             return found
     return None
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of modules of one class, each stacked: an ensemble for `vmap`.
+    """The stacked parameters and buffers of modules of one class: an ensemble for `vmap`.
+
+    Args:
+        models: modules of one class, all in training mode or all in evaluation mode.
+
+    Returns:
+        Two dictionaries, name -> tensor of shape (len(models), *shape).
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.stack_module_state.html
 
@@ -160,22 +170,27 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
 
 
 def stacked(name: str, leaves: list[Tensor]) -> Tensor:
-    """The parameters of one name, stacked; a leaf that requires grad if they do.
+    """The parameters of one name, stacked into a leaf that requires grad if they do.
 
     Raises:
-        RuntimeError: some of them do and some do not.
+        RuntimeError: some of them require grad and some do not.
     """
-    wants = [x._requires_grad for x in leaves]
-    if any(wants) and not all(wants):
+    needs = [x._requires_grad for x in leaves]
+    if any(needs) and not all(needs):
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
-    whole: Tensor = fn.stack([x.detach() for x in leaves])
-    return as_leaf(whole) if wants[0] else whole
+    stack: Tensor = fn.stack([x.detach() for x in leaves])
+    return set_requires_grad(stack) if needs[0] else stack
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Let every batch norm in a module forget its running statistics, so that it can run under `vmap`.
+    """Remove the running statistics of all batch norms of a module, in place, so that it can run under `vmap`.
 
     See https://docs.pytorch.org/docs/stable/func.batch_norm.html
+
+    >>> import flambeau as torch
+    >>> model = torch.nn.Sequential(torch.nn.BatchNorm1d(3))
+    >>> torch.func.replace_all_batch_norm_modules_(model)[0].running_mean is None
+    True
     """
     for module in root.modules():
         if hasattr(module, "running_mean") and hasattr(module, "track_running_stats") and hasattr(module, "momentum"):

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from .._tensor import functions as fn
-from .._tensor.dispatch.interception import computed
-from ..backends.compiled import ready, update
-from ..backends.compiled.thresholds import SINGLE_UPDATES, UPDATES
-from ..engine.saved.saved_tensor_mutation import about_to_write
+from .._tensor.dispatch.interception import run_with_hooks
+from ..backends.compiled import enable_kernels, run_update
+from ..backends.compiled.thresholds import FLOAT32_UPDATES, OPTIMIZER_UPDATES
+from ..engine.saved.saved_tensor_mutation import before_write
 from ..modes import active_tracer, special
 
 #: elements of a piece: a rule's six or so arrays of that length fit a core's second cache
@@ -144,7 +144,7 @@ def run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, *scalars
         tracer = active_tracer.get()
         if tracer is not None:
             scalars = tracer.trace_update(rule, param, grad, state, scalars, differentiable)
-        computed(rule, _run, rule, param, grad, state, scalars, differentiable)
+        run_with_hooks(rule, _run, rule, param, grad, state, scalars, differentiable)
     else:
         _run(rule, param, grad, state, scalars, differentiable)
 
@@ -159,9 +159,9 @@ def _run(rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars
     if special[0]:
         for t in (param, *state):
             if t is not None:
-                about_to_write(t)
-    least = SINGLE_UPDATES if arrays[0].dtype == SINGLE else UPDATES
-    if arrays[0].size <= least[0] or not _apart(arrays, flags) or not update(
+                before_write(t)
+    least = FLOAT32_UPDATES if arrays[0].dtype == SINGLE else OPTIMIZER_UPDATES
+    if arrays[0].size <= least[0] or not _apart(arrays, flags) or not run_update(
             rule, arrays, missing, scalars, flags & _ROW_MAJOR != 0):
         _on_arrays(rule, tensors, flags, scalars)
     for t in tensors:
@@ -184,7 +184,7 @@ def _on_arrays(rule: Callable[..., None], given: tuple, flags: int, scalars: tup
         rule(arrays, *values, *scalars)
         _small[0] -= 1
         if not _small[0]:
-            ready()
+            enable_kernels()
         return
     flat = [None if a is None else a.reshape(-1) for a in values]
     for start in range(0, size, PIECE):
@@ -244,7 +244,7 @@ def advance(step: Any) -> float:
         if tracer is not None:
             return tracer.advance_step(step)
     if type(count) is np.ndarray:
-        about_to_write(step)
+        before_write(step)
         count[()] = count.item() + 1
         step._bump_version()
         return count.item()

@@ -132,7 +132,7 @@ def load_legacy(file: Any, map_location: Any, module: Any, unsafe: str | None, *
         if key not in found:
             dtype = dtypes.uint8 if storage_type is UntypedStorage else storage_type.dtype
             found[key] = _placed(np.zeros(count, dtype.numpy), dtype, restore, location)
-            found[key]._untyped_storage._awaiting = []
+            found[key]._untyped_storage._pending_copies = []
         if view is None:
             return found[key]
         view_key, start, size = view
@@ -146,7 +146,7 @@ def load_legacy(file: Any, map_location: Any, module: Any, unsafe: str | None, *
             raise AssertionError(f"storage key {key!r} not found in deserialized_objects")
         storage = found[key]._untyped_storage
         _read(file, storage, found[key].dtype)
-        pickling.arrived(storage)
+        pickling.apply_pending_copies(storage)
     return result
 
 

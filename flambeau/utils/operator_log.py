@@ -106,7 +106,7 @@ class OperatorLog(Interceptor):
             self._next += 1
         return f"${known[1]}"
 
-    def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
+    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
         """Write one line, `$2: f32[3] = torch._ops.aten.mul.Tensor($0, $1)`, and the program's stack."""
         given = [self._shown(x) for x in inputs] + [f"{name}={self._shown(x)}" for name, x in params.items()]
         made = ", ".join(f"{self._shown(x)}: {_KINDS.get(x.dtype.name, x.dtype.name)}{list(x._array.shape)}"

@@ -59,7 +59,7 @@ class _First(Interceptor):
     def __init__(self, policy: Policy, storage: Storage) -> None:
         self.policy, self.storage = policy, storage
 
-    def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
+    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
         name = overload_of(op, inputs, in_place)
         if name in SAC_IGNORED_OPS:
             return
@@ -86,7 +86,7 @@ class _Again(Interceptor):
         super().__enter__()
         return self
 
-    def answer(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
+    def intercept(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
         name = overload_of(op, inputs, in_place)
         if name in SAC_IGNORED_OPS:
             return None

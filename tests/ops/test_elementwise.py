@@ -265,10 +265,10 @@ def test_names_of_nodes(call: Any, name: str) -> None:
 
 
 def test_the_factor_in_its_old_place() -> None:
-    from flambeau._tensor.pointwise.arithmetic import _OldOrder
+    from flambeau._tensor.pointwise.arithmetic import _LegacyArgumentOrder
 
     x = torch.ones(2)
-    _OldOrder.warned = False  # it warns once a process
+    _LegacyArgumentOrder.warned = False  # it warns once a process
     with pytest.warns(UserWarning, match="This overload of add is deprecated"):
         assert torch.add(x, 2, x).tolist() == [3.0, 3.0]
     assert x.clone().add_(2, x).tolist() == [3.0, 3.0]

@@ -599,7 +599,7 @@ class Computed(Interceptor):
     def __init__(self):
         self.names = []
 
-    def answer(self, op, inputs, params, in_place):
+    def intercept(self, op, inputs, params, in_place):
         self.names.append(str(overload_of(op, inputs, in_place)))
 
 

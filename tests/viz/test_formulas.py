@@ -39,7 +39,7 @@ class Applied(Interceptor):
     def __init__(self):
         self.found = {}
 
-    def tell(self, op, inputs, params, outs, in_place):
+    def on_operator(self, op, inputs, params, outs, in_place):
         if op.n_outputs != 1 or in_place or not outs[0].requires_grad or outs[0].dtype is not torch.float64:
             return
         given = [x.detach().numpy().copy() if isinstance(x, torch.Tensor) else x for x in inputs]

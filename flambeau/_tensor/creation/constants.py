@@ -1,4 +1,4 @@
-"""Tensors of one value, or of none yet, by shape or after another tensor."""
+"""Factories of constant and uninitialised tensors: `zeros`, `full`, `empty`, `*_like` and `new_*`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.compiled import room, room_like
-from ...backends.numpy.memory import copy_as, lying
+from ...backends.compiled import empty_array, empty_array_like
+from ...backends.numpy.memory import copy_as, view_memory
 from ...dtypes import dtype as dtype_type
-from ...engine.saved.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import special
-from ..tensor import Tensor, as_leaf
-from ..tracer_notifications import tell_created, tell_overwritten
-from .from_data import array_of, finished, legacy_constructor, number_array, sizes, tensor
+from ..tensor import Tensor, set_requires_grad
+from ..tracer_notifications import notify_created, notify_overwritten
+from .from_data import legacy_constructor, parse_sizes, scalar_array, tensor, to_array, wrap_new
 
 __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros",
            "zeros_like"]
 
 
-def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> Tensor:
-    """Put a made array into the tensor given as `out=`, resizing it where its shape differs.
+def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> Tensor:
+    """Write a new array into the `out=` tensor, resizing that where its shape differs.
 
     Raises:
-        RuntimeError: another dtype was asked for than `out` has.
+        RuntimeError: `dtype` is not that of `out`.
     """
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
-    about_to_write(out)
+    before_write(out)
     target = out._array
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
@@ -44,16 +44,16 @@ def put_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> 
         out._array = dtypes.cast(array, out._array.dtype)
     out._bump_version()
     if special[0]:
-        tell_created(array)
-        tell_overwritten(out, array, out._array is not target)
+        notify_created(array)
+        notify_overwritten(out, array, out._array is not target)
     return out
 
 
 _MISSING: Any = object()
 
 
-def _either(args: tuple[Any, ...], size: Any, name: str) -> tuple[Any, ...]:
-    """The sizes, given by place or as `size=`."""
+def _size_argument(args: tuple[Any, ...], size: Any, name: str) -> tuple[Any, ...]:
+    """The sizes, passed by position or as `size=`."""
     if size is _MISSING:
         return args
     if args:
@@ -63,64 +63,73 @@ def _either(args: tuple[Any, ...], size: Any, name: str) -> tuple[Any, ...]:
     return (size,)
 
 
-def _made(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | None, device: Any, requires_grad: bool,
-          out: Any = None) -> Tensor:
+def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | None, device: Any, requires_grad: bool,
+            out: Any = None) -> Tensor:
     if not size:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     if len(size) > 1 and isinstance(size[0], (tuple, list)):
         raise TypeError(f"{name}() takes 1 positional argument but {len(size)} were given")
-    shape = sizes(size, name)
+    shape = parse_sizes(size, name)
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
     if fill is None or (fill == 0 and not isinstance(fill, complex)):
         array = np.zeros(shape, d.numpy)
     else:
-        array = room(shape, d.numpy)
-        array[...] = number_array(fill, d)
+        array = empty_array(shape, d.numpy)
+        array[...] = scalar_array(fill, d)
     if out is not None:
-        return put_out(array, out, dtype)
-    return finished(array, device, requires_grad)
+        return write_new_out(array, out, dtype)
+    return wrap_new(array, device, requires_grad)
 
 
 def zeros(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
           device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros.
 
+    Args:
+        args: the shape, as ints or as one sequence.
+
     >>> import flambeau as torch
     >>> torch.zeros(2, 3)
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return _made(0, _either(args, size, "zeros"), "zeros", dtype, device, requires_grad, out)
+    return _filled(0, _size_argument(args, size, "zeros"), "zeros", dtype, device, requires_grad, out)
 
 
 def ones(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
          device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A tensor of ones.
 
+    Args:
+        args: the shape, as ints or as one sequence.
+
     >>> import flambeau as torch
     >>> torch.ones(2)
     tensor([1., 1.])
     """
-    return _made(1, _either(args, size, "ones"), "ones", dtype, device, requires_grad, out)
+    return _filled(1, _size_argument(args, size, "ones"), "ones", dtype, device, requires_grad, out)
 
 
 def empty(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
           device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
           memory_format: Any = None) -> Tensor:
-    """A tensor whose elements are not set to anything.
+    """A tensor with uninitialised elements.
+
+    Args:
+        args: the shape, as ints or as one sequence.
 
     >>> import flambeau as torch
     >>> torch.empty(2, 3).shape
     flambeau.Size([2, 3])
     """
-    given = _either(args, size, "empty")
-    if not given:
+    size_args = _size_argument(args, size, "empty")
+    if not size_args:
         raise TypeError('empty() missing 1 required positional arguments: "size"')
-    shape = sizes(given, "empty")
+    shape = parse_sizes(size_args, "empty")
     if out is not None:
-        return put_out(room(shape, out.dtype.numpy), out, dtype)
-    array = room(shape, (dtype or dtypes.get_default_dtype()).numpy)
-    return finished(_laid_out(array, memory_format), device, requires_grad, unset=True)
+        return write_new_out(empty_array(shape, out.dtype.numpy), out, dtype)
+    array = empty_array(shape, (dtype or dtypes.get_default_dtype()).numpy)
+    return wrap_new(_laid_out(array, memory_format), device, requires_grad, unset=True)
 
 
 def _laid_out(array: np.ndarray, memory_format: Any) -> np.ndarray:
@@ -131,7 +140,7 @@ def _laid_out(array: np.ndarray, memory_format: Any) -> np.ndarray:
 
 def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """A tensor with the given strides whose elements are not set to anything.
+    """A tensor with the given strides, in elements, and uninitialised elements.
 
     >>> import flambeau as torch
     >>> torch.empty_strided((2, 3), (1, 2)).stride()
@@ -142,14 +151,14 @@ def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, la
         raise RuntimeError(f"mismatch in length of strides and shape: {len(size)} and {len(stride)}")
     d = dtype or dtypes.get_default_dtype()
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    memory = room((count,), d.numpy)
-    array = lying(memory, size, tuple(s * d.itemsize for s in stride)) if count else room(size, d.numpy)
-    return finished(array, device, requires_grad, unset=True)
+    memory = empty_array((count,), d.numpy)
+    array = view_memory(memory, size, tuple(s * d.itemsize for s in stride)) if count else empty_array(size, d.numpy)
+    return wrap_new(array, device, requires_grad, unset=True)
 
 
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None = None, layout: Any = None,
                    device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """A dense tensor whose dimensions lie in memory in the order `physical_layout`, outermost first.
+    """An uninitialised dense tensor whose dimensions have the memory order `physical_layout`, outermost first.
 
     >>> import flambeau as torch
     >>> torch.empty_permuted((2, 3), (1, 0)).stride()
@@ -162,14 +171,14 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     if sorted(order) != list(range(len(size))):
         raise RuntimeError("Duplicate dim not allowed" if len(set(order)) != len(order) else
                            "Dimension out of range in physical layout")
-    array = room([size[d] for d in order], (dtype or dtypes.get_default_dtype()).numpy)
-    back = [order.index(d) for d in range(len(order))]
-    return finished(array.transpose(back), device, requires_grad, unset=True)
+    array = empty_array([size[d] for d in order], (dtype or dtypes.get_default_dtype()).numpy)
+    inverse = [order.index(d) for d in range(len(order))]
+    return wrap_new(array.transpose(inverse), device, requires_grad, unset=True)
 
 
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
          device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """A tensor filled with one value; its dtype is the value's.
+    """A tensor filled with one value; the default dtype is inferred from the value.
 
     >>> import flambeau as torch
     >>> torch.full((2,), 7)
@@ -177,54 +186,74 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
     """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    return _made(fill_value, (size,), "full", dtype or dtypes.of_scalar(fill_value), device, requires_grad, out)
+    return _filled(fill_value, (size,), "full", dtype or dtypes.of_scalar(fill_value), device, requires_grad, out)
 
 
 def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requires_grad: bool,
           memory_format: Any = None) -> Tensor:
     a = input._array
     if special[0] and a.__class__ is not np.ndarray:
-        from ..dispatch.batched_tensor import batched
+        from ..dispatch.batched_tensor import make_batched
 
-        return batched(_like(input._value, fill, dtype, device, requires_grad, memory_format), input._levels)
+        return make_batched(_like(input._value, fill, dtype, device, requires_grad, memory_format), input._levels)
     d = a.dtype if dtype is None else dtype.numpy
     if memory_format is None or memory_format.name == "preserve_format":
-        array = room_like(a, d, "C" if 0 in a.strides else "K")
+        array = empty_array_like(a, d, "C" if 0 in a.strides else "K")
     else:
-        array = _laid_out(room(a.shape, d), memory_format)
+        array = _laid_out(empty_array(a.shape, d), memory_format)
     if fill is not None:
-        array[...] = number_array(fill, dtype or input.dtype)
-    return finished(array, device, requires_grad, unset=fill is None)
+        array[...] = scalar_array(fill, dtype or input.dtype)
+    return wrap_new(array, device, requires_grad, unset=fill is None)
 
 
 def zeros_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
-    """Zeros, shaped as `input`."""
+    """A tensor of zeros with the shape and dtype of `input`.
+
+    >>> import flambeau as torch
+    >>> torch.zeros_like(torch.tensor([1, 2]))
+    tensor([0, 0])
+    """
     return _like(input, 0, dtype, device, requires_grad, memory_format)
 
 
 def ones_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
-    """Ones, shaped as `input`."""
+    """A tensor of ones with the shape and dtype of `input`.
+
+    >>> import flambeau as torch
+    >>> torch.ones_like(torch.tensor([1, 2]))
+    tensor([1, 1])
+    """
     return _like(input, 1, dtype, device, requires_grad, memory_format)
 
 
 def empty_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
-    """Elements not set, shaped as `input`."""
+    """An uninitialised tensor with the shape and dtype of `input`.
+
+    >>> import flambeau as torch
+    >>> torch.empty_like(torch.ones(2, 3)).shape
+    flambeau.Size([2, 3])
+    """
     return _like(input, None, dtype, device, requires_grad, memory_format)
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None, layout: Any = None,
               device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
               memory_format: Any = None) -> Tensor:
-    """One value, shaped as `input`."""
+    """A tensor filled with one value, with the shape and dtype of `input`.
+
+    >>> import flambeau as torch
+    >>> torch.full_like(torch.ones(2), 7)
+    tensor([7., 7.])
+    """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     return _like(input, fill_value, dtype, device, requires_grad, memory_format)
 
 
-# ----- like another tensor, as methods -------------------------------------------------------
+# ----- methods: the dtype of another tensor --------------------------------------------------
 
 
 def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, fill: Any) -> Tensor:
@@ -232,68 +261,99 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
         size = (named.pop("size"),)
     dtype = named.pop("dtype", None) or self.dtype
     device, requires_grad = named.pop("device", None), named.pop("requires_grad", False)
-    return _one_each(self, _made(fill, size, name, dtype, device, requires_grad))
+    return _per_example(self, _filled(fill, size, name, dtype, device, requires_grad))
 
 
-def _one_each(self: Tensor, made: Tensor) -> Tensor:
-    """What was made after `self`; where that is a batch, one for each of its elements."""
+def _per_example(self: Tensor, made: Tensor) -> Tensor:
+    """The new tensor, expanded to the levels of `self` if that is batched."""
     if special[0] and self._array.__class__ is not np.ndarray:
-        from ..dispatch.batched_tensor import batched
-        from ..dispatch.batched_tensor import full as filled_up
+        from ..dispatch.batched_tensor import expand_levels, make_batched
 
-        value = filled_up(made, self._levels).clone()
-        return batched(as_leaf(value.detach()) if made._requires_grad else value, self._levels)
+        value = expand_levels(made, self._levels).clone()
+        return make_batched(set_requires_grad(value.detach()) if made._requires_grad else value, self._levels)
     return made
 
 
 def new_zeros(self: Tensor, *size: Any, **named: Any) -> Tensor:
-    """Zeros, of this tensor's dtype unless another is named."""
+    """A tensor of zeros with this tensor's dtype, or `dtype`.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([1, 2])
+    >>> x.new_zeros(2)
+    tensor([0, 0])
+    """
     return _new(self, size, named, "new_zeros", 0)
 
 
 def new_ones(self: Tensor, *size: Any, **named: Any) -> Tensor:
-    """Ones, of this tensor's dtype unless another is named."""
+    """A tensor of ones with this tensor's dtype, or `dtype`.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([1, 2])
+    >>> x.new_ones(2)
+    tensor([1, 1])
+    """
     return _new(self, size, named, "new_ones", 1)
 
 
 def new_empty(self: Tensor, *size: Any, **named: Any) -> Tensor:
-    """Elements not set, of this tensor's dtype unless another is named."""
+    """An uninitialised tensor with this tensor's dtype, or `dtype`.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([1]).new_empty(2).shape
+    flambeau.Size([2])
+    """
     return _new(self, size, named, "new_empty", None)
 
 
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **named: Any) -> Tensor:
-    """Elements not set, with the given strides."""
+    """An uninitialised tensor with the given strides and this tensor's dtype, or `dtype`.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([1]).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     named["dtype"] = named.get("dtype") or self.dtype
     if special[0] and self._array.__class__ is not np.ndarray:
-        from ..dispatch.batched_tensor import batched
+        from ..dispatch.batched_tensor import make_batched
 
-        reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+        extent = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
         levels = self._levels
         for level in reversed(levels):
-            size, stride, reach = (level.size, *size), (reach, *stride), reach * level.size
-        return batched(empty_strided(size, stride, **named), levels)
+            size, stride, extent = (level.size, *size), (extent, *stride), extent * level.size
+        return make_batched(empty_strided(size, stride, **named), levels)
     return empty_strided(size, stride, **named)
 
 
 def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | None = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """One value, of this tensor's dtype unless another is named."""
+    """A tensor filled with one value, with this tensor's dtype, or `dtype`.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([1]).new_full((2,), 7)
+    tensor([7, 7])
+    """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    return _one_each(self, _made(fill_value, (size,), "new_full", dtype or self.dtype, device, requires_grad))
+    return _per_example(self, _filled(fill_value, (size,), "new_full", dtype or self.dtype, device, requires_grad))
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, device: Any = None,
                requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """A tensor with a copy of `data`, of this tensor's dtype unless another is named."""
+    """A tensor with a copy of `data`, with this tensor's dtype, or `dtype`.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([1.]).new_tensor([2, 3])
+    tensor([2., 3.])
+    """
     if isinstance(data, Tensor) and data._array.__class__ is not np.ndarray:
         return tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
-    return _one_each(self, finished(array_of(data, dtype or self.dtype), device, requires_grad))
+    return _per_example(self, wrap_new(to_array(data, dtype or self.dtype), device, requires_grad))
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The legacy constructor, with this tensor's dtype."""
-    return _one_each(self, legacy_constructor(Tensor, self.dtype, *args, **kwargs))
+    """The legacy constructor `torch.Tensor(...)` with this tensor's dtype."""
+    return _per_example(self, legacy_constructor(Tensor, self.dtype, *args, **kwargs))
 
 
 METHODS: dict[str, Any] = {"new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_empty,

@@ -1,4 +1,4 @@
-"""Making tensors from values: numbers, sequences, arrays, buffers."""
+"""Tensors from data: scalars, sequences, arrays, buffers."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ import numpy as np
 
 from ... import devices, dtypes
 from ...backends.errstate import IGNORE, reset_state, set_state
-from ...backends.numpy.memory import filled, refuse_number
+from ...backends.numpy.memory import check_scalar_fits, convert_scalar
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
 from ...modes import special
 from ...shapes import Size
-from ..tensor import INFERENCE, Tensor, as_leaf, wrap
-from ..tracer_notifications import tell_created
+from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
+from ..tracer_notifications import notify_created
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
 
 
-def finished(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = False) -> Tensor:
-    """The tensor of a new array, whose elements may be `unset`.
+def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = False) -> Tensor:
+    """A tensor on a new array.
+
+    Args:
+        unset: the elements are uninitialised.
 
     Raises:
-        RuntimeError: gradients are asked for that its dtype cannot have.
+        RuntimeError: `requires_grad` for an integer dtype.
     """
     if device is not None:
         devices.check(device)
     out: Tensor = wrap(array)
     if special[0]:
-        tell_created(array, unset)
+        notify_created(array, unset)
     if requires_grad:
         if array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -40,16 +43,16 @@ def finished(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
     return out
 
 
-def sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
-    """The shape that positional sizes, or one sequence of them, mean.
+def parse_sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
+    """The shape, from positional sizes or one sequence of sizes.
 
     Raises:
-        TypeError: a size is no integer.
+        TypeError: a size is not an integer.
         RuntimeError: a size is negative.
     """
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
-    found = []
+    result = []
     for i, s in enumerate(size):
         try:
             if s.__class__ is bool:
@@ -64,15 +67,15 @@ def sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
             if name == "zeros":
                 raise RuntimeError("zeros: Dimension size must be non-negative.")
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
-        found.append(n)
-    return tuple(found)
+        result.append(n)
+    return tuple(result)
 
 
-def array_of(data: Any, dtype: dtype_type | None) -> np.ndarray:
-    """A new array of any data: numbers, nested sequences of them, arrays, tensors.
+def to_array(data: Any, dtype: dtype_type | None) -> np.ndarray:
+    """A new array of scalars, nested sequences, arrays or tensors.
 
     Raises:
-        ValueError, TypeError, RuntimeError: it is none of them (PyTorch's texts).
+        ValueError, TypeError, RuntimeError: the data are invalid (PyTorch's texts).
     """
     if isinstance(data, Tensor):
         a = data._array
@@ -85,11 +88,11 @@ def array_of(data: Any, dtype: dtype_type | None) -> np.ndarray:
         return np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True)
     if isinstance(data, (bool, int, float, complex)):
         d = dtype or dtypes.of_scalar(data)
-        return _scalar_array(data, d)
+        return _typed_scalar(data, d)
     if isinstance(data, (list, tuple, range)):
         return _nested(data, dtype)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        return array_of(np.asarray(data), dtype)
+        return to_array(np.asarray(data), dtype)
     if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, bytes, dict)):
         return _nested([data[i] for i in range(len(data))], dtype)
     if isinstance(data, str):
@@ -100,24 +103,24 @@ def array_of(data: Any, dtype: dtype_type | None) -> np.ndarray:
 _OVERFLOW = "value cannot be converted to type {} without overflow"
 
 
-def number_array(value: Any, d: dtype_type) -> np.ndarray:
-    """A 0-d array of that dtype, as a number is written into a tensor: truncated, its range checked.
+def scalar_array(value: Any, d: dtype_type) -> np.ndarray:
+    """A scalar as a 0-d array of a dtype, truncated, after a check of its range.
 
     Raises:
         RuntimeError: out of range.
     """
-    refuse_number(value, d)
-    return np.asarray(filled(value, d.numpy)).astype(d.numpy)
+    check_scalar_fits(value, d)
+    return np.asarray(convert_scalar(value, d.numpy)).astype(d.numpy)
 
 
-def _scalar_array(value: Any, d: dtype_type) -> np.ndarray:
+def _typed_scalar(value: Any, d: dtype_type) -> np.ndarray:
     if d is dtypes.bfloat16:
         return dtypes.to_bfloat16(np.asarray(value, np.float32))
     if isinstance(value, complex) and not d.is_complex:
         raise TypeError("must be real number, not complex")
     if d.category == dtypes.INTEGER:
         return np.array(_integers([value], d)[0], d.numpy)
-    state = set_state(IGNORE)  # a number too large is inf, without a word
+    state = set_state(IGNORE)  # out of range is inf, without a warning
     try:
         return np.array(value, d.numpy)
     finally:
@@ -125,7 +128,7 @@ def _scalar_array(value: Any, d: dtype_type) -> np.ndarray:
 
 
 def _integers(values: list[Any], d: dtype_type) -> list[int]:
-    """Numbers as integers of that dtype: truncated; negative ones wrap in unsigned dtypes.
+    """Scalars as integers of a dtype: truncated; negative ones wrap around in unsigned dtypes.
 
     Raises:
         ValueError: beyond 64 bits.
@@ -133,7 +136,7 @@ def _integers(values: list[Any], d: dtype_type) -> list[int]:
     """
     limits = np.iinfo(d.numpy)
     low, high = int(limits.min), int(limits.max)
-    found = []
+    result = []
     for v in values:
         if isinstance(v, float) and (v != v or v in (float("inf"), -float("inf"))):
             raise RuntimeError(_OVERFLOW.format(d.name))
@@ -144,11 +147,11 @@ def _integers(values: list[Any], d: dtype_type) -> list[int]:
             if low or not -high - 1 <= n < 0:
                 raise RuntimeError(_OVERFLOW.format(d.name))
             n += high + 1
-        found.append(n)
-    return found
+        result.append(n)
+    return result
 
 
-def _levels(data: Any) -> tuple[list[int], list[Any]]:
+def _flatten(data: Any) -> tuple[list[int], list[Any]]:
     """The shape of nested sequences and their elements in order.
 
     Raises:
@@ -171,11 +174,11 @@ def _levels(data: Any) -> tuple[list[int], list[Any]]:
 
 
 def _nested(data: Any, dtype: dtype_type | None) -> np.ndarray:
-    shape, found = _levels(data)
-    kinds = set(map(type, found))
-    if not kinds <= _PLAIN:
-        found, shape, dtype = _unwrapped(found, shape, dtype)
-        kinds = set(map(type, found))
+    shape, output = _flatten(data)
+    kinds = set(map(type, output))
+    if not kinds <= _SCALAR_TYPES:
+        output, shape, dtype = _to_scalars(output, shape, dtype)
+        kinds = set(map(type, output))
     if dtype is None:
         result = None
         for kind in kinds:
@@ -183,27 +186,27 @@ def _nested(data: Any, dtype: dtype_type | None) -> np.ndarray:
             result = d if result is None else dtypes.promote_types(result, d)
         dtype = result or dtypes.get_default_dtype()
     if dtype is dtypes.bfloat16:
-        return dtypes.to_bfloat16(np.array(found, np.float32)).reshape(shape)
+        return dtypes.to_bfloat16(np.array(output, np.float32)).reshape(shape)
     if complex in kinds and not dtype.is_complex:
         raise TypeError("must be real number, not complex")
     state = set_state(IGNORE)
     try:
         if dtype.category == dtypes.INTEGER and (float in kinds or not dtype.is_signed):
-            found = _integers(found, dtype)
-        return np.array(found, dtype.numpy).reshape(shape)
+            output = _integers(output, dtype)
+        return np.array(output, dtype.numpy).reshape(shape)
     except OverflowError:
-        _integers(found, dtype)
+        _integers(output, dtype)
         raise
     finally:
         reset_state(state)
 
 
-_PLAIN = {bool, int, float, complex}
+_SCALAR_TYPES = {bool, int, float, complex}
 
 
-def _unwrapped(found: list[Any], shape: list[int], dtype: dtype_type | None) -> tuple[list[Any], list[int], Any]:
-    """Elements that are tensors, arrays or NumPy's numbers as Python numbers, and the dtype they make."""
-    first = found[0]
+def _to_scalars(output: list[Any], shape: list[int], dtype: dtype_type | None) -> tuple[list[Any], list[int], Any]:
+    """Elements that are tensors, arrays or NumPy scalars as Python scalars, the shape, and the promoted dtype."""
+    first = output[0]
     if isinstance(first, np.ndarray) and first.ndim:
         warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting "
                       "the list to a single numpy.ndarray with numpy.array() before converting to a "
@@ -211,7 +214,7 @@ def _unwrapped(found: list[Any], shape: list[int], dtype: dtype_type | None) -> 
                       stacklevel=5)
     result = None
     numbers: list[Any] = []
-    for x in found:
+    for x in output:
         if isinstance(x, Tensor):
             if x._array.size != 1:
                 raise ValueError("only one element tensors can be converted to Python scalars")
@@ -252,14 +255,14 @@ def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, re
     """A new tensor with a copy of `data`.
 
     Args:
-        data: numbers, nested sequences of numbers, an array or a tensor.
-        dtype: of the elements; default: inferred.
-        device: where it lies.
+        data: a scalar, nested sequences of scalars, an array or a tensor.
+        dtype: default: inferred from `data`.
+        device: only the CPU is supported.
         requires_grad: whether operators on it are recorded.
 
     Raises:
         ValueError: nested sequences of unequal lengths.
-        TypeError: an array of a dtype that no tensor has.
+        TypeError: the dtype of an array is not supported.
 
     >>> import flambeau as torch
     >>> torch.tensor([[1, 2], [3, 4]])
@@ -272,12 +275,12 @@ def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, re
                       UserWarning, stacklevel=2)
         if data._array.__class__ is not np.ndarray:
             copied = data.detach().to(dtype or data.dtype, copy=True)
-            return as_leaf(copied) if requires_grad else copied
-    return finished(array_of(data, dtype), device, requires_grad)
+            return set_requires_grad(copied) if requires_grad else copied
+    return wrap_new(to_array(data, dtype), device, requires_grad)
 
 
 def as_tensor(data: Any, dtype: dtype_type | None = None, device: Any = None) -> Tensor:
-    """`data` as a tensor, sharing its memory where dtype and device allow.
+    """`data` as a tensor, which shares its memory if the dtype permits.
 
     >>> import flambeau as torch
     >>> torch.as_tensor([1., 2.])
@@ -287,15 +290,20 @@ def as_tensor(data: Any, dtype: dtype_type | None = None, device: Any = None) ->
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.of(data.dtype) is dtype):
         return from_numpy(data)
-    return finished(array_of(data, dtype), device, False)
+    return wrap_new(to_array(data, dtype), device, False)
 
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """A tensor in the memory of an array: a write to one is a write to both.
+    """A tensor on the memory of an array.
 
     Raises:
-        TypeError: not an array, or of a dtype that no tensor has.
+        TypeError: not an array, or the dtype is not supported.
         ValueError: negative strides.
+
+    >>> import flambeau as torch
+    >>> import numpy as np
+    >>> torch.from_numpy(np.ones(2, np.float32))
+    tensor([1., 1.])
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
@@ -317,25 +325,25 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 
 def scalar_tensor(s: Any, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """A 0-d tensor of one number, in the default dtype unless another is named.
+    """A 0-d tensor of a scalar, of the default dtype or `dtype`.
 
     >>> import flambeau as torch
     >>> torch.scalar_tensor(2)
     tensor(2.)
     """
-    return finished(number_array(s, dtype or dtypes.get_default_dtype()), device, requires_grad)
+    return wrap_new(scalar_array(s, dtype or dtypes.get_default_dtype()), device, requires_grad)
 
 
 def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int = 0,
                requires_grad: bool = False) -> Tensor:
-    """A vector in the memory of any object with a buffer.
+    """A 1-d tensor on the memory of an object with the buffer protocol.
 
     >>> import flambeau as torch
     >>> torch.frombuffer(bytearray(b"ab"), dtype=torch.uint8)
     tensor([97, 98], dtype=flambeau.uint8)
 
     Raises:
-        ValueError: the buffer does not hold that many elements.
+        ValueError: the buffer is too small.
     """
     memory = memoryview(buffer).cast("B")
     length = len(memory)
@@ -356,13 +364,13 @@ def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int =
                       "may want to copy the buffer to protect its data or make it writable before converting it to a "
                       "tensor. This type of warning will be suppressed for the rest of this "
                       "program.", UserWarning, stacklevel=2)
-    found = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * dtype.itemsize, offset).view(dtype.numpy)
-    return finished(found, None, requires_grad)
+    result = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * dtype.itemsize, offset).view(dtype.numpy)
+    return wrap_new(result, None, requires_grad)
 
 
 def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool = False) -> Tensor:
-    """`obj` as a tensor: itself or its memory where that is possible and `copy` allows.
+    """`obj` as a tensor, which shares its memory where possible unless `copy`.
 
     >>> import flambeau as torch
     >>> torch.asarray([1, 2])
@@ -378,21 +386,21 @@ def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, co
     else:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return finished(array_of(obj, dtype), device, requires_grad)
-    wanted = dtype or source.dtype
-    converted = source.dtype is not wanted
+        return wrap_new(to_array(obj, dtype), device, requires_grad)
+    target = dtype or source.dtype
+    converted = source.dtype is not target
     if converted and copy is False:
-        raise ValueError(f"can't alias tensor with dtype '{source.dtype.legacy}' into dtype '{wanted.legacy}'.")
-    found = source.to(wanted) if converted else source.clone() if copy else source
+        raise ValueError(f"can't alias tensor with dtype '{source.dtype.legacy}' into dtype '{target.legacy}'.")
+    result = source.to(target) if converted else source.clone() if copy else source
     if not requires_grad:
-        return found.detach() if found._requires_grad and not isinstance(obj, Tensor) else found
-    found = found.detach() if found._node is not None else found
-    found.requires_grad = True
-    return found
+        return result.detach() if result._requires_grad and not isinstance(obj, Tensor) else result
+    result = result.detach() if result._node is not None else result
+    result.requires_grad = True
+    return result
 
 
 def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) -> Tensor:
-    """`torch.FloatTensor(...)` and `torch.Tensor(...)`: sizes, a sequence, an array or a tensor."""
+    """The legacy constructors `torch.FloatTensor(...)` and `torch.Tensor(...)`: from sizes, a sequence or a tensor."""
     device = kwargs.pop("device", None)
     if kwargs:
         args = (*args, *kwargs.values())
@@ -410,18 +418,18 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
     elif len(args) == 1 and isinstance(args[0], (float, complex)):
         raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
     elif len(args) == 1 and not isinstance(args[0], (int, Size)):
-        array = array_of(args[0], dtype)
+        array = to_array(args[0], dtype)
     else:
-        array = np.zeros(sizes(args, "new"), dtype.numpy)
+        array = np.zeros(parse_sizes(args, "new"), dtype.numpy)
     if device is not None:
         devices.check(device)
     if special[0] and not (args and isinstance(args[0], Tensor)):
-        tell_created(array)
+        notify_created(array)
     return wrap(array, cls)
 
 
 def _new_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
-    """`torch.Tensor(...)`; of a subclass called with a tensor, that tensor as the subclass."""
+    """`torch.Tensor(...)`; a subclass called with a tensor returns `as_subclass` of it."""
     if cls is Tensor or not args or not isinstance(args[0], Tensor):
         return legacy_constructor(cls, dtypes.get_default_dtype(), *args, **kwargs)
     return args[0].as_subclass(cls)

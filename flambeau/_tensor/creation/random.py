@@ -1,7 +1,6 @@
-"""Random tensors: PyTorch's CPU generator, its functions and its in-place methods.
+"""Random tensors: PyTorch's CPU generator, random functions and in-place methods.
 
-The numbers come from `kernels.random`, bit for bit PyTorch's; what they are exact for, and
-where not, is listed there.
+The samples come from `kernels.random` and equal PyTorch's bit for bit; the exceptions are listed there.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from typing import Any
 import numpy as np
 
 from ... import devices, dtypes
-from ...backends.compiled.thresholds import MET
+from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import run_in_quiet
 from ...dtypes import dtype as dtype_type
-from ...engine.saved.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import before_write
 from ...kernels import random as kernels
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..dispatch.apply import apply
-from ..dispatch.inplace import write
+from ..dispatch.inplace import apply_inplace
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..tensor import Tensor, wrap
-from ..tracer_notifications import tell_created, tell_overwritten
-from .from_data import sizes
+from ..tracer_notifications import notify_created, notify_overwritten
+from .from_data import parse_sizes
 
 __all__ = ["Generator", "bernoulli", "binomial", "default_generator", "fork_rng", "get_rng_state", "initial_seed",
            "manual_seed", "multinomial", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn",
            "randn_like", "randperm", "seed", "set_rng_state"]
 
-#: one draw at a time: PyTorch locks its generator too
+#: guards the generator's state, as PyTorch's mutex does
 _lock = threading.RLock()
 
 
 class Generator:
-    """A stream of random numbers with a state of its own: mt19937, as PyTorch's on the CPU.
+    """A random number generator with its own state: mt19937, as PyTorch's on the CPU.
 
     >>> import flambeau as torch
     >>> g = torch.Generator().manual_seed(0)
@@ -56,37 +55,37 @@ class Generator:
 
     @property
     def engine(self) -> Any:
-        """The engine beneath, made when first drawn from."""
+        """The Mersenne Twister, made on first use."""
         if self._engine is None:
             self._engine = kernels.Engine()
         return self._engine
 
     def manual_seed(self, seed: int) -> Generator:
-        """Begin the stream of this seed and return the generator."""
+        """Set the seed and return the generator."""
         with _lock:
             self.engine.seed(_seed(seed))
         return self
 
     def seed(self) -> int:
-        """Begin a stream that nobody can foretell, and return its seed."""
+        """Set a nondeterministic seed and return it."""
         with _lock:
             return self.engine.seed_from_system()
 
     def initial_seed(self) -> int:
-        """The seed that the stream began with."""
+        """The last seed that was set."""
         return self.engine.initial_seed
 
     def get_state(self) -> Tensor:
-        """The state, in PyTorch's 5056 bytes."""
+        """The state, as a uint8 tensor of PyTorch's 5056 bytes."""
         with _lock:
             return wrap(self.engine.get_state())
 
     def set_state(self, new_state: Tensor) -> None:
-        """Go on from a state, this library's or PyTorch's.
+        """Restore a state of `get_state`, flambeau's or PyTorch's.
 
         Raises:
-            TypeError: not a tensor of bytes.
-            RuntimeError: of another size.
+            TypeError: not a uint8 tensor.
+            RuntimeError: the size is wrong.
         """
         if not isinstance(new_state, Tensor) or new_state._array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
@@ -94,7 +93,7 @@ class Generator:
             self.engine.set_state(new_state._array)
 
     def clone_state(self) -> Generator:
-        """Another generator in the same state."""
+        """A new generator with the same state."""
         other = Generator()
         other._engine = self.engine.copy()
         return other
@@ -119,7 +118,7 @@ default_generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Begin the stream of `seed`: what is drawn after it is PyTorch's, number by number.
+    """Set the seed of the default generator; the samples that follow equal PyTorch's.
 
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(0)
@@ -130,17 +129,23 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Begin a stream that nobody can foretell, and return its seed."""
+    """Set a nondeterministic seed of the default generator and return it."""
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The seed that the default stream began with."""
+    """The last seed of the default generator.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(7)
+    >>> torch.initial_seed()
+    7
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The default generator's state.
+    """The state of the default generator, a uint8 tensor.
 
     >>> import flambeau as torch
     >>> torch.get_rng_state().shape
@@ -150,13 +155,13 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Go on from a state of the default generator."""
+    """Restore a state of the default generator."""
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **ignored: Any) -> Iterator[None]:
-    """A block whose draws leave the stream outside as it was."""
+    """A block after which the state of the default generator is restored."""
     if not enabled:
         yield
         return
@@ -171,13 +176,13 @@ def _engine(generator: Generator | None) -> Any:
     return (default_generator if generator is None else generator).engine
 
 
-def _draw(kernel: Any, generator: Generator | None, *args: Any) -> Any:
-    """What a kernel draws: many numbers are put where memory is kept."""
+def _sample(kernel: Any, generator: Generator | None, *args: Any) -> Any:
+    """Call a sampling kernel, with memory from the caching allocator for large results."""
     engine = _engine(generator)
-    return run_in_quiet(kernel, (engine, *args)) if MET[0] and not special[0] else kernel(engine, *args)
+    return run_in_quiet(kernel, (engine, *args)) if LARGE_SEEN[0] and not special[0] else kernel(engine, *args)
 
 
-def _created(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool) -> Tensor:
+def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool) -> Tensor:
     if device is not None:
         devices.check(device)
     if out is not None:
@@ -185,50 +190,51 @@ def _created(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: 
         if out._array.dtype != array.dtype:
             raise RuntimeError(f"dtype {dtypes.of(array.dtype).scalar_name} does not match dtype of out parameter "
                                f"({out.dtype.scalar_name})")
-        about_to_write(out)
+        before_write(out)
         if out._array.shape == array.shape:
             out._array[...] = array
         else:
             out._array = array
         out._bump_version()
         if special[0]:
-            tell_overwritten(out, array, out._array is array)
+            notify_overwritten(out, array, out._array is array)
         return out
-    made: Tensor = wrap(array)
+    tensor: Tensor = wrap(array)
     if requires_grad:
         if array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        made._requires_grad = True
-    return made
+        tensor._requires_grad = True
+    return tensor
 
 
 def _in_vmap() -> bool:
-    """Whether a `vmap` is running, which says what is drawn for each of its elements (`batched_random`)."""
-    from ..dispatch.batched_tensor import running
+    """Whether a `vmap` level is active (`vmap_random`)."""
+    from ..dispatch.batched_tensor import active_levels
 
-    return bool(running())
-
-
-def _drawn(make: Any, shape: tuple[int, ...], out: Any = None) -> Any:
-    from ..dispatch.vmap_random import drawn
-
-    return drawn(make, shape, out)
+    return bool(active_levels())
 
 
-def _drawn_from(make: Any, inputs: list[Any], out: Any = None) -> Any:
-    from ..dispatch.vmap_random import drawn_from
+def _draw_in_vmap(make: Any, shape: tuple[int, ...], out: Any = None) -> Any:
+    from ..dispatch.vmap_random import draw_batched
 
-    return drawn_from(make, inputs, out)
+    return draw_batched(make, shape, out)
+
+
+def _draw_in_vmap_from(make: Any, inputs: list[Any], out: Any = None) -> Any:
+    from ..dispatch.vmap_random import draw_batched_from
+
+    return draw_batched_from(make, inputs, out)
 
 
 def _size(size: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> tuple[int, ...]:
     if not size and "size" in kwargs:
         size = (kwargs.pop("size"),)
     if not size or kwargs:
-        given = ", ".join([*(type(x).__name__ for x in size), *(f"{k}={type(x).__name__}" for k, x in kwargs.items())])
-        raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n"
+        types = [*(type(x).__name__ for x in size), *(f"{k}={type(x).__name__}" for k, x in kwargs.items())]
+        got = ", ".join(types)
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
                         " * (tuple of ints size, *, torch.Generator generator, Tensor out = None, ...)")
-    return sizes(size, name)
+    return parse_sizes(size, name)
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -241,7 +247,10 @@ def _count(shape: tuple[int, ...]) -> int:
 def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
          layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
          names: Any = None, **kwargs: Any) -> Tensor:
-    """Numbers spread evenly over [0, 1).
+    """Samples of the uniform distribution over [0, 1).
+
+    Args:
+        size: the shape, as ints or as one sequence.
 
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(0)
@@ -251,16 +260,20 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     shape = _size(size, kwargs, "rand")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
     if special[0] and _in_vmap():
-        return _drawn(lambda size: rand(size, generator=generator, dtype=d, requires_grad=requires_grad), shape, out)
+        return _draw_in_vmap(lambda size: rand(size, generator=generator, dtype=d, requires_grad=requires_grad),
+                             shape, out)
     with _lock:
-        stream = _draw(kernels.uniform, generator, _count(shape), d.numpy, 0.0, 1.0)
-    return _created(stream.reshape(shape), out, device, requires_grad)
+        stream = _sample(kernels.uniform, generator, _count(shape), d.numpy, 0.0, 1.0)
+    return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
 
 
 def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
           layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
           names: Any = None, **kwargs: Any) -> Tensor:
-    """Normal numbers of mean 0 and variance 1.
+    """Samples of the standard normal distribution.
+
+    Args:
+        size: the shape, as ints or as one sequence.
 
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(6)
@@ -270,47 +283,48 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     shape = _size(size, kwargs, "randn")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
     if special[0] and _in_vmap():
-        return _drawn(lambda size: randn(size, generator=generator, dtype=d, requires_grad=requires_grad), shape, out)
+        return _draw_in_vmap(lambda size: randn(size, generator=generator, dtype=d, requires_grad=requires_grad),
+                             shape, out)
     with _lock:
-        stream = _draw(kernels.normal, generator, _count(shape), d.numpy, 0.0, 1.0)
-    return _created(stream.reshape(shape), out, device, requires_grad)
+        stream = _sample(kernels.normal, generator, _count(shape), d.numpy, 0.0, 1.0)
+    return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
 
 
 def randint(*args: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
             **kwargs: Any) -> Tensor:
-    """randint(low=0, high, size): integers spread evenly over [low, high).
+    """randint(low=0, high, size): integers of the uniform distribution over [low, high).
 
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(0)
     >>> torch.randint(10, (3,))
     tensor([4, 9, 3])
     """
-    given = list(args)
+    arguments = list(args)
     size = kwargs.pop("size", None)
     if size is None:
-        size = given.pop()
+        size = arguments.pop()
     high = kwargs.pop("high", None)
     low = kwargs.pop("low", None)
     if high is None:
-        high = given.pop()
+        high = arguments.pop()
     if low is None:
-        low = given.pop() if given else 0
-    if kwargs or given:
-        raise TypeError(f"randint() got unexpected arguments {[*given, *kwargs]}")
+        low = arguments.pop() if arguments else 0
+    if kwargs or arguments:
+        raise TypeError(f"randint() got unexpected arguments {[*arguments, *kwargs]}")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
-    shape = sizes((size,) if isinstance(size, (tuple, list)) else size, "randint")
+    shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "randint")
     if special[0] and _in_vmap():
-        return _drawn(lambda size: randint(low, high, size, generator=generator, dtype=d, requires_grad=requires_grad),
-                      shape, out)
+        return _draw_in_vmap(lambda size: randint(low, high, size, generator=generator, dtype=d,
+                                                  requires_grad=requires_grad), shape, out)
     with _lock:
-        stream = _draw(kernels.randint, generator, _count(shape), int(low), int(high), d.numpy)
-    return _created(stream.reshape(shape), out, device, requires_grad)
+        stream = _sample(kernels.randint, generator, _count(shape), int(low), int(high), d.numpy)
+    return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
 
 
 def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
              layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """The integers from 0 to n - 1 in random order.
+    """A random permutation of the integers from 0 to n - 1.
 
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(0)
@@ -321,33 +335,33 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
     if special[0] and _in_vmap():
-        return _drawn(lambda size: _permutations(size, generator, d), (int(n),), out)
+        return _draw_in_vmap(lambda size: _permutations(size, generator, d), (int(n),), out)
     with _lock:
-        stream = _draw(kernels.randperm, generator, int(n), d.numpy)
-    return _created(stream, out, device, requires_grad)
+        stream = _sample(kernels.randperm, generator, int(n), d.numpy)
+    return _wrap_sample(stream, out, device, requires_grad)
 
 
 def _permutations(size: tuple[int, ...], generator: Generator | None, d: dtype_type) -> Tensor:
-    """Permutations of the last dimension, one after the other."""
+    """A permutation for each row, drawn in order."""
     *front, n = size
     with _lock:
-        rows = [_draw(kernels.randperm, generator, n, d.numpy) for _ in range(_count(tuple(front)))]
+        rows = [_sample(kernels.randperm, generator, n, d.numpy) for _ in range(_count(tuple(front)))]
     return wrap(np.array(rows, d.numpy).reshape(size))
 
 
-def _drawn_like(input: Tensor, d: dtype_type, memory_format: Any, draw: Any, *, over: bool = False) -> np.ndarray:
-    """A stream laid into an array of the input's shape and layout, in PyTorch's order.
+def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any, *, over: bool = False) -> np.ndarray:
+    """Samples in an array of the input's shape and memory format, in PyTorch's order.
 
     Args:
-        draw: called with the count, and whether PyTorch's output would be contiguous.
-        over: whether the input itself is to be filled: its own layout counts.
+        sampler: called with the number of elements, and whether PyTorch's output would be contiguous.
+        over: the samples are for the input itself, in place: use its strides.
     """
     a = input._array
     order: Any = "C" if memory_format is not None and memory_format.name == "contiguous_format" else "K"
     empty = np.empty_like(a, d.numpy, order)
     contiguous = (a if over else empty).flags.c_contiguous
     with _lock:
-        stream = draw(a.size, contiguous)
+        stream = sampler(a.size, contiguous)
     if contiguous:
         return stream.reshape(a.shape)
     return kernels.place(stream, empty)
@@ -356,62 +370,77 @@ def _drawn_like(input: Tensor, d: dtype_type, memory_format: Any, draw: Any, *, 
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype_type | None = None,
               layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
               memory_format: Any = None) -> Tensor:
-    """`rand` of the input's shape and dtype."""
+    """`rand` with the shape and dtype of `input`.
+
+    >>> import flambeau as torch
+    >>> torch.rand_like(torch.ones(2, 3)).shape
+    flambeau.Size([2, 3])
+    """
     d = dtype or input.dtype
     if special[0] and _in_vmap():
         return rand(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    array = _drawn_like(input, d, memory_format,
-                        lambda n, _: _draw(kernels.uniform, generator, n, d.numpy, 0.0, 1.0))
-    return _created(array, None, device, requires_grad)
+    array = _sample_like(input, d, memory_format,
+                         lambda n, _: _sample(kernels.uniform, generator, n, d.numpy, 0.0, 1.0))
+    return _wrap_sample(array, None, device, requires_grad)
 
 
 def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype_type | None = None,
                layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
                memory_format: Any = None) -> Tensor:
-    """`randn` of the input's shape and dtype."""
+    """`randn` with the shape and dtype of `input`.
+
+    >>> import flambeau as torch
+    >>> torch.randn_like(torch.ones(2, 3)).shape
+    flambeau.Size([2, 3])
+    """
     d = dtype or input.dtype
     if special[0] and _in_vmap():
         return randn(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    array = _drawn_like(input, d, memory_format,
-                        lambda n, c: _draw(kernels.normal, generator, n, d.numpy, 0.0, 1.0, c))
-    return _created(array, None, device, requires_grad)
+    array = _sample_like(input, d, memory_format,
+                         lambda n, c: _sample(kernels.normal, generator, n, d.numpy, 0.0, 1.0, c))
+    return _wrap_sample(array, None, device, requires_grad)
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, generator: Generator | None = None,
                  dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
                  requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
-    """`randint` of the input's shape and dtype."""
+    """`randint` with the shape and dtype of `input`.
+
+    >>> import flambeau as torch
+    >>> torch.randint_like(torch.ones(2), 1)
+    tensor([0., 0.])
+    """
     if high is None:
         low, high = 0, low
     d = dtype or input.dtype
     first, last = int(low), int(high)
     if special[0] and _in_vmap():
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    array = _drawn_like(input, d, memory_format,
-                        lambda n, _: _draw(kernels.randint, generator, n, first, last, d.numpy))
-    return _created(array, None, device, requires_grad)
+    array = _sample_like(input, d, memory_format,
+                         lambda n, _: _sample(kernels.randint, generator, n, first, last, d.numpy))
+    return _wrap_sample(array, None, device, requires_grad)
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Any = None,
            dtype: dtype_type | None = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
            requires_grad: bool = False) -> Tensor:
-    """Normal numbers around `mean`, `std` wide; either may be a tensor.
+    """Samples of normal distributions with the given mean and standard deviation, scalars or tensors that broadcast.
 
     >>> import flambeau as torch
     >>> torch.normal(torch.zeros(3), 1.).shape
     flambeau.Size([3])
     """
     if size is not None:
-        shape = sizes((size,) if isinstance(size, (tuple, list)) else size, "normal")
+        shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "normal")
         d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
         if special[0] and _in_vmap():
-            return _drawn(lambda size: normal(mean, std, size, generator=generator, dtype=d,
-                                              requires_grad=requires_grad), shape, out)
+            return _draw_in_vmap(lambda size: normal(mean, std, size, generator=generator, dtype=d,
+                                                     requires_grad=requires_grad), shape, out)
         with _lock:
-            stream = _draw(kernels.normal, generator, _count(shape), d.numpy, float(mean), float(std))
-        return _created(stream.reshape(shape), out, device, requires_grad)
+            stream = _sample(kernels.normal, generator, _count(shape), d.numpy, float(mean), float(std))
+        return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
     if special[0] and _in_vmap():
-        return _drawn_from(lambda *given: normal(*given, generator=generator), [mean, std], out)
+        return _draw_in_vmap_from(lambda *arguments: normal(*arguments, generator=generator), [mean, std], out)
     m = mean._array if isinstance(mean, Tensor) else float(mean)
     s = std._array if isinstance(std, Tensor) else float(std)
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
@@ -422,60 +451,70 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     if out is not None and not isinstance(mean, Tensor):
         broadcast_shapes(s.shape, out._array.shape)  # type: ignore[union-attr]
     with _lock:
-        array = _draw(kernels.normal_around, generator, m, s)
+        array = _sample(kernels.normal_around, generator, m, s)
     if out is not None:
-        return _created(array, out, device, False)
+        return _wrap_sample(array, out, device, False)
     if isinstance(mean, Tensor) and isinstance(std, Tensor):
         return apply(REGISTRY["_normal_NormalBackward3"], [mean, std], {"values": array})
     node = "NormalBackward1" if isinstance(mean, Tensor) else "NormalBackward2"
-    given = mean if isinstance(mean, Tensor) else std
-    return apply(REGISTRY[f"_normal_{node}"], [given], {"values": array})
+    parameter = mean if isinstance(mean, Tensor) else std
+    return apply(REGISTRY[f"_normal_{node}"], [parameter], {"values": array})
 
 
 def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Any = None) -> Tensor:
-    """Ones with the input's probabilities (or with probability `p`), else zeros.
+    """Samples of Bernoulli distributions, 0 or 1, with the probabilities `input` (or `p`).
 
     >>> import flambeau as torch
     >>> torch.bernoulli(torch.ones(2))
     tensor([1., 1.])
     """
     if special[0] and _in_vmap():
-        return _drawn_from(lambda *given: bernoulli(*given, generator=generator), [input, p], out)
+        return _draw_in_vmap_from(lambda *arguments: bernoulli(*arguments, generator=generator), [input, p], out)
     if p is not None:
-        made: Tensor = wrap(np.empty_like(input._array))
+        result: Tensor = wrap(np.empty_like(input._array))
         if special[0]:
-            tell_created(made._array, True)
-        return bernoulli_(made, p, generator=generator)
+            notify_created(result._array, True)
+        return bernoulli_(result, p, generator=generator)
     if input._array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.scalar_name}'")
     with _lock:
-        values = _draw(kernels.bernoulli_each, generator, input._array, input._array.dtype)
+        values = _sample(kernels.bernoulli_each, generator, input._array, input._array.dtype)
     values = values.reshape(input._array.shape)
     if out is not None:
-        return _created(dtypes.cast(values, out._array.dtype), out, None, False)
+        return _wrap_sample(dtypes.cast(values, out._array.dtype), out, None, False)
     return apply(REGISTRY["_bernoulli_BernoulliBackward0"], [input], {"values": values})
 
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Poisson numbers with the input's rates."""
+    """Samples of Poisson distributions with the rates `input`.
+
+    >>> import flambeau as torch
+    >>> torch.poisson(torch.zeros(2))
+    tensor([0., 0.])
+    """
     if special[0] and _in_vmap():
-        return _drawn_from(lambda rates: poisson(rates, generator), [input])
+        return _draw_in_vmap_from(lambda rates: poisson(rates, generator), [input])
     with _lock:
-        values = _draw(kernels.poisson, generator, input._array)
+        values = _sample(kernels.poisson, generator, input._array)
     return apply(REGISTRY["_poisson_PoissonBackward0"], [input], {"values": values})
 
 
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """How many of `count` trials succeed, each with probability `prob`."""
+    """Samples of binomial distributions: the successes among `count` trials of probability `prob`.
+
+    >>> import flambeau as torch
+    >>> torch.binomial(torch.tensor([3.]), torch.ones(1))
+    tensor([3.])
+    """
     if special[0] and _in_vmap():
-        return _drawn_from(lambda count, prob: binomial(count, prob, generator), [count, prob])
+        return _draw_in_vmap_from(lambda count, prob: binomial(count, prob, generator), [count, prob])
     with _lock:
-        return wrap(_draw(kernels.binomial, generator, count._array, prob._array))
+        return wrap(_sample(kernels.binomial, generator, count._array, prob._array))
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
                 out: Any = None) -> Tensor:
-    """Indices drawn with the input's weights, from each row.
+    """Indices sampled with the weights of each row of `input`, (n) or (m, n).
 
     >>> import flambeau as torch
     >>> torch.multinomial(torch.tensor([0., 1.]), 1)
@@ -486,46 +525,47 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     if special[0] and _in_vmap():
         def rows(weights: Tensor) -> Tensor:
             *front, n = weights._array.shape
-            found = multinomial(weights.reshape(_count(tuple(front)), n), num_samples, replacement, generator=generator)
-            return found.reshape(*front, num_samples)
+            matrix = weights.reshape(_count(tuple(front)), n)
+            indices = multinomial(matrix, num_samples, replacement, generator=generator)
+            return indices.reshape(*front, num_samples)
 
-        return _drawn_from(rows, [input], out)
+        return _draw_in_vmap_from(rows, [input], out)
     with _lock:
-        found = _draw(kernels.multinomial, generator, input._array, num_samples, replacement)
-    return _created(found, out, None, False)
+        result = _sample(kernels.multinomial, generator, input._array, num_samples, replacement)
+    return _wrap_sample(result, out, None, False)
 
 
 # ----- in place -----
 
-def _fill(self: Tensor, key: str, draw: Any, others: tuple[Tensor, ...] = ()) -> Tensor:
+def _fill(self: Tensor, key: str, sampler: Any, others: tuple[Tensor, ...] = ()) -> Tensor:
     if special[0] and _in_vmap():
-        from ..dispatch.vmap_random import fill
+        from ..dispatch.vmap_random import fill_batched
 
-        return fill(self, key, draw)
+        return fill_batched(self, key, sampler)
     check_writable(self, is_tracked([self, *others]))
-    values = _drawn_like(self, self.dtype, None, draw, over=True)
-    return write(REGISTRY[key], [self, *others], {"values": values})
+    values = _sample_like(self, self.dtype, None, sampler, over=True)
+    return apply_inplace(REGISTRY[key], [self, *others], {"values": values})
 
 
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None,
              **kwargs: Any) -> Tensor:
-    """Fill with numbers spread evenly over [from, to)."""
+    """Fill with samples of the uniform distribution over [from, to)."""
     low, high = float(kwargs.pop("from", from_)), float(to)
     d = self._array.dtype
     return _fill(self, "_uniform_UniformBackward0",
-                 lambda n, _: _draw(kernels.uniform, generator, n, d, low, high))
+                 lambda n, _: _sample(kernels.uniform, generator, n, d, low, high))
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with normal numbers."""
+    """Fill with samples of a normal distribution."""
     d = self._array.dtype
     return _fill(self, "_normal_NormalBackward0",
-                 lambda n, c: _draw(kernels.normal, generator, n, d, float(mean), float(std), c))
+                 lambda n, c: _sample(kernels.normal, generator, n, d, float(mean), float(std), c))
 
 
 def random_(self: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None,
             **kwargs: Any) -> Tensor:
-    """Fill with integers: over the whole dtype, over [0, to), or over [from, to)."""
+    """Fill with uniform integers over the range of the dtype, over [0, to), or over [from, to)."""
     low = kwargs.pop("from", from_)
     high = to
     if low is not None and high is None and "from" not in kwargs and from_ is not None:
@@ -535,50 +575,50 @@ def random_(self: Tensor, from_: int | None = None, to: int | None = None, *, ge
     d = self._array.dtype
     if low is None and high is not None:
         low = 0
-    return _fill(self, f"_random_{node}", lambda n, _: _draw(kernels.random, generator, n, d, low, high))
+    return _fill(self, f"_random_{node}", lambda n, _: _sample(kernels.random, generator, n, d, low, high))
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Fill with ones, each with probability `p`, else zeros."""
+    """Fill with samples of a Bernoulli distribution: 1 with probability `p`, else 0."""
     d = self._array.dtype
     if isinstance(p, Tensor):
         if special[0] and _in_vmap():
-            from ..dispatch.vmap_random import fill_by
+            from ..dispatch.vmap_random import fill_batched_from
 
-            return fill_by(self, p, lambda wide: bernoulli(wide, generator=generator))
-        wide = np.broadcast_to(p._array, self._array.shape)
+            return fill_batched_from(self, p, lambda probabilities: bernoulli(probabilities, generator=generator))
+        probabilities = np.broadcast_to(p._array, self._array.shape)
         return _fill(self, "_bernoulli_BernoulliBackward1",
-                     lambda n, _: _draw(kernels.bernoulli_each, generator, wide, d).reshape(-1), (p,))
+                     lambda n, _: _sample(kernels.bernoulli_each, generator, probabilities, d).reshape(-1), (p,))
     return _fill(self, "_bernoulli_BernoulliBackward2",
-                 lambda n, _: _draw(kernels.bernoulli, generator, n, float(p), d))
+                 lambda n, _: _sample(kernels.bernoulli, generator, n, float(p), d))
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with exponential numbers of rate `lambd`."""
+    """Fill with samples of an exponential distribution of rate `lambd`."""
     d = self._array.dtype
     return _fill(self, "_exponential_ExponentialBackward0",
-                 lambda n, _: _draw(kernels.exponential, generator, n, d, float(lambd)))
+                 lambda n, _: _sample(kernels.exponential, generator, n, d, float(lambd)))
 
 
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill with the number of trials up to the first success, each of probability `p`."""
+    """Fill with samples of a geometric distribution: trials of probability `p` up to the first success."""
     d = self._array.dtype
     return _fill(self, "_geometric_GeometricBackward0",
-                 lambda n, _: _draw(kernels.geometric, generator, n, float(p), d))
+                 lambda n, _: _sample(kernels.geometric, generator, n, float(p), d))
 
 
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with Cauchy numbers."""
+    """Fill with samples of a Cauchy distribution."""
     d = self._array.dtype
     return _fill(self, "_cauchy_CauchyBackward0",
-                 lambda n, _: _draw(kernels.cauchy, generator, n, d, float(median), float(sigma)))
+                 lambda n, _: _sample(kernels.cauchy, generator, n, d, float(median), float(sigma)))
 
 
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers whose logarithm is normal."""
+    """Fill with samples of a log-normal distribution."""
     d = self._array.dtype
     return _fill(self, "_log_normal_LogNormalBackward0",
-                 lambda n, _: _draw(kernels.log_normal, generator, n, d, float(mean), float(std)))
+                 lambda n, _: _sample(kernels.log_normal, generator, n, d, float(mean), float(std)))
 
 
 METHODS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Tensors of numbers in sequence: ranges, evenly spaced points, the identity."""
+"""Factories of sequences: `arange`, `linspace`, `logspace`, and `eye`."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ import numpy as np
 from ... import dtypes
 from ...dtypes import dtype as dtype_type
 from ..tensor import Tensor
-from .constants import put_out
-from .from_data import finished
+from .constants import write_new_out
+from .from_data import wrap_new
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
 
 
-def _number(x: Any) -> Any:
+def _item(x: Any) -> Any:
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 
-def _placed(array: np.ndarray, out: Any, device: Any, requires_grad: bool, dtype: dtype_type | None = None) -> Tensor:
+def _wrap_or_write(array: np.ndarray, out: Any, device: Any, requires_grad: bool,
+                   dtype: dtype_type | None = None) -> Tensor:
     if out is not None:
-        return put_out(array, out, dtype)
-    return finished(array, device, requires_grad)
+        return write_new_out(array, out, dtype)
+    return wrap_new(array, device, requires_grad)
 
 
-def _steps(start: Any, end: Any, step: Any) -> None:
+def _check_step(start: Any, end: Any, step: Any) -> None:
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {_shown(start)} -> {_shown(end)}")
+        raise RuntimeError(f"unsupported range: {_format_bound(start)} -> {_format_bound(end)}")
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-def _shown(x: Any) -> str:
+def _format_bound(x: Any) -> str:
     return f"{x:g}" if isinstance(x, float) else str(x)
 
 
 def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
            layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """Numbers from `start` up to, not including, `end`.
+    """The values `start`, `start + step`, ... less than `end`, a 1-d tensor.
 
     Raises:
         RuntimeError: the step is zero or leads away from the end.
@@ -55,41 +56,42 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
         start = 0
     elif end is None:
         start, end = 0, start
-    start, end, step = _number(start), _number(end), _number(step)
-    _steps(start, end, step)
-    whole = all(isinstance(x, int) for x in (start, end, step))
+    start, end, step = _item(start), _item(end), _item(step)
+    _check_step(start, end, step)
+    integral = all(isinstance(x, int) for x in (start, end, step))
     if dtype is None:
-        dtype = out.dtype if out is not None else dtypes.int64 if whole else dtypes.get_default_dtype()
+        dtype = out.dtype if out is not None else dtypes.int64 if integral else dtypes.get_default_dtype()
     if dtype.category == dtypes.INTEGER:
         if int(step) == 0:
             raise ValueError("step must be nonzero")
-        if whole or dtype is dtypes.int64:
+        if integral or dtype is dtypes.int64:
             array = np.arange(int(start), int(end), int(step), dtype=np.int64)
         else:
             array = int(start) + np.arange(math.ceil((end - start) / step)) * int(step)
     else:
         array = start + np.arange(math.ceil((end - start) / step), dtype=np.float64) * step
-    return _placed(dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype)
+    return _wrap_or_write(dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype)
 
 
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """Numbers from `start` up to and including `end`; deprecated in favour of `arange`."""
+    """`arange` with `end` included; deprecated."""
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
                   "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
                   "[start, end).",
                   UserWarning, stacklevel=2)
     if end is None:
         start, end = 0, start
-    start, end, step = _number(start), _number(end), _number(step)
-    _steps(start, end, step)
+    start, end, step = _item(start), _item(end), _item(step)
+    _check_step(start, end, step)
     count = math.floor((end - start) / step) + 1
     array = start + np.arange(count, dtype=np.float64) * step
-    return _placed(dtypes.cast(array, (dtype or dtypes.get_default_dtype()).numpy), out, device, requires_grad, dtype)
+    array = dtypes.cast(array, (dtype or dtypes.get_default_dtype()).numpy)
+    return _wrap_or_write(array, out, device, requires_grad, dtype)
 
 
-def _points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
-    """Evenly spaced, worked out from both ends to the middle, and rounded at each step, as PyTorch does."""
+def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
+    """Evenly spaced values, computed from both ends and rounded after each operation, as in PyTorch."""
     if not isinstance(steps, int) or isinstance(steps, bool):
         raise TypeError(f"linspace(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
     if steps < 0:
@@ -121,16 +123,17 @@ def _points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
 
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """`steps` evenly spaced numbers from `start` to `end`, both included.
+    """`steps` evenly spaced values from `start` to `end`, both included.
 
     >>> import flambeau as torch
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    start, end, steps = _number(start), _number(end), _number(steps)
+    start, end, steps = _item(start), _item(end), _item(steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _default_for(start, end)
-    return _placed(dtypes.cast(_points(start, end, steps, dtype), dtype.numpy), out, device, requires_grad, dtype)
+    array = dtypes.cast(_linear_points(start, end, steps, dtype), dtype.numpy)
+    return _wrap_or_write(array, out, device, requires_grad, dtype)
 
 
 def _default_for(start: Any, end: Any) -> dtype_type:
@@ -141,23 +144,23 @@ def _default_for(start: Any, end: Any) -> dtype_type:
 def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any = None,
              dtype: dtype_type | None = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
              requires_grad: bool = False) -> Tensor:
-    """`base` to the power of `steps` evenly spaced numbers from `start` to `end`.
+    """`base` to the power of `linspace(start, end, steps)`.
 
     >>> import flambeau as torch
     >>> torch.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    start, end, steps, base = _number(start), _number(end), _number(steps), _number(base)
+    start, end, steps, base = _item(start), _item(end), _item(steps), _item(base)
     if dtype is None:
         dtype = out.dtype if out is not None else _default_for(start, end)
-    points = _points(start, end, steps, dtype)
+    points = _linear_points(start, end, steps, dtype)
     powers = dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy)
-    return _placed(powers, out, device, requires_grad, dtype)
+    return _wrap_or_write(powers, out, device, requires_grad, dtype)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
         device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere.
+    """The identity matrix, (n, n) or (n, m).
 
     >>> import flambeau as torch
     >>> torch.eye(2)
@@ -169,4 +172,4 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | No
     if m is not None and m < 0:
         raise RuntimeError(f"m must be greater or equal to 0, got {m}")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
-    return _placed(dtypes.cast(np.eye(n, m), d.numpy), out, device, requires_grad, dtype)
+    return _wrap_or_write(dtypes.cast(np.eye(n, m), d.numpy), out, device, requires_grad, dtype)

@@ -1,4 +1,4 @@
-"""The typed constructors of old: `torch.FloatTensor` and its kin, which are also tests of a tensor's dtype."""
+"""Legacy typed constructors, `torch.FloatTensor` etc., which are also types for `isinstance`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .from_data import legacy_constructor
 
 
 class tensortype(type):
-    """The class of the typed constructors: an instance is any tensor of that dtype."""
+    """Metaclass of the typed constructors: every tensor of the dtype is an instance."""
 
     dtype: dtypes.dtype
     __module__ = "torch"
@@ -26,7 +26,7 @@ class tensortype(type):
 
     @property
     def is_cuda(cls) -> bool:
-        """Whether its tensors lie on a CUDA device: never."""
+        """Whether its tensors are on a CUDA device: never."""
         return False
 
     @property
@@ -36,7 +36,7 @@ class tensortype(type):
 
 
 TYPES = {d.legacy: tensortype(d.legacy, (), {"dtype": d, "__module__": "torch",
-                                             "__doc__": f"Makes tensors of {d.name}."})
+                                             "__doc__": f"Legacy constructor of {d.name} tensors."})
          for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
 globals().update(TYPES)
 

@@ -1,7 +1,7 @@
-"""`apply`: runs an operator on tensors and records it.
+"""`apply`: runs an operator on tensors and records it in the graph.
 
-`apply` is the general path, for any dtype, number, broadcast, view, transform and mode. The functions of `fastpath`
-do the same for small tensors of one float dtype; `docs/internals/dispatch.md` states what both must do.
+`apply` is the general path: any dtype, scalar, broadcast, view, transform and mode. The functions of `fastpath` do the
+same for float32 and float64 tensors outside transforms; `tests/_tensor/test_fastpaths.py` compares the two.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled import kernels_of
-from ...backends.compiled.thresholds import LEAST, MET, NARROW_CASTS, limit_of
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, NARROW_CASTS, threshold_of
 from ...backends.errstate import IGNORE, reset_state, run_in_quiet, run_quietly, set_state
 from ...backends.numpy.memory import address
 from ...engine.grad_mode import grad_mode, inference
-from ...engine.profiler_events import recording
+from ...engine.profiler_events import active_timeline
 from ...engine.tensor_interface import layer
 from ...modes import forward_levels, inferred, leveled, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..tensor import INFERENCE, Tensor
 from .array_kernels import ROW_MAJOR, kernel_of, row_major
-from .graph_recording import _wrapped, as_view, record
+from .graph_recording import as_view, record, wrap_result
 from .handlers import handlers
-from .interception import answered, computed, told
-from .profiling import timed as in_a_span
-from .promotion import NO_PARAMS, _operands, rounded_params
+from .interception import intercept, notify_operator, run_with_hooks
+from .profiling import run_in_span
+from .promotion import NO_PARAMS, promoted_operands, round_params
 from .saved_tensor_packing import pack_inputs
 
 ndarray = np.ndarray
 
 
-def on_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np.dtype, narrow: np.dtype | None,
-              out: np.ndarray | None = None) -> Any:
-    """An elementwise operator's result on large arrays, by its kernel; None where NumPy is to compute it.
+def run_compiled_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np.dtype,
+                        narrow: np.dtype | None, out: np.ndarray | None = None) -> Any:
+    """Run an elementwise operator on large arrays with its compiled kernel; None where NumPy must compute it.
 
     Args:
-        values: as `_operands` leaves them.
-        compute: the dtype that they are promoted to.
-        narrow: the dtype that the result is rounded to.
-        out: where it is written, if there is a kernel for that: of the result's shape.
+        values: the operands, as returned by `promoted_operands`.
+        compute: the dtype to compute in.
+        narrow: the dtype that the result is rounded to, if any.
+        out: the array to write into, of the result's shape; default: a new one.
     """
-    limit = limit_of(op.name)[0]
-    if narrow is not None:  # NumPy would convert them first, and then the result
+    limit = threshold_of(op.name)[0]
+    if narrow is not None:  # NumPy would convert the operands, then the result
         limit = min(limit, NARROW_CASTS[0])
     larger = False
     shape: tuple[int, ...] | None = None
@@ -55,97 +55,98 @@ def on_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np
         larger = larger or a.size > limit
         shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
     larger = larger or (shape is not None and prod(shape) > limit)
-    kernels = kernels_of(REGISTRY) if larger else None
+    kernels = compiled_operators(REGISTRY) if larger else None
     if kernels is None:
         return None
-    if out is not None and (not out.flags.writeable or not all(_lies_apart(a, out) for a in values)):
+    if out is not None and (not out.flags.writeable or not all(_allows_output(a, out) for a in values)):
         return None
     return run_quietly(kernels.run, op, values, params, compute, narrow, out)
 
 
-def _lies_apart(a: np.ndarray, out: np.ndarray) -> bool:
-    """Whether an array shares no memory with another, or is the same."""
+def _allows_output(a: np.ndarray, out: np.ndarray) -> bool:
+    """Whether a kernel may read `a` while it writes `out`: no shared memory, or the very same elements."""
     return a is out or not np.may_share_memory(a, out) or (
         address(a) == address(out) and a.shape == out.shape and a.strides == out.strides and a.dtype == out.dtype)
 
 
-def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, timed: bool = False) -> Any:
-    """Run an operator on tensors (numbers and None where it takes them) and record it where asked.
+def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, in_span: bool = False) -> Any:
+    """Run an operator on tensors (scalars and None where it takes them); record it if an input requires grad.
 
     Args:
-        timed: a profiler, if one is on, has opened a span for it already.
+        in_span: the profiler, if it is on, has already opened a span for this call.
     """
-    packed = found = None
-    watched = False
+    packed = result = None
+    intercepted = False
     if not special[0]:
-        short = op.fast_path
-        if short is None:
-            short = op.fast_path = handlers.fast_path_of(op) or False
-        if short:
-            found = short(inputs[0], params)
-            if found is not None:
-                return found
+        fast_path = op.fast_path
+        if fast_path is None:
+            fast_path = op.fast_path = handlers.fast_path_of(op) or False
+        if fast_path:
+            result = fast_path(inputs[0], params)
+            if result is not None:
+                return result
     else:
-        watched = special[0] != leveled[0]
-        if watched and not timed and recording() is not None:
-            return in_a_span(op, op.name, inputs, params, lambda: apply(op, inputs, params, timed=True))
+        intercepted = special[0] != leveled[0]
+        if intercepted and not in_span and active_timeline() is not None:
+            return run_in_span(op, op.name, inputs, params, lambda: apply(op, inputs, params, in_span=True))
         if op.kind != COMPOSITE:
             for x in inputs:
                 if type(x) is handlers.batched_class:
                     return handlers.apply_batched(op, inputs, params)
-            if watched:
+            if intercepted:
                 packed = pack_inputs(op, inputs)
-                found = answered(op, inputs, params)
+                result = intercept(op, inputs, params)
     if op.kind == COMPOSITE:
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
         return op.forward(*inputs, **params)
-    if watched:
-        return computed(op.forward, _applied, op, inputs, params, packed, found, watched)
-    return _applied(op, inputs, params, packed, found, watched)
+    if intercepted:
+        return run_with_hooks(op.forward, _apply_operator, op, inputs, params, packed, result, intercepted)
+    return _apply_operator(op, inputs, params, packed, result, intercepted)
 
 
-def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any, found: Any, watched: bool) -> Any:
-    """What an operator that is no composite gives, recorded where asked.
+def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any, result: Any,
+                    intercepted: bool) -> Any:
+    """Promote, run, wrap and record an operator that is no composite.
 
     Args:
-        packed: what `pack_inputs` made of the inputs.
-        found: what an interceptor answers for it; None: let its kernel run.
-        watched: whether interceptors are to be told.
+        packed: the result of `pack_inputs`.
+        result: the result that an interceptor supplied; None: run the kernel.
+        intercepted: whether to notify interceptors afterwards.
     """
-    large: list[np.dtype] | None = [] if MET[0] and op.kind == ELEMENTWISE and found is None else None
-    values, narrow = _operands(op, inputs, params, large)
+    large: list[np.dtype] | None = [] if LARGE_SEEN[0] and op.kind == ELEMENTWISE and result is None else None
+    values, narrow = promoted_operands(op, inputs, params, large)
     if op.kind == ELEMENTWISE and len(values) > 1:
         shape: tuple[int, ...] | None = None
         for a in values:
             if a is not None:
                 shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
-    run_params = params if narrow is None or not op.promoting_params else rounded_params(op, params, narrow)
+    run_params = params if narrow is None or not op.promoting_params else round_params(op, params, narrow)
     if large is not None and not large and narrow is None and len(values) > 1 and shape is not None and (
-            prod(shape) > LEAST[0]):  # the result alone is large
+            prod(shape) > MIN_ELEMENTS[0]):  # only the broadcast result is large
         large = [a.dtype for a, name in zip(values, op.inputs, strict=False)
                  if a.__class__ is ndarray and name not in op.unpromoted]
     if large:
-        found = on_kernel(op, values, run_params, large[0], narrow)
-        if found is None:
-            values, _ = _operands(op, inputs, params)
+        result = run_compiled_kernel(op, values, run_params, large[0], narrow)
+        if result is None:
+            values, _ = promoted_operands(op, inputs, params)
         else:
             narrow = None
-    if found is None:
-        if MET[0] and not special[0]:  # large results are put where memory is kept
-            found = run_in_quiet(kernel_of(op), values, run_params)
+    if result is None:
+        if LARGE_SEEN[0] and not special[0]:  # large results come from the caching allocator
+            result = run_in_quiet(kernel_of(op), values, run_params)
         else:
             token = set_state(IGNORE)
             try:
-                found = kernel_of(op)(*values, **run_params)
+                result = kernel_of(op)(*values, **run_params)
             finally:
                 reset_state(token)
     if op.name in ROW_MAJOR:
-        found = row_major(found)
+        result = row_major(result)
     if op.n_outputs == 1:
-        outs = [_wrapped(found, narrow)]
+        outs = [wrap_result(result, narrow)]
     else:
-        outs = [_wrapped(a, narrow) for a in found]
+        outs = [wrap_result(a, narrow) for a in result]
     if op.kind == VIEW:
         for i, out in enumerate(outs):
             if out._array.base is not None or out._array is inputs[0]._array:
@@ -161,8 +162,8 @@ def _applied(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any,
                 out._inference, out._counter = True, INFERENCE
     if forward_levels:
         handlers.push_forward(op, inputs, outs, params)
-    if watched:
-        told(op, inputs, params, outs)
+    if intercepted:
+        notify_operator(op, inputs, params, outs)
     if op.n_outputs == 1:
         return outs[0]
     return outs

@@ -1,4 +1,4 @@
-"""Kernels of operators: what computes an operator on arrays, and the layout of its results."""
+"""The kernel of each operator on NumPy arrays, and the memory layout of its results."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled import copied
+from ...backends.compiled import new_copy
 from ...backends.numpy import ArrayNamespace, primitives
 from ...engine.tensor_interface import layer
-from ...ir.decompositions.composites import lines_with_programs, with_programs
+from ...ir.decompositions.composites import declarations_with_programs, with_programs
 from ...ops.declare import REGISTRY, Op
 
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
-arrays.__dict__.update(lines_with_programs(arrays))
+arrays.__dict__.update(declarations_with_programs(arrays))
 
 
 def kernel_of(op: Op) -> Any:
-    """What computes an operator on arrays: the namespace's primitive of its name, or its own forward."""
+    """The function that computes an operator on arrays: the namespace's primitive of its name, or its forward."""
     kernel = op.__dict__.get("kernel")
     if kernel is None:
         name = op.name
@@ -31,7 +31,7 @@ def kernel_of(op: Op) -> Any:
     return kernel
 
 
-#: operators whose results PyTorch lays out in row-major order, in whatever order their inputs lie
+#: operators whose results are row-major in PyTorch, whatever the strides of their inputs
 ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
@@ -39,13 +39,13 @@ ROW_MAJOR = frozenset((
 ))
 
 
-def row_major(found: Any) -> Any:
-    """What a kernel found, with its elements in row-major order."""
-    if found.__class__ is ndarray:
-        if found.ndim > 1:
-            if not found.flags.c_contiguous:
-                return copied(found)
-            if 1 in found.shape and found.size:  # NumPy does not mind what strides these have
-                return found.reshape(-1).reshape(found.shape)
-        return found
-    return [row_major(a) for a in found] if found.__class__ in (tuple, list) else found
+def row_major(result: Any) -> Any:
+    """A kernel's result or results, copied to row-major order where they are not."""
+    if result.__class__ is ndarray:
+        if result.ndim > 1:
+            if not result.flags.c_contiguous:
+                return new_copy(result)
+            if 1 in result.shape and result.size:  # NumPy leaves the strides of size-1 dimensions arbitrary
+                return result.reshape(-1).reshape(result.shape)
+        return result
+    return [row_major(a) for a in result] if result.__class__ in (tuple, list) else result

@@ -1,13 +1,9 @@
-"""Batched tensors: what a tensor is inside `vmap`, a tensor with hidden dimensions.
+"""Batched tensors: tensors with batch dimensions that are hidden from the function inside `vmap`.
 
-A batched tensor shows its own, logical shape; its value is a plain tensor with one more
-dimension in front for each `vmap` level it belongs to, outermost first. Graphs and tangents
-belong to the value: an operator on batched tensors is an operator on their values, with the
-hidden dimensions beside, and is recorded as that. So what differentiates knows nothing of
-batches, and transforms compose in any order.
-
-How an operator treats hidden dimensions follows from its kind (`batches` in its
-declaration); an operator that does not say runs once for each element, with a warning.
+A batched tensor has the logical shape. Its value is a plain tensor with one more leading dimension for each `vmap`
+level that it belongs to, outermost first. Graph and tangents belong to the value: an operator on batched tensors is an
+operator on their values and is recorded as such. So autograd and forward mode need no batching rules of their own, and
+transforms compose in any order. `batching_rules` has the rules.
 """
 
 from __future__ import annotations
@@ -24,15 +20,15 @@ import numpy as np
 from ...engine.tensor_interface import layer
 from ...modes import leveled, special, transforming
 from ...ops.declare import REGISTRY
-from ..printing import transformed_str
+from ..printing import nested_transform_str
 from ..tensor import Tensor
 from .apply import apply
-from .forward_mode import below, levels_of, open_levels, set_tangent, tangent_of
+from .forward_mode import open_levels, set_tangent, strip_levels, tangent_levels, tangent_of
 from .handlers import handlers
 
 
 class Level:
-    """One `vmap` that is running: its number (inner ones have higher), its size, what random operators do."""
+    """A running `vmap`: its number (inner levels have higher ones), its batch size and its randomness mode."""
 
     __slots__ = ("depth", "number", "randomness", "size")
 
@@ -44,19 +40,19 @@ class Level:
 
 
 _next_number = itertools.count(1).__next__
-_running: ContextVar[tuple[Level, ...]] = ContextVar("vmap_levels", default=())
+_active_levels: ContextVar[tuple[Level, ...]] = ContextVar("vmap_levels", default=())
 
 
-def running() -> tuple[Level, ...]:
-    """The `vmap` levels that this thread is in, outermost first."""
-    return _running.get()
+def active_levels() -> tuple[Level, ...]:
+    """The `vmap` levels of this thread, outermost first."""
+    return _active_levels.get()
 
 
 @contextmanager
-def level_of(size: int, randomness: str) -> Iterator[Level]:
-    """A block that is one `vmap` level."""
+def vmap_level(size: int, randomness: str) -> Iterator[Level]:
+    """Enter a new `vmap` level."""
     level = Level(size, randomness)
-    token = _running.set((*_running.get(), level))
+    token = _active_levels.set((*_active_levels.get(), level))
     special[0] += 1
     leveled[0] += 1
     try:
@@ -64,31 +60,32 @@ def level_of(size: int, randomness: str) -> Iterator[Level]:
     finally:
         special[0] -= 1
         leveled[0] -= 1
-        _running.reset(token)
+        _active_levels.reset(token)
 
 
 @contextmanager
-def only(levels: tuple[Level, ...]) -> Iterator[None]:
-    """A block in which just these levels run."""
-    token = _running.set(levels)
+def set_levels(levels: tuple[Level, ...]) -> Iterator[None]:
+    """Make exactly these levels active."""
+    token = _active_levels.set(levels)
     try:
         yield
     finally:
-        _running.reset(token)
+        _active_levels.reset(token)
 
 
-ITEM = ("vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
-        "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
-        "PyTorch internals, please file a bug report.")
-CONTROL_FLOW = ("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
-                "support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .")
+ITEM_ERROR = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
+    "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
+    "internals, please file a bug report.")
+CONTROL_FLOW_ERROR = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
+    "yet, please file an issue at https://github.com/pytorch/pytorch/issues .")
 
 
-class Outline:
-    """The shape and dtype of a batched tensor, where its array would be.
+class ArrayMetadata:
+    """The `_array` of a batched tensor: shape, dtype and strides of one example, without access to elements.
 
-    What asks an array for its shape, dtype or strides is answered; what asks for elements is
-    refused, so that no function can take a batch for something else.
+    Any access to elements raises, so that code without a batching rule cannot compute wrong results silently.
     """
 
     __slots__ = ("_hidden", "_value", "dtype", "ndim", "shape")
@@ -117,47 +114,48 @@ class Outline:
 
     @property
     def flags(self) -> Any:
-        return _probe(self).flags
+        return _strided_probe(self).flags
 
     base = None
 
     def item(self, *index: Any) -> Any:
-        raise RuntimeError(ITEM)
+        raise RuntimeError(ITEM_ERROR)
 
     tolist = item
 
     def __bool__(self) -> bool:
-        raise RuntimeError(CONTROL_FLOW)
+        raise RuntimeError(CONTROL_FLOW_ERROR)
 
     def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(_UNREADABLE.format(name))
+        raise RuntimeError(_ELEMENTS_ERROR.format(name))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(_UNREADABLE.format("numpy()"))
+        raise RuntimeError(_ELEMENTS_ERROR.format("numpy()"))
 
     def __array_ufunc__(self, ufunc: Any, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(_UNREADABLE.format(ufunc.__name__))
+        raise RuntimeError(_ELEMENTS_ERROR.format(ufunc.__name__))
 
     def __array_function__(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(_UNREADABLE.format(function.__name__))
+        raise RuntimeError(_ELEMENTS_ERROR.format(function.__name__))
 
     def __getitem__(self, key: Any) -> Any:
-        raise RuntimeError(_UNREADABLE.format("[...]"))
+        raise RuntimeError(_ELEMENTS_ERROR.format("[...]"))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise RuntimeError(_UNREADABLE.format("[...] = ..."))
+        raise RuntimeError(_ELEMENTS_ERROR.format("[...] = ..."))
 
 
-_UNREADABLE = ("vmap: the elements of a batched tensor were asked for ({}), and there is no rule yet that says what "
-               "this function does to a batch. Please write it with other functions, or call it outside vmap.")
+_ELEMENTS_ERROR = ("vmap: the elements of a batched tensor were accessed ({}) by a function that has no batching rule. "
+                   "Please write it with other functions, or call it outside vmap.")
 
 
-def _probe(outline: Outline) -> np.ndarray:
-    """An array of no memory to speak of with an outline's shape and strides, to be asked for its flags."""
-    return np.lib.stride_tricks.as_strided(np.empty(1, outline.dtype), outline.shape, outline.strides)
+def _strided_probe(metadata: ArrayMetadata) -> np.ndarray:
+    """A one-element array strided to a batched tensor's shape, for its flags."""
+    return np.lib.stride_tricks.as_strided(np.empty(1, metadata.dtype), metadata.shape, metadata.strides)
 
 
-def _of_value(name: str) -> Any:
+def _value_attribute(name: str) -> Any:
+    """A property that reads and writes the attribute of the value."""
     def get(self: Any) -> Any:
         return getattr(self._value, name)
 
@@ -168,54 +166,54 @@ def _of_value(name: str) -> Any:
 
 
 class BatchedTensor(Tensor):
-    """A tensor inside `vmap`. Made by `batched`; `_value` and `_levels` say what it consists of."""
+    """A tensor inside `vmap`: a value and the levels of its leading dimensions. Made by `make_batched`."""
 
-    _value: Tensor  # hidden dimensions first, as many as there are levels
+    _value: Tensor  # batch dimensions first, one for each level
     _levels: tuple[Level, ...]  # outermost first
-    _shown_at: tuple[int, ...] = ()  # for an input of `vmap`: where each level's dimension was before it was hidden
+    _in_dims: tuple[int, ...] = ()  # of an input of `vmap`: the batch dimension of each level in the argument
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return object.__new__(cls)
 
     @property
     def _array(self) -> Any:
-        return Outline(self._value._array, len(self._levels))
+        return ArrayMetadata(self._value._array, len(self._levels))
 
     @_array.setter
     def _array(self, new: Any) -> None:
         raise RuntimeError("vmap: the memory of a batched tensor cannot be replaced inside vmap.")
 
-    _requires_grad = _of_value("_requires_grad")
-    _node = _of_value("_node")
-    _output_nr = _of_value("_output_nr")
-    _grad = _of_value("_grad")
-    _counter = _of_value("_counter")
-    _base = _of_value("_base")
-    _accumulator = _of_value("_accumulator")
-    _view_version = _of_value("_view_version")
-    _creation = _of_value("_creation")
-    _hooks = _of_value("_hooks")
-    _post_accumulate_hooks = _of_value("_post_accumulate_hooks")
-    _tangents = _of_value("_tangents")
-    _inference = _of_value("_inference")
-    _retains = _of_value("_retains")
+    _requires_grad = _value_attribute("_requires_grad")
+    _node = _value_attribute("_node")
+    _output_nr = _value_attribute("_output_nr")
+    _grad = _value_attribute("_grad")
+    _counter = _value_attribute("_counter")
+    _base = _value_attribute("_base")
+    _accumulator = _value_attribute("_accumulator")
+    _view_version = _value_attribute("_view_version")
+    _creation = _value_attribute("_creation")
+    _hooks = _value_attribute("_hooks")
+    _post_accumulate_hooks = _value_attribute("_post_accumulate_hooks")
+    _tangents = _value_attribute("_tangents")
+    _inference = _value_attribute("_inference")
+    _retains_grad = _value_attribute("_retains_grad")
 
     @property
     def grad_fn(self) -> Any:
-        """The node that made the value."""
+        """The graph node that computed the value."""
         return self._value.grad_fn
 
     def __bool__(self) -> bool:
-        raise RuntimeError(CONTROL_FLOW)
+        raise RuntimeError(CONTROL_FLOW_ERROR)
 
-    _depth = _of_value("_depth")
+    _transform_depth = _value_attribute("_transform_depth")
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return transformed_str(self, transforming.get())
+        return nested_transform_str(self, transforming.get())
 
     @property  # type: ignore[misc]
     def data(self) -> Any:
-        """Refused: writes to it could not be followed.
+        """Not available: writes to it could not be tracked.
 
         Raises:
             RuntimeError: always.
@@ -223,8 +221,8 @@ class BatchedTensor(Tensor):
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
 
-def batched(value: Tensor, levels: Sequence[Level]) -> Any:
-    """A tensor whose first dimensions are hidden, one for each level (outermost first); itself without levels."""
+def make_batched(value: Tensor, levels: Sequence[Level]) -> Any:
+    """A batched tensor whose value has one leading dimension for each level; `value` itself without levels."""
     if not levels:
         return value
     out = BatchedTensor()
@@ -237,121 +235,138 @@ def is_batched(*inputs: Any) -> bool:
     return any(type(x) is BatchedTensor for x in inputs)
 
 
-def levels_among(inputs: Sequence[Any]) -> tuple[Level, ...]:
-    """All levels that the inputs belong to, outermost first."""
-    found: dict[int, Level] = {}
+def vmap_levels(inputs: Sequence[Any]) -> tuple[Level, ...]:
+    """The union of the inputs' levels, outermost first."""
+    result: dict[int, Level] = {}
     for x in inputs:
         if type(x) is BatchedTensor:
             for level in x._levels:
-                found[level.number] = level
-    return tuple(found[number] for number in sorted(found))
+                result[level.number] = level
+    return tuple(result[number] for number in sorted(result))
 
 
 def functions() -> Any:
-    """The operators on tensors."""
+    """The namespace of operators on tensors."""
     return layer.functions
 
 
-def _viewed(value: Tensor, size: tuple[int, ...]) -> Tensor:
+def _view(value: Tensor, size: tuple[int, ...]) -> Tensor:
     return value if value._array.shape == size else apply(REGISTRY["view"], [value], {"size": size})
 
 
-def aligned(x: Tensor, levels: Sequence[Level], ndim: int | None = None) -> Tensor:
-    """`x`'s value with a dimension for each of `levels`, of size 1 where `x` does not belong to it.
+def align_levels(x: Tensor, levels: Sequence[Level], ndim: int | None = None) -> Tensor:
+    """`x`'s value with a leading dimension for each of `levels`, of size 1 where `x` does not belong to the level.
 
     Args:
-        ndim: logical dimensions to have, filled with ones from the left; default: its own.
+        ndim: the number of logical dimensions, padded with ones on the left; default: that of `x`.
     """
     if type(x) is BatchedTensor:
-        value, mine = x._value, x._levels
+        value, own_levels = x._value, x._levels
     else:
-        value, mine = x, ()
+        value, own_levels = x, ()
     shape = value._array.shape
-    sizes = dict(zip((level.number for level in mine), shape, strict=False))
-    logical = shape[len(mine):]
+    sizes = dict(zip((level.number for level in own_levels), shape, strict=False))
+    logical = shape[len(own_levels):]
     pad = 0 if ndim is None else max(ndim - len(logical), 0)
-    return _viewed(value, (*(sizes.get(level.number, 1) for level in levels), *((1,) * pad), *logical))
+    return _view(value, (*(sizes.get(level.number, 1) for level in levels), *((1,) * pad), *logical))
 
 
-def full(x: Tensor, levels: Sequence[Level]) -> Tensor:
-    """`x`'s value with a dimension of full size for each of `levels`: expanded where `x` does not belong to it."""
-    value = aligned(x, levels)
+def expand_levels(x: Tensor, levels: Sequence[Level]) -> Tensor:
+    """`x`'s value with a leading dimension for each of `levels`, expanded where `x` does not belong to the level."""
+    value = align_levels(x, levels)
     size = tuple(level.size for level in levels) + value._array.shape[len(levels):]
     return value if value._array.shape == size else apply(REGISTRY["expand"], [value], {"size": size})
 
 
-def expanded(x: Tensor, levels: Sequence[Level]) -> Any:
-    """`x` as a member of all of `levels` too."""
-    mine = x._levels if type(x) is BatchedTensor else ()
-    if all(level in mine for level in levels):
+def add_levels(x: Tensor, levels: Sequence[Level]) -> Any:
+    """`x`, made to belong to all of `levels` as well."""
+    own_levels = x._levels if type(x) is BatchedTensor else ()
+    if all(level in own_levels for level in levels):
         return x
-    union = tuple(sorted({*mine, *levels}, key=lambda level: level.number))
-    carried = _tangents_hidden_in(x, union) if open_levels else None
-    if not carried:
-        return batched(full(x, union), union)
-    # A tangent that had hidden what its primal had not, has it no longer.
+    union = tuple(sorted({*own_levels, *levels}, key=lambda level: level.number))
+    tangents = _batched_tangents(x, union) if open_levels else None
+    if not tangents:
+        return make_batched(expand_levels(x, union), union)
+    # The tangents may belong to levels that the primal did not: expand both.
     value = x._value if type(x) is BatchedTensor else x
-    whole = batched(full(batched(below(value, min(carried)), mine), union), union)
-    for number in sorted(carried):
-        tangent = expanded(absolute(carried[number], x), union)
-        set_tangent(whole._value, relative(tangent, whole), number)
-    return whole
+    out = make_batched(expand_levels(make_batched(strip_levels(value, min(tangents)), own_levels), union), union)
+    for number in sorted(tangents):
+        tangent = add_levels(gradient_for_batched(tangents[number], x), union)
+        set_tangent(out._value, gradient_for_value(tangent, out), number)
+    return out
 
 
-def _tangents_hidden_in(x: Tensor, levels: Sequence[Level]) -> dict[int, Tensor] | None:
-    """The tangents of `x`'s value, if one of them has hidden in `levels` what the value has not."""
+def _batched_tangents(x: Tensor, levels: Sequence[Level]) -> dict[int, Tensor] | None:
+    """The tangents of `x`'s value by level number, if one of them belongs to one of `levels`; else None."""
     value = x._value if type(x) is BatchedTensor else x
-    found = {number: t for number in levels_of([value]) if (t := tangent_of(value, number)) is not None}
-    if any(level in levels for t in found.values() if type(t) is BatchedTensor for level in t._levels):
-        return found
+    result = {number: t for number in tangent_levels([value]) if (t := tangent_of(value, number)) is not None}
+    if any(level in levels for t in result.values() if type(t) is BatchedTensor for level in t._levels):
+        return result
     return None
 
 
-def lifted(inputs: Sequence[Any], levels: Sequence[Level]) -> list[Any]:
-    """The inputs of an operator on batches, where some may only have tangents in the batch."""
-    return [expanded(x, levels) if isinstance(x, Tensor) and _tangents_hidden_in(x, levels) else x for x in inputs]
+def lift_tangents(inputs: Sequence[Any], levels: Sequence[Level]) -> list[Any]:
+    """The inputs, those whose tangents alone belong to `levels` expanded to them."""
+    return [add_levels(x, levels) if isinstance(x, Tensor) and _batched_tangents(x, levels) else x for x in inputs]
 
 
-def detached(x: BatchedTensor) -> Any:
-    """The same memory without history."""
-    return batched(x._value.detach(), x._levels)
+def detach_batched(x: BatchedTensor) -> Any:
+    """The same memory without a graph."""
+    return make_batched(x._value.detach(), x._levels)
 
 
-def relative(g: Any, x: Any) -> Any:
-    """A tangent or cotangent of `x` as one of its value: what it has hidden beyond `x`'s own levels stays hidden."""
-    mine = x._levels if type(x) is BatchedTensor else ()
-    union = levels_among([x, g])
-    beyond = [level for level in union if level not in mine]
-    return batched(_permuted(full(g, union), [union.index(level) for level in (*beyond, *mine)]), beyond)
+def gradient_for_value(g: Any, x: Any) -> Any:
+    """A (co)tangent of `x` as a (co)tangent of its value: only levels beyond those of `x` stay batched."""
+    own_levels = x._levels if type(x) is BatchedTensor else ()
+    union = vmap_levels([x, g])
+    extra_levels = [level for level in union if level not in own_levels]
+    order = [union.index(level) for level in (*extra_levels, *own_levels)]
+    return make_batched(_permute_levels(expand_levels(g, union), order), extra_levels)
 
 
-def absolute(g: Any, x: Any) -> Any:
-    """The other way: a tangent or cotangent of `x`'s value as one of `x`."""
-    mine = x._levels if type(x) is BatchedTensor else ()
-    value, beyond = (g._value, g._levels) if type(g) is BatchedTensor else (g, ())
-    have = (*beyond, *mine)
-    union = tuple(sorted(have, key=lambda level: level.number))
-    return batched(_permuted(value, [have.index(level) for level in union]), union)
+def gradient_for_batched(g: Any, x: Any) -> Any:
+    """The inverse of `gradient_for_value`: a (co)tangent of `x`'s value as a (co)tangent of `x`."""
+    own_levels = x._levels if type(x) is BatchedTensor else ()
+    value, extra_levels = (g._value, g._levels) if type(g) is BatchedTensor else (g, ())
+    levels = (*extra_levels, *own_levels)
+    union = tuple(sorted(levels, key=lambda level: level.number))
+    return make_batched(_permute_levels(value, [levels.index(level) for level in union]), union)
 
 
-def _permuted(value: Tensor, order: Sequence[int]) -> Tensor:
-    """The first dimensions in another order."""
+def _permute_levels(value: Tensor, order: Sequence[int]) -> Tensor:
+    """The leading dimensions in another order."""
     if list(order) == sorted(order):
         return value
     rest = range(len(order), value._array.ndim)
     return apply(REGISTRY["permute"], [value], {"dims": (*order, *rest)})
 
 
-def peeled(x: Any, level: Level) -> tuple[Any, int | None]:
-    """`x` outside `level`, the innermost, and which of its dimensions was hidden there (None: none was)."""
+def remove_level(x: Any, level: Level) -> tuple[Any, int | None]:
+    """`x` without `level`, its innermost, and the dimension that was batched there (None: none was)."""
     if type(x) is not BatchedTensor or x._levels[-1] is not level:
         return x, None
-    outside = batched(x._value, x._levels[:-1])  # the hidden dimension comes to be the first that shows
-    place = x._shown_at[-1] if len(x._shown_at) == len(x._levels) else 0
-    return (functions().movedim(outside, 0, place) if place else outside), place
+    outer = make_batched(x._value, x._levels[:-1])  # the batch dimension becomes its first
+    dim = x._in_dims[-1] if len(x._in_dims) == len(x._levels) else 0
+    return (functions().movedim(outer, 0, dim) if dim else outer), dim
 
 
 handlers.batched_class = BatchedTensor
 
-__all__ = ["BatchedTensor", "Level", "absolute", "aligned", "batched", "detached", "expanded", "full", "is_batched",
-           "level_of", "levels_among", "lifted", "only", "peeled", "relative", "running"]
+__all__ = [
+    "BatchedTensor",
+    "Level",
+    "active_levels",
+    "add_levels",
+    "align_levels",
+    "detach_batched",
+    "expand_levels",
+    "gradient_for_batched",
+    "gradient_for_value",
+    "is_batched",
+    "lift_tangents",
+    "make_batched",
+    "remove_level",
+    "set_levels",
+    "vmap_level",
+    "vmap_levels",
+]

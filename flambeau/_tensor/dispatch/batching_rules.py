@@ -1,7 +1,7 @@
-"""Batching rules: how operators run on batched tensors, by kind of operator.
+"""Batching rules: how operators run on batched tensors.
 
-How an operator treats hidden dimensions follows from its kind (`batches` in its declaration); an operator without a
-rule runs once for each element, with a warning.
+The rule of an operator follows from its kind (`batches` in its declaration) or is declared with `.batching(rule)`. An
+operator without a rule runs once for each example, with a warning.
 """
 
 from __future__ import annotations
@@ -19,107 +19,124 @@ from ...ops.declare import ELEMENTWISE, VIEW, Op
 from ...shapes import broadcast_shapes, wrap_dim
 from ..tensor import Tensor, wrap
 from .apply import apply
-from .batched_tensor import BatchedTensor, Level, _viewed, aligned, batched, full, functions, levels_among, lifted
+from .batched_tensor import (
+    BatchedTensor,
+    Level,
+    _view,
+    align_levels,
+    expand_levels,
+    functions,
+    lift_tangents,
+    make_batched,
+    vmap_levels,
+)
 from .handlers import handlers
-from .inplace import write
+from .inplace import apply_inplace
 from .promotion import promoted_type
 
 
 class Batch:
-    """What a batching rule is told: the hidden dimensions, and which inputs have them."""
+    """The argument of a declared batching rule: the batch dimensions, and which inputs have them.
+
+    Attributes:
+        levels: the `vmap` levels, outermost first.
+        k: the number of levels, which is the number of leading batch dimensions.
+        sizes: the batch size of each level.
+        on: for each input, whether it has the batch dimensions.
+    """
 
     __slots__ = ("k", "levels", "on", "sizes")
 
     def __init__(self, levels: tuple[Level, ...], on: tuple[bool, ...]) -> None:
         self.levels = levels
-        self.k = len(levels)  # how many
+        self.k = len(levels)
         self.sizes = tuple(level.size for level in levels)
-        self.on = on  # for each input, whether it has them
+        self.on = on
 
     @property
     def count(self) -> int:
-        """How many elements the batch has."""
+        """The number of examples."""
         return prod(self.sizes)
 
-    def full(self, x: Tensor) -> Tensor:
-        """An input without hidden dimensions, given them."""
-        return full(x, self.levels)
+    def expand_levels(self, x: Tensor) -> Tensor:
+        """An input without batch dimensions, expanded to have them."""
+        return expand_levels(x, self.levels)
 
     def padded(self, i: int, x: Tensor, ndim: int) -> Tensor:
-        """Input number `i` with at least `ndim` dimensions of its own: ones stand before those it has."""
+        """Input number `i` with at least `ndim` logical dimensions, padded with ones on the left."""
         if not self.on[i]:
             return x
         k, shape = self.k, x._array.shape
-        return _viewed(x, (*shape[:k], *((1,) * (ndim + k - len(shape))), *shape[k:]))
+        return _view(x, (*shape[:k], *((1,) * (ndim + k - len(shape))), *shape[k:]))
 
 
 def apply_batched(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Run an operator some of whose inputs are batched.
+    """Run an operator with batched inputs by its batching rule.
 
     Raises:
-        RuntimeError: it cannot run on batches.
+        RuntimeError: the operator cannot run on batched tensors.
     """
     if op.check is not None:
         op.check(*inputs)
-    levels = levels_among(inputs)
+    levels = vmap_levels(inputs)
     if not levels:
-        raise RuntimeError(f"vmap: {op.name} was given the outline of a batch instead of the batch; please report it.")
+        raise RuntimeError(f"vmap: {op.name} got the metadata of a batched tensor, not the tensor; please report it.")
     if forward_levels:
-        inputs = lifted(inputs, levels)
+        inputs = lift_tangents(inputs, levels)
     rule = op.batching_rule
     if rule is None:
-        return _one_by_one(op, inputs, params, levels)
+        return _fallback(op, inputs, params, levels)
     if isinstance(rule, str):
-        found = _RULES[rule](op, inputs, params, levels)
+        result = _RULES[rule](op, inputs, params, levels)
     else:
         on = tuple(type(x) is BatchedTensor for x in inputs)
-        values = [full(x, levels) if b else x for x, b in zip(inputs, on, strict=True)]
-        found = rule(functions(), Batch(levels, on), *values, **params)
-    if found is NotImplemented:
-        return _one_by_one(op, inputs, params, levels)
-    if isinstance(found, (list, tuple)):
-        return [batched(x, levels) for x in found]
-    return batched(found, levels)
+        values = [expand_levels(x, levels) if b else x for x, b in zip(inputs, on, strict=True)]
+        result = rule(functions(), Batch(levels, on), *values, **params)
+    if result is NotImplemented:
+        return _fallback(op, inputs, params, levels)
+    if isinstance(result, (list, tuple)):
+        return [make_batched(x, levels) for x in result]
+    return make_batched(result, levels)
 
 
-# ----- the kinds -----
+# ----- rules by kind -----
 
 def _elementwise(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
     ndim = max(x._array.ndim for x in inputs if isinstance(x, Tensor))
-    values = [aligned(x, levels, ndim) if type(x) is BatchedTensor else x for x in inputs]
+    values = [align_levels(x, levels, ndim) if type(x) is BatchedTensor else x for x in inputs]
     if op.promote != "none" and len(values) > 1:
-        _keep_promotion(op, inputs, values, params)
+        _preserve_promotion(op, inputs, values, params)
     return apply(op, values, params)
 
 
-def _keep_promotion(op: Op, inputs: Sequence[Any], values: list[Any], params: dict[str, Any]) -> None:
-    """Convert what is 0-d but for its hidden dimensions, where it would count for more than a 0-d tensor does."""
+def _preserve_promotion(op: Op, inputs: Sequence[Any], values: list[Any], params: dict[str, Any]) -> None:
+    """Convert logical scalars whose value has dimensions, which would otherwise take part in promotion as such."""
     zero_dim = [i for i, x in enumerate(inputs) if type(x) is BatchedTensor and not x._array.ndim
                 and not (op.unpromoted and op.inputs[i] in op.unpromoted)]
     if zero_dim:
-        wanted = promoted_type(op, inputs, params)
-        if promoted_type(op, values, params) is not wanted:
+        result_type = promoted_type(op, inputs, params)
+        if promoted_type(op, values, params) is not result_type:
             for i in zero_dim:
-                values[i] = values[i].to(wanted)
+                values[i] = values[i].to(result_type)
 
 
 _ONE_DIM = ("dim", "dim0", "dim1", "dim2", "dimension")
 
 
-def _along_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
-    """Dimensions counted from the first logical one."""
+def _shift_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
+    """Shift the dimension parameters past the batch dimensions."""
     n = next(x._array.ndim for x in inputs if isinstance(x, Tensor))
-    if not n and op.name in _DIVIDING:
-        return apply(op, [wrap(np.zeros((), x._array.dtype)) for x in inputs], params)  # which says what is wrong
+    if not n and op.name in _SPLITTING_OPS:
+        return apply(op, [wrap(np.zeros((), x._array.dtype)) for x in inputs], params)  # raises
     k = len(levels)
-    values = [full(x, levels) if isinstance(x, Tensor) else x for x in inputs]
-    grown = op.name in _GROWING
-    scalar = n == 0 and not grown
+    values = [expand_levels(x, levels) if isinstance(x, Tensor) else x for x in inputs]
+    adds_dim = op.name in _DIM_ADDING_OPS
+    scalar = n == 0 and not adds_dim
     if scalar:
-        values = [_viewed(x, (*x._array.shape, 1)) if isinstance(x, Tensor) else x for x in values]
-    m = n + 1 if grown else max(n, 1)
+        values = [_view(x, (*x._array.shape, 1)) if isinstance(x, Tensor) else x for x in values]
+    m = n + 1 if adds_dim else max(n, 1)
     shifted = dict(params)
-    whole = False
+    over_all = False
     for name in op.params:
         if name not in _ONE_DIM and name != "dims":
             continue
@@ -128,61 +145,61 @@ def _along_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: t
             if op.batching_rule == "reduce":
                 shifted[name] = tuple(range(k, k + m))
             elif name == "dim":
-                whole = True
+                over_all = True
         elif isinstance(given, (tuple, list)):
             shifted[name] = tuple(wrap_dim(d, m) + k for d in given)
         else:
             shifted[name] = wrap_dim(given, m) + k
-    if whole:
-        return _flattened(op, values, shifted, k, n)
-    found = apply(op, values, shifted)
+    if over_all:
+        return _apply_flattened(op, values, shifted, k, n)
+    result = apply(op, values, shifted)
     if not scalar:
-        return found
-    outs = found if isinstance(found, list) else [found]
-    outs = [_viewed(x, x._array.shape[:k]) if x._array.ndim == k + 1 else x for x in outs]
-    return outs if isinstance(found, list) else outs[0]
+        return result
+    outs = result if isinstance(result, list) else [result]
+    outs = [_view(x, x._array.shape[:k]) if x._array.ndim == k + 1 else x for x in outs]
+    return outs if isinstance(result, list) else outs[0]
 
 
-_DIVIDING = frozenset(name + copy for copy in ("", "_copy") for name in (
+_SPLITTING_OPS = frozenset(name + copy for copy in ("", "_copy") for name in (
     "select", "slice", "narrow", "unbind", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes"))
-_GROWING = frozenset(("unsqueeze", "unsqueeze_copy", "stack"))
+_DIM_ADDING_OPS = frozenset(("unsqueeze", "unsqueeze_copy", "stack"))
 
 
-def _flattened(op: Op, values: list[Any], params: dict[str, Any], k: int, n: int) -> Any:
-    """`dim=None`: over all elements, as over one dimension of them."""
+def _apply_flattened(op: Op, values: list[Any], params: dict[str, Any], k: int, n: int) -> Any:
+    """`dim=None`: flatten the logical dimensions and reduce over the one that results."""
     flat = [functions().reshape(x, (*x._array.shape[:k], -1)) if isinstance(x, Tensor) else x for x in values]
-    kept = params.pop("keepdim", False)
-    found = apply(op, flat, {**params, "dim": k})
-    outs = found if isinstance(found, list) else [found]
-    if kept:
-        outs = [_viewed(x, (*x._array.shape, *((1,) * n))) for x in outs]
-    return outs if isinstance(found, list) else outs[0]
+    keepdim = params.pop("keepdim", False)
+    result = apply(op, flat, {**params, "dim": k})
+    outs = result if isinstance(result, list) else [result]
+    if keepdim:
+        outs = [_view(x, (*x._array.shape, *((1,) * n))) for x in outs]
+    return outs if isinstance(result, list) else outs[0]
 
 
-def _trailing(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
-    """The operator works on the last dimensions, or on all elements alike: it takes any number in front."""
-    return apply(op, [full(x, levels) if isinstance(x, Tensor) else x for x in inputs], params)
+def _trailing_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
+    """The operator works on the trailing dimensions and takes any number of leading ones."""
+    return apply(op, [expand_levels(x, levels) if isinstance(x, Tensor) else x for x in inputs], params)
 
 
-def _sized(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
-    """`size` is the result's shape."""
-    x = full(inputs[0], levels)
+def _prepend_sizes(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
+    """Prepend the batch sizes to `size`, the shape of the result."""
+    x = expand_levels(inputs[0], levels)
     k = len(levels)
     size = tuple(params["size"])
     n = x._array.ndim - k
-    if op.name in _STRETCHING and len(size) > n:
-        x = _viewed(x, (*x._array.shape[:k], *((1,) * (len(size) - n)), *x._array.shape[k:]))
+    if op.name in _EXPANDING_OPS and len(size) > n:
+        x = _view(x, (*x._array.shape[:k], *((1,) * (len(size) - n)), *x._array.shape[k:]))
         if any(s == -1 for s in size[: len(size) - n]):
             raise RuntimeError(f"expand(BatchedTensor, size={list(size)}): a new dimension cannot have the size -1.")
     return apply(op, [x, *inputs[1:]], {**params, "size": (*(level.size for level in levels), *size)})
 
 
-_STRETCHING = frozenset(("expand", "expand_copy", "broadcast_to"))
+_EXPANDING_OPS = frozenset(("expand", "expand_copy", "broadcast_to"))
 
 
-def _in_rows(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
-    """The first dimension is a batch already: the hidden ones are merged with it, and split off again."""
-    values = [full(x, levels) if isinstance(x, Tensor) else x for x in inputs]
+def _merge_into_batch_dim(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
+    """Merge the batch dimensions with the operator's own leading batch dimension, and split them off again."""
+    values = [expand_levels(x, levels) if isinstance(x, Tensor) else x for x in inputs]
     k = len(levels)
     front = tuple(level.size for level in levels)
     reshape = functions().reshape
@@ -195,26 +212,26 @@ def _in_rows(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tupl
                 rows *= s
             x = reshape(x, (rows, *shape[k + 1:]))
         flat.append(x)
-    found = apply(op, flat, params)
-    outs = found if isinstance(found, list) else [found]
+    result = apply(op, flat, params)
+    outs = result if isinstance(result, list) else [result]
     n = values[0]._array.shape[k]
     outs = [reshape(x, (*front, n, *x._array.shape[1:])) for x in outs]
-    return outs if isinstance(found, list) else outs[0]
+    return outs if isinstance(result, list) else outs[0]
 
 
 _RULES: dict[str, Callable[..., Any]] = {
-    "elementwise": _elementwise, "dims": _along_dims, "reduce": _along_dims, "trailing": _trailing, "size": _sized,
-    "rows": _in_rows,
+    "elementwise": _elementwise, "dims": _shift_dims, "reduce": _shift_dims, "trailing": _trailing_dims,
+    "size": _prepend_sizes, "rows": _merge_into_batch_dim,
 }
 
 
-# ----- one by one -----
+# ----- the fallback: one example at a time -----
 
 _warned: set[str] = set()
 
 
-def tell_of_loop(name: str) -> None:
-    """Warn, once, that an operator runs once for each element."""
+def warn_fallback(name: str) -> None:
+    """Warn, once for each operator, that it runs once for each example."""
     if name not in _warned:
         _warned.add(name)
         warnings.warn("There is a performance drop because we have not yet implemented the batching rule for "
@@ -222,105 +239,103 @@ def tell_of_loop(name: str) -> None:
                       UserWarning, stacklevel=3)
 
 
-def _one_by_one(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
-    """Run the operator once for each element of the batch."""
-    tell_of_loop(op.name.lstrip("_"))
-    return loop(lambda *values: apply(op, values, params), inputs, levels)
+def _fallback(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
+    """Run an operator once for each example, with a warning."""
+    warn_fallback(op.name.lstrip("_"))
+    return fallback_loop(lambda *values: apply(op, values, params), inputs, levels)
 
 
-def loop(function: Callable[..., Any], inputs: Sequence[Any], levels: tuple[Level, ...]) -> Any:
-    """`function` of the inputs' elements, one element of the batch at a time, and the results stacked."""
+def fallback_loop(function: Callable[..., Any], inputs: Sequence[Any], levels: tuple[Level, ...]) -> Any:
+    """Call `function` on each example and stack the results."""
     sizes = tuple(level.size for level in levels)
-    values = [full(x, levels) if type(x) is BatchedTensor else x for x in inputs]
+    values = [expand_levels(x, levels) if type(x) is BatchedTensor else x for x in inputs]
     on = [type(x) is BatchedTensor for x in inputs]
     if 0 in sizes:
         raise RuntimeError("The fallback path does not support vmap over dims of size 0.")
     rows: list[Any] = []
-    for place in itertools.product(*(range(s) for s in sizes)):
-        rows.append(function(*[x[place] if b else x for x, b in zip(values, on, strict=True)]))
+    for index in itertools.product(*(range(s) for s in sizes)):
+        rows.append(function(*[x[index] if b else x for x, b in zip(values, on, strict=True)]))
     stack = functions().stack
 
-    def gathered(column: list[Any]) -> Any:
+    def stacked(column: list[Any]) -> Any:
         value = stack(column)
         if len(sizes) > 1:
             value = functions().reshape(value, (*sizes, *value._array.shape[1:]))
-        return batched(value, levels)
+        return make_batched(value, levels)
 
     if isinstance(rows[0], (list, tuple)):
-        return [gathered(list(column)) for column in zip(*rows, strict=True)]
-    return gathered(rows)
+        return [stacked(list(column)) for column in zip(*rows, strict=True)]
+    return stacked(rows)
 
 
 # ----- writing in place -----
 
-_WIDER = ("vmap: {0}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
-          "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped "
-          "over {1}. Please try to use out-of-place operators instead of {0}. If said operator is being called inside "
-          "the PyTorch framework, please file a bug report instead.")
-#: what PyTorch calls an operator that it refuses to write in place; others are `aten::` and their name
-_WRITES = dict.fromkeys(
+_WRITE_ERROR = (
+    "vmap: {0}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over {1}. "
+    "Please try to use out-of-place operators instead of {0}. If said operator is being called inside the PyTorch "
+    "framework, please file a bug report instead.")
+#: PyTorch's names of in-place operators in that error; of all others, `aten::` and the name
+_WRITE_NAMES = dict.fromkeys(
     ("sub", "mul", "div", "true_divide", "logical_and", "logical_or", "logical_xor", "clamp_min", "clamp_max", "copy",
      "masked_fill"), "inplace arithmetic") | {
          name: name + "_" for name in ("index_put", "fill", "scatter_add", "index_add", "index_fill", "scatter_reduce")}
 _SIZED_WRITES = frozenset(("add", "atan2", "copysign", "bitwise_and", "bitwise_or", "bitwise_xor", "lcm", "gcd"))
 
 
-def refuse_wider(target: Any, others: Sequence[Any], name: str = "inplace arithmetic") -> None:
-    """Refuse a write of what has more hidden dimensions than what is written to.
+def check_vmap_write(target: Any, others: Sequence[Any], name: str = "inplace arithmetic") -> None:
+    """Check that the target of an in-place operator belongs to all levels of the other inputs.
 
     Args:
-        name: what is written, in PyTorch's words.
+        name: PyTorch's name of the operator.
 
     Raises:
-        RuntimeError: it has.
+        RuntimeError: it does not (PyTorch's text).
     """
-    mine = {level.number for level in target._levels} if type(target) is BatchedTensor else set()
-    beyond = [level for level in levels_among(others) if level.number not in mine]
-    if beyond:
-        raise RuntimeError(_WIDER.format(name, f"at level {beyond[-1].depth}" if name.startswith("aten::") else
-                                         "in a vmap"))
+    own_levels = {level.number for level in target._levels} if type(target) is BatchedTensor else set()
+    extra_levels = [level for level in vmap_levels(others) if level.number not in own_levels]
+    if extra_levels:
+        where = f"at level {extra_levels[-1].depth}" if name.startswith("aten::") else "in a vmap"
+        raise RuntimeError(_WRITE_ERROR.format(name, where))
 
 
-def _refuse_write(op: Op, target: Any, others: Sequence[Any]) -> None:
+def _check_batched_write(op: Op, target: Any, others: Sequence[Any]) -> None:
     name = op.name.strip("_")
     if name in _SIZED_WRITES and type(target) is not BatchedTensor:
-        beyond = levels_among(others)
+        extra_levels = vmap_levels(others)
         shape = broadcast_shapes(target.shape, *(x.shape for x in others if isinstance(x, Tensor)))
-        if beyond:
+        if extra_levels:
             raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape "
-                               f"{[*(level.size for level in beyond), *shape]}")
-    said = _WRITES.get(name) or f"aten::{name}_"
-    refuse_wider(target, others, f"aten::{name}_" if op.scalar_overloads and name == "masked_fill" else said)
+                               f"{[*(level.size for level in extra_levels), *shape]}")
+    aten_name = f"aten::{name}_"
+    if not (op.scalar_overloads and name == "masked_fill"):
+        aten_name = _WRITE_NAMES.get(name) or aten_name
+    check_vmap_write(target, others, aten_name)
 
 
 def write_batched(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
-    """Run an operator and write its result over its first input, where some are batched."""
+    """Run an operator with batched inputs and write its result into its first input."""
     target = inputs[0]
-    _refuse_write(op, target, inputs[1:])
+    _check_batched_write(op, target, inputs[1:])
     levels = target._levels
     if forward_levels:
-        inputs = [target, *lifted(inputs[1:], levels)]
+        inputs = [target, *lift_tangents(inputs[1:], levels)]
     if op.kind == ELEMENTWISE or op.name == "copy":
         ndim = target._array.ndim
-        values = [aligned(x, levels, ndim) if type(x) is BatchedTensor else x for x in inputs[1:]]
+        values = [align_levels(x, levels, ndim) if type(x) is BatchedTensor else x for x in inputs[1:]]
         if op.name == "copy":
-            functions_method(target._value, "copy_")(*values)
+            target._value.copy_(*values)
         else:
-            write(op, [target._value, *values], params)
+            apply_inplace(op, [target._value, *values], params)
         return target
     if op.kind == VIEW:
         raise RuntimeError(f"vmap: {op.name.strip('_')}_ changes the shape of a batched tensor in place; use "
                            f"{op.name.strip('_')} instead.")
-    found = apply_batched(op, inputs, params)
-    functions_method(target._value, "copy_")(full(found, levels))
+    result = apply_batched(op, inputs, params)
+    target._value.copy_(expand_levels(result, levels))
     return target
-
-
-def functions_method(x: Tensor, name: str) -> Any:
-    """A method of a tensor, by name."""
-    return getattr(x, name)
 
 
 handlers.apply_batched, handlers.write_batched = apply_batched, write_batched
 
-__all__ = ["Batch", "apply_batched", "loop", "refuse_wider", "tell_of_loop", "write_batched"]
+__all__ = ["Batch", "apply_batched", "check_vmap_write", "fallback_loop", "warn_fallback", "write_batched"]

@@ -1,4 +1,4 @@
-"""From a declaration to the function users call: arguments bound, checked and spread as PyTorch does."""
+"""Argument binding: the public function of each declared operator, with arguments bound and checked as in PyTorch."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.compiled import copy
-from ...engine.saved.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ..fastpath.by_arity import binary, unary
-from ..fastpath.out_argument import written_straight
-from ..fastpath.unary_with_parameters import with_parameters
+from ..fastpath.out_argument import compute_into_out
+from ..fastpath.unary_with_parameters import parameter_function
 from ..tensor import Tensor
-from ..tracer_notifications import tell_overwritten
+from ..tracer_notifications import notify_overwritten
 from .apply import apply
 from .array_kernels import kernel_of
 from .promotion import NO_PARAMS
@@ -37,8 +37,8 @@ def _type_name(x: Any) -> str:
     return "numpy.ndarray" if isinstance(x, np.ndarray) else type(x).__name__
 
 
-def _by_place(op: Op, args: tuple[Any, ...], n: int) -> tuple[list[Any], dict[str, Any]] | None:
-    """`bind` of tensors, then parameters, as they are declared; None where there is more to look at."""
+def _bind_positional(op: Op, args: tuple[Any, ...], n: int) -> tuple[list[Any], dict[str, Any]] | None:
+    """`bind` for tensors followed by parameters, all by position; None for any other call."""
     inputs = list(args[:n])
     for x in inputs:
         if not isinstance(x, Tensor):
@@ -59,9 +59,9 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
     names = op.inputs
     n = len(names)
     if not kwargs and op.required_params is not None and n + op.required_params <= len(args) <= n + len(op.params):
-        found = _by_place(op, args, n)
-        if found is not None:
-            return found
+        result = _bind_positional(op, args, n)
+        if result is not None:
+            return result
     inputs: list[Any] = []
     params: dict[str, Any] = {}
     if kwargs:
@@ -89,15 +89,15 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             inputs.append(None)
         else:
             raise TypeError(f'{op.name}() missing 1 required positional arguments: "{name}"')
-    rest = args[n:]
-    if rest:
-        if op.spread is not None and not isinstance(rest[0], (tuple, list)) and rest[0] is not None:
-            params[op.spread] = rest
+    extra_args = args[n:]
+    if extra_args:
+        if op.spread is not None and not isinstance(extra_args[0], (tuple, list)) and extra_args[0] is not None:
+            params[op.spread] = extra_args
         else:
-            if len(rest) > len(op.params):
+            if len(extra_args) > len(op.params):
                 raise TypeError(f"{op.name}() takes {n + len(op.params)} positional arguments but {len(args)} were "
                                 "given")
-            for name, value in zip(op.params, rest, strict=False):
+            for name, value in zip(op.params, extra_args, strict=False):
                 params[name] = value
     for name, value in kwargs.items():
         if name not in op.params:
@@ -114,14 +114,14 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             if isinstance(value, Tensor) and value._array.ndim == 0:
                 params[name] = value.item()
     if op.variadic:
-        listed = inputs.pop()
-        if isinstance(listed, Tensor) or not isinstance(listed, (list, tuple)):
+        tensors = inputs.pop()
+        if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
             raise TypeError(f"{op.name}(): argument '{names[-1]}' (position {n}) must be tuple of Tensors, not "
-                            f"{_type_name(listed)}")
-        for i, x in enumerate(listed):
+                            f"{_type_name(tensors)}")
+        for i, x in enumerate(tensors):
             if not isinstance(x, Tensor) and not (x is None and names[-1] in op.nondifferentiable_inputs):
                 raise TypeError(f"expected Tensor as element {i} in argument {n - 1}, but got {type(x).__name__}")
-        inputs.extend(listed)
+        inputs.extend(tensors)
     else:
         for i, x in enumerate(inputs):
             if isinstance(x, Tensor):
@@ -137,8 +137,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
     return inputs, params
 
 
-def general(op: Op) -> Callable[..., Any]:
-    """The public function of any operator."""
+def general_function(op: Op) -> Callable[..., Any]:
+    """The public function of any operator, without a fast path."""
     result_type = None
     if op.returns_namedtuple and op.outputs:
         from ..return_types import named_result
@@ -151,8 +151,8 @@ def general(op: Op) -> Callable[..., Any]:
                 at = op.inputs.index(name)
                 value = args[at] if at < len(args) else kwargs.get(name)
                 if _is_number(value):
-                    found = functions_of(other)(*args, **kwargs)
-                    return found if out is None else write_out(op, found, out)
+                    result = public_function(other)(*args, **kwargs)
+                    return result if out is None else write_out(op, result, out)
         inputs, params = bind(op, args, kwargs)
         if op.dtype_converts and "dtype" in params:
             to = params.pop("dtype")
@@ -167,65 +167,65 @@ def general(op: Op) -> Callable[..., Any]:
                     raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
                                        "differentiation, but one of the arguments requires grad.")
             if special[0]:
-                from .forward_mode import levels_of
+                from .forward_mode import tangent_levels
 
-                if levels_of((*inputs, *outs)):
+                if tangent_levels((*inputs, *outs)):
                     raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it "
                                               "because it is an out= function")
-        if out is not None and written_straight(op, inputs, params, outs):
+        if out is not None and compute_into_out(op, inputs, params, outs):
             return outs[0]
-        found = apply(op, inputs, params)
+        result = apply(op, inputs, params)
         if out is not None:
-            _refuse_overlap(op, inputs, outs)
-            found = write_out(op, found, out)
+            _check_out_overlap(op, inputs, outs)
+            result = write_out(op, result, out)
         if result_type is not None:
-            return result_type(found)
-        return tuple(found) if found.__class__ is list else found
+            return result_type(result)
+        return tuple(result) if result.__class__ is list else result
 
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     return call
 
 
-def _refuse_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
-    """Refuse an `out=` that shares some of its memory with an input, or with itself.
+def _check_out_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Check the `out=` tensors for internal overlap and for partial overlap with inputs.
 
     Raises:
-        RuntimeError: it does (PyTorch's texts).
+        RuntimeError: they overlap (PyTorch's texts).
     """
     for out in outs:
         if not isinstance(out, Tensor):
             continue
-        check_overlap(out._array, *(x._array for x in inputs if isinstance(x, Tensor)), apart=op.disjoint_out)
+        check_overlap(out._array, *(x._array for x in inputs if isinstance(x, Tensor)), disjoint=op.disjoint_out)
 
 
-def write_out(op: Op, found: Any, out: Any) -> Any:
-    """Put results into the tensors given as `out=`, resizing them where they are empty.
+def write_out(op: Op, result: Any, out: Any) -> Any:
+    """Write results into the `out=` tensors, resizing them where their shape differs.
 
     Raises:
         RuntimeError: a result's dtype cannot be cast to its `out`'s.
     """
-    if isinstance(found, (list, tuple)):
-        if not isinstance(out, (list, tuple)) or len(out) != len(found):
-            raise TypeError(f"{op.name}(): argument 'out' must be tuple of {len(found)} Tensors, not "
+    if isinstance(result, (list, tuple)):
+        if not isinstance(out, (list, tuple)) or len(out) != len(result):
+            raise TypeError(f"{op.name}(): argument 'out' must be tuple of {len(result)} Tensors, not "
                             f"{_type_name(out)}")
-        return [write_out(op, f, o) for f, o in zip(found, out, strict=True)]
+        return [write_out(op, f, o) for f, o in zip(result, out, strict=True)]
     if isinstance(out, (list, tuple)) and len(out) == 1:
         out = out[0]
-    if special[0] and isinstance(out, Tensor) and not (out._array.__class__ is found._array.__class__ is np.ndarray):
+    if special[0] and isinstance(out, Tensor) and not (out._array.__class__ is result._array.__class__ is np.ndarray):
         raise RuntimeError(f"Batching rule not implemented for aten::{op.name.strip('_')}.out; the fallback path "
                            "doesn't work on out= or view ops.")
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
-    if op.exact_out and found._array.dtype != out._array.dtype:
+    if op.exact_out and result._array.dtype != out._array.dtype:
         raise RuntimeError(op.exact_out if op.exact_out is not True else
-                           f"Expected out tensor to have dtype {dtypes.C_NAMES[found.dtype.name]}, but got "
+                           f"Expected out tensor to have dtype {dtypes.C_NAMES[result.dtype.name]}, but got "
                            f"{dtypes.C_NAMES[out.dtype.name]} instead")
-    if not dtypes.can_cast(found.dtype, out.dtype):
-        raise RuntimeError(f"result type {found.dtype.scalar_name} can't be cast to the desired output type "
+    if not dtypes.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")
-    about_to_write(out)
-    a, target = found._array, out._array
+    before_write(out)
+    a, target = result._array, out._array
     if target.shape != a.shape:
         if target.size:
             warnings.warn(
@@ -238,16 +238,16 @@ def write_out(op: Op, found: Any, out: Any) -> Any:
     else:
         copy(target, dtypes.cast(a, target.dtype))
     if special[0]:
-        tell_overwritten(out, a, out._array is not target)
-    out._bump_version()  # which an inference tensor refuses, too late
+        notify_overwritten(out, a, out._array is not target)
+    out._bump_version()  # raises for an inference tensor, after the write, as in PyTorch
     return out
 
 
-def functions_of(op: Op) -> Callable[..., Any]:
-    """An operator's public function, made once."""
+def public_function(op: Op) -> Callable[..., Any]:
+    """An operator's public function: with a fast path where its declaration allows one. Cached in `op.call`."""
     call = op.call
     if call is None:
-        call = general(op)
+        call = general_function(op)
         if (op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional
                 and not op.scalar_overloads and op.n_outputs == 1 and not op.unpromoted
                 and not op.unsupported_dtypes.keys() & {"float32", "float64"}):
@@ -256,17 +256,17 @@ def functions_of(op: Op) -> Callable[..., Any]:
             elif len(op.inputs) == 2:
                 call, op.operator_method = binary(op, call)
         else:
-            call = with_parameters(op, call)
+            call = parameter_function(op, call)
         op.call = call
         call.__doc__ = op.doc
     return call
 
 
-def in_place(op: Op) -> Callable[..., Any]:
-    """An operator's in-place form, `name_`, made once."""
+def inplace_function(op: Op) -> Callable[..., Any]:
+    """An operator's in-place function, `name_`. Cached in `op.in_place`."""
     if op.in_place is not None:
         return op.in_place
-    from .inplace import fast_binary, write
+    from .inplace import apply_inplace, inplace_fast_path
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if op.scalar_overloads:
@@ -274,21 +274,21 @@ def in_place(op: Op) -> Callable[..., Any]:
                 at = op.inputs.index(name)
                 value = args[at] if at < len(args) else kwargs.get(name)
                 if _is_number(value):
-                    return in_place(other)(*args, **kwargs)
+                    return inplace_function(other)(*args, **kwargs)
         inputs, params = bind(op, args, kwargs)
         if op.kind == COMPOSITE:
             raise NotImplementedError(f"{op.name}_")
-        return write(op, inputs, params)
+        return apply_inplace(op, inputs, params)
 
     call.__name__ = call.__qualname__ = op.name + "_"
-    call.__doc__ = f"`{op.name}`, written over this tensor."
+    call.__doc__ = f"`{op.name}`, in place."
     if (op.kind == ELEMENTWISE and len(op.inputs) == 2 and not op.params and not op.scalar_overloads
             and isinstance(kernel_of(op), np.ufunc)):
-        quick = fast_binary(op, call)
-        quick.__doc__ = call.__doc__
-        call = quick
+        fast = inplace_fast_path(op, call)
+        fast.__doc__ = call.__doc__
+        call = fast
     op.in_place = call
     return call
 
 
-__all__ = ["NO_PARAMS", "REGISTRY", "bind", "functions_of", "general", "in_place", "write_out"]
+__all__ = ["NO_PARAMS", "REGISTRY", "bind", "general_function", "inplace_function", "public_function", "write_out"]

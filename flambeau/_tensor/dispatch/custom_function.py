@@ -1,7 +1,6 @@
-"""`autograd.Function`: operators whose forward and backward the user writes.
+"""`autograd.Function`: operators with user-defined forward and backward.
 
-The context that forward and backward share is the node itself, as in PyTorch: what forward
-hangs on `ctx` is found on `y.grad_fn`.
+The context `ctx` is the graph node itself, as in PyTorch: attributes set on `ctx` are attributes of `y.grad_fn`.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from ...engine.nodes.node import NodeType
 from ...engine.nodes.unsupported_derivatives import delayed_error
 from ...modes import special, transforming, transforms
 from ...trees import tree_flatten
-from ..tensor import Tensor, as_leaf
+from ..tensor import Tensor, set_requires_grad
 from .batched_tensor import is_batched
 from .custom_node import NO_BACKWARD, FunctionCtx, FunctionNode
-from .custom_recording import recorded
+from .custom_recording import apply_function
 from .vmap_functions import apply_batched_function
 
 _TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
 class FunctionMeta(type):
-    """Gives each Function the class of its nodes, `<name>Backward`."""
+    """Metaclass of Function: makes the class of its nodes, `<name>Backward`."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         members = {"_forward_cls": cls, "__module__": cls.__module__}
@@ -35,7 +34,7 @@ class FunctionMeta(type):
 
 
 class Function(metaclass=FunctionMeta):
-    """An operator of the user's own: subclass it, write `forward` and `backward`, call `apply`.
+    """Base class of user-defined operators: define `forward` and `backward`, call `apply`.
 
     See https://docs.pytorch.org/docs/stable/autograd.html#function
 
@@ -70,17 +69,17 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """The operator: `forward(ctx, *inputs)`, or `forward(*inputs)` beside a `setup_context`."""
+        """The operator: `forward(ctx, *inputs)`; `forward(*inputs)` where `setup_context` is defined."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """What `forward` would have told `ctx`, where forward takes none."""
+        """Save what backward needs on `ctx`, for a `forward` without `ctx`."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The inputs' gradients from the outputs', one for each argument of `forward`."""
+        """The gradients of the inputs, one for each argument of `forward`, from those of the outputs."""
         raise NotImplementedError(NO_BACKWARD)
 
     @staticmethod
@@ -90,26 +89,26 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The outputs' tangents from the inputs'."""
+        """The tangents of the outputs, from those of the inputs."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
                                   "forward mode AD.")
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """The operator on batches."""
+        """The batching rule: `(output, out_dims)` of batched arguments."""
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap "
                                   "staticmethod or set generate_vmap_rule=True.")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run `forward` and record it."""
+        """Run `forward` and record its node."""
         if transforms[0] and transforming.get() and cls.setup_context is Function.setup_context:
             raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
                                "jacrev, ...), it must override the setup_context staticmethod. For more details, "
                                "please see https://pytorch.org/docs/main/notes/extending.func.html")
         if special[0] and _some_batched(args):
             return apply_batched_function(cls, args, kwargs)
-        return recorded(cls, args, kwargs)
+        return apply_function(cls, args, kwargs)
 
 
 FunctionNode._function_class = Function
@@ -120,7 +119,7 @@ def _some_batched(args: tuple[Any, ...]) -> bool:
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """For a `backward` that cannot itself be differentiated: a second derivative is an error."""
+    """Decorator of a `backward` that is not differentiable: a second derivative raises."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
@@ -128,9 +127,9 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             outputs = fn(ctx, *args)
         if not grad_mode.get() or not any(isinstance(a, Tensor) and a._requires_grad for a in args):
             return outputs
-        found = outputs if isinstance(outputs, tuple) else (outputs,)
-        fake = [None if x is None else as_leaf(x.detach()) for x in found]
-        refusing = delayed_error(_TWICE, fake) if any(x is not None for x in fake) else found
+        result = outputs if isinstance(outputs, tuple) else (outputs,)
+        fake = [None if x is None else set_requires_grad(x.detach()) for x in result]
+        refusing = delayed_error(_TWICE, fake) if any(x is not None for x in fake) else result
         return refusing if isinstance(outputs, tuple) else refusing[0]
 
     return wrapper

@@ -1,6 +1,6 @@
-"""The node and context of one application of a user's Function, in one object as in PyTorch.
+"""FunctionNode: the graph node of a user's Function, which is also its context `ctx`, as in PyTorch.
 
-What `forward` hangs on `ctx` is found on `y.grad_fn`; outputs that are no tensors count as outputs, too.
+Outputs that are no tensors are counted as outputs, too.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ...engine.saved.saved_tensors import (
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ..tensor import Tensor, wrap
-from ..tracer_notifications import tell_created
+from ..tracer_notifications import notify_created
 from ..view_history import wrap_output
 
-#: an output's shape and dtype; None where it was no tensor
+#: shape and dtype of an output; None where it is no tensor
 Meta = tuple[tuple[int, ...], np.dtype] | None
 
 NO_BACKWARD = ("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
@@ -36,7 +36,7 @@ NO_BACKWARD = ("You must implement either the backward or vjp method for your cu
 
 
 class FunctionCtx:
-    """What `forward` tells autograd: what to keep, what it wrote to, what has no gradient."""
+    """The methods of `ctx` that `forward` calls."""
 
     to_save: Sequence[Any]
     dirty_tensors: Sequence[Any]
@@ -44,11 +44,11 @@ class FunctionCtx:
     saved_for_forward: Sequence[Any]
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `backward`, where they are `ctx.saved_tensors`; their versions are checked then."""
+        """Save tensors for `backward` as `ctx.saved_tensors`; their versions are checked there."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, where they are `ctx.saved_tensors`."""
+        """Save tensors for `jvp` as `ctx.saved_tensors`."""
         for tensor in tensors:
             if not isinstance(tensor, Tensor) and tensor is not None:
                 raise TypeError("save_for_forward expects all arguments to be tensors; you should save non-tensors as "
@@ -56,23 +56,23 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Say which inputs were written to in place; they must be returned."""
+        """Declare inputs that were modified in place; they must be returned."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Say which outputs have no gradient."""
+        """Declare outputs that are not differentiable."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether missing gradients reach `backward` as zeros (the default) or as None."""
+        """Whether undefined gradients are passed to `backward` as zeros (the default) or as None."""
         self.materialize_grads = value
 
 
 class FunctionNode(Node, FunctionCtx):
-    """The node, and context, of one application of a user's Function."""
+    """The graph node and context of one call of a user's Function."""
 
     runs_undefined = True
-    materializes_undefined = False  # done here, by the flag the user sets
+    materializes_undefined = False  # done in `vjp`, by the flag `materialize_grads`
     _forward_cls: Any = None  # the user's class
     _function_class: Any = None  # `Function` itself
     to_save: Sequence[Any] = ()
@@ -100,13 +100,13 @@ class FunctionNode(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given."""
+        """The tensors that were passed to `save_for_backward`."""
         if self._freed:
             raise RuntimeError(FREED_MESSAGE)
         return tuple([self._read(*entry) for entry in self._saved])
 
     def _read(self, kind: str, value: Any, counter: list[int] | None, version: int, number: int) -> Any:
-        """One saved value, its version checked."""
+        """One saved value, after a check of its version."""
         if kind == "none":
             return None
         if kind == "packed":
@@ -163,8 +163,8 @@ class FunctionNode(Node, FunctionCtx):
         packed = Packed(x, hooks, is_output=kind == "out", hook_input=x.detach())
         self._saved = (*self._saved[:place], ("packed", packed, None, 0, 0), *self._saved[place + 1:])
 
-    def keep(self, outputs: Sequence[Any]) -> None:
-        """Save what was asked for: outputs by their memory alone, lest node and output hold each other."""
+    def save_tensors(self, outputs: Sequence[Any]) -> None:
+        """Save `to_save`; an output is saved as array and counter, since the tensor would be a reference cycle."""
         numbers = {id(out): k for k, out in enumerate(outputs) if isinstance(out, Tensor)}
         hooks = innermost_hooks() if special[0] else None
         saved: list[Any] = []
@@ -182,29 +182,32 @@ class FunctionNode(Node, FunctionCtx):
                 saved.append(("out", x._array, x._counter, x._counter[0], numbers[id(x)]))
             else:
                 version = 0 if x._counter is None else x._counter[0]
-                bool(version)  # an inference tensor's says that it cannot be saved
+                bool(version)  # raises for an inference tensor, which cannot be saved
                 saved.append(("tensor", x, None, version, 0))
         self._saved = tuple(saved)
         self.to_save = ()
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
         metas = self._metas
-        given = [None] * len(metas) if cotangents is None else cotangents if self.outputs is not None else [cotangents]
-        shown: list[Any] = []
-        for value, meta, live in zip(given, metas, self._live, strict=True):
+        if cotangents is None:
+            cotangents = [None] * len(metas)
+        elif self.outputs is None:
+            cotangents = [cotangents]
+        arguments: list[Any] = []
+        for value, meta, live in zip(cotangents, metas, self._live, strict=True):
             if value is not None:
-                shown.append(value if tensors else wrap(np.asarray(value)))
+                arguments.append(value if tensors else wrap(np.asarray(value)))
             elif meta is not None and self.materialize_grads and (live or self._materialize_non_diff_grads):
-                shown.append(wrap(np.zeros(*meta)))
+                arguments.append(wrap(np.zeros(*meta)))
                 if special[0]:
-                    tell_created(shown[-1]._array)
+                    notify_created(arguments[-1]._array)
             else:
-                shown.append(None)
-        found = self._backward()(self, *shown)
-        return self._checked(list(found) if isinstance(found, tuple) else [found], tensors)
+                arguments.append(None)
+        result = self._backward()(self, *arguments)
+        return self._checked(list(result) if isinstance(result, tuple) else [result], tensors)
 
     def _backward(self) -> Any:
-        """What the user wrote: `backward`, or under its other name `vjp`."""
+        """The user's `backward`, or `vjp`, its alias."""
         cls, base = self._forward_cls, self._function_class
         if cls.backward is base.backward:
             if cls.vjp is base.vjp:
@@ -215,26 +218,26 @@ class FunctionNode(Node, FunctionCtx):
                                "should only implement one of them.")
         return cls.backward
 
-    def _checked(self, found: list[Any], tensors: bool) -> list[Any]:
+    def _checked(self, result: list[Any], tensors: bool) -> list[Any]:
         n = self._n_args
-        if len(found) > n and all(x is None for x in found[n:]):
-            found = found[:n]
-        if len(found) != n:
+        if len(result) > n and all(x is None for x in result[n:]):
+            result = result[:n]
+        if len(result) != n:
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {n}, got "
-                               f"{len(found)})")
-        for position, g in enumerate(found):
+                               f"{len(result)})")
+        for position, g in enumerate(result):
             if g is not None and position not in self._positions:
                 raise RuntimeError(f"function {self.name()} returned a gradient different than None at position "
                                    f"{position + 1}, but the corresponding forward input was not a Variable")
         results: list[Any] = []
         for position, edge, (shape, dtype) in zip(self._positions, self.edges, self._input_metas, strict=True):
-            g = found[position]
+            g = result[position]
             if g is not None and not isinstance(g, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
             if g is None:
                 results.append(None)
                 continue
-            if edge is None:  # nobody wants it, but the node's hooks are shown it
+            if edge is None:  # no edge, but the node's hooks get the gradient
                 results.append(g if tensors else g._array)
                 continue
             if g._array.shape != shape:

@@ -1,4 +1,4 @@
-"""What a user's `forward` returned becomes the outputs of its node: as it is, as a view, or with a new history."""
+"""The outputs of a user's Function: connected to its node, as views or in-place results where they are such."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...warning_location import outside
 from ..tensor import Tensor, wrap
 from .custom_node import FunctionNode
 from .graph_recording import as_view
-from .inplace import rebase
+from .inplace import rebase_history
 from .write_checks import check_writable
 
 _DIRTY_VIEW = (
@@ -21,43 +21,45 @@ _DIRTY_VIEW = (
     "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
     "operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
 )
-_SAVED_AS_IT_IS = (
+_SAVED_UNCHANGED_INPUT = (
     "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
     "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup "
     "ctx inside the forward function itself."
 )
 
 
-def hang_outputs(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], executable: bool,
-                 apart: bool) -> list[Any]:
-    """Give the outputs of a user's `forward` their histories.
+def attach_outputs(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], executable: bool,
+                   has_setup_context: bool) -> list[Any]:
+    """Make `node` the `grad_fn` of the outputs of a user's `forward`.
 
     Args:
-        inputs: the arguments that are tensors, by the identity of what `forward` was given for each.
-        outputs: what it returned.
-        executable: whether the application is recorded.
-        apart: whether `ctx` was filled by `setup_context`.
+        inputs: the tensor arguments of `apply`, by the `id` of the tensor passed to `forward` for each.
+        outputs: the values that `forward` returned.
+        executable: whether the call is recorded.
+        has_setup_context: whether `ctx` was filled by `setup_context`.
 
     Raises:
-        RuntimeError: what was marked or saved does not fit what was returned (PyTorch's texts).
+        RuntimeError: the tensors marked or saved do not match those returned (PyTorch's texts).
     """
-    dirty = _dirty(node, inputs, outputs, executable)
-    fixed = {id(x) for x in node.non_differentiable}
-    if apart:
-        _refuse_saved(node, inputs, outputs, dirty)
+    dirty = _dirty_ids(node, inputs, outputs, executable)
+    nondifferentiable = {id(x) for x in node.non_differentiable}
+    if has_setup_context:
+        _check_saved(node, inputs, outputs, dirty)
     node._metas = tuple((x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in outputs)
     node.outputs = node._metas if len(outputs) > 1 else None  # type: ignore[assignment]
     node._live = []
     results: list[Any] = []
     for number, out in enumerate(outputs):
-        live = (executable and isinstance(out, Tensor) and id(out) not in fixed and out._array.dtype.kind in "fcV")
+        live = (executable and isinstance(out, Tensor) and id(out) not in nondifferentiable
+                and out._array.dtype.kind in "fcV")
         node._live.append(live)
         if not isinstance(out, Tensor):
             results.append(out)
         elif id(out) in dirty and id(out) in inputs:
-            results.append(_written(node, inputs[id(out)], number, live, sum(isinstance(x, Tensor) for x in outputs)))
+            n_tensors = sum(isinstance(x, Tensor) for x in outputs)
+            results.append(_dirty_output(node, inputs[id(out)], number, live, n_tensors))
         else:
-            results.append(_hung(node, out, inputs.get(id(out)), number, live))
+            results.append(_other_output(node, out, inputs.get(id(out)), number, live))
     if sum(node._live) > 1:
         for out in results:
             if isinstance(out, Tensor) and out._base is not None and id(out) not in dirty:
@@ -65,16 +67,16 @@ def hang_outputs(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequ
     return results
 
 
-def _dirty(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], executable: bool) -> set[int]:
-    """The identities of what was written to; each write is counted."""
+def _dirty_ids(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], executable: bool) -> set[int]:
+    """The ids of the tensors marked dirty; their versions are bumped."""
     returned = {id(x) for x in outputs if isinstance(x, Tensor)}
     for x in node.dirty_tensors:
         if not isinstance(x, Tensor):
             raise RuntimeError("mark_dirty can only accept variables, but argument ")
-        counted = inputs.get(id(x), x)
-        counted._bump_version()
+        input_tensor = inputs.get(id(x), x)
+        input_tensor._bump_version()
         if special[0] and (tracer := active_tracer.get()) is not None:
-            tracer.on_version_bump(counted)
+            tracer.on_version_bump(input_tensor)
         if id(x) not in returned:
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. "
                                "The inputs that are modified inplace must all be outputs of the Function.")
@@ -87,14 +89,14 @@ def _dirty(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[A
     return {id(x) for x in node.dirty_tensors}
 
 
-def _refuse_saved(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], dirty: set[int]) -> None:
+def _check_saved(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], dirty: set[int]) -> None:
     saved = {id(x) for x in (*node.to_save, *node.saved_for_forward) if x is not None}
     if any(id(x) in saved and id(x) in inputs and id(x) not in dirty for x in outputs):
-        raise RuntimeError(_SAVED_AS_IT_IS)
+        raise RuntimeError(_SAVED_UNCHANGED_INPUT)
 
 
-def _written(node: FunctionNode, x: Tensor, number: int, live: bool, count: int) -> Tensor:
-    """An input that was written to in place: itself, with the node for its history."""
+def _dirty_output(node: FunctionNode, x: Tensor, number: int, live: bool, count: int) -> Tensor:
+    """An input that was modified in place: itself, with `node` as its history."""
     if not live:
         return x.detach() if x._requires_grad else x
     if x._requires_grad and not x._has_node():
@@ -103,19 +105,19 @@ def _written(node: FunctionNode, x: Tensor, number: int, live: bool, count: int)
         raise RuntimeError(_DIRTY_VIEW)
     x._grad = None
     check_writable(x, True)
-    rebase(x, node)
+    rebase_history(x, node)
     x._output_nr = number
     return x
 
 
-def _hung(node: FunctionNode, out: Tensor, given: Tensor | None, number: int, live: bool) -> Tensor:
-    """Any other output; an input that is returned as it is becomes a view of itself."""
-    if given is not None and (live or not given._requires_grad):
-        alias: Tensor = wrap(given._array)
-        out = as_view(alias, given)
+def _other_output(node: FunctionNode, out: Tensor, input_tensor: Tensor | None, number: int, live: bool) -> Tensor:
+    """Any other output; an input returned unchanged becomes a view of itself."""
+    if input_tensor is not None and (live or not input_tensor._requires_grad):
+        alias: Tensor = wrap(input_tensor._array)
+        out = as_view(alias, input_tensor)
     elif not live and out._requires_grad:
-        if given is not None:
-            out = given.detach()
+        if input_tensor is not None:
+            out = input_tensor.detach()
         elif out._base is None:
             out._requires_grad, out._node, out._output_nr = False, None, 0
     if live:
@@ -127,4 +129,4 @@ def _hung(node: FunctionNode, out: Tensor, given: Tensor | None, number: int, li
     return out
 
 
-__all__ = ["hang_outputs"]
+__all__ = ["attach_outputs"]

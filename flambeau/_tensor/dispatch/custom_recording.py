@@ -1,4 +1,4 @@
-"""Running a user's `Function`: its forward without recording, then its node as the history of the outputs."""
+"""Calls of user-defined Functions: forward runs without recording, then its node is connected to inputs and outputs."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...engine.anomaly_mode import Anomaly, remember
+from ...engine.anomaly_mode import Anomaly, store_traceback
 from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.nodes.node import NodeType, next_number
 from ...modes import forward_mode, special, transforming, transforms
 from ..tensor import Tensor
 from .custom_node import FunctionNode
-from .custom_outputs import hang_outputs
-from .custom_tangents import push_tangents
-from .forward_mode import below, levels_of
+from .custom_outputs import attach_outputs
+from .custom_tangents import push_function_tangents
+from .forward_mode import strip_levels, tangent_levels
 from .gradient_edge import gradient_edge
-from .interception import told_custom
+from .interception import notify_custom_function
 
 
-def recorded(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a Function's `forward` and make its node the history of what it returned."""
+def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a Function's `forward` and make its node the `grad_fn` of the outputs."""
     node: FunctionNode = object.__new__(cls._backward_cls if not transforms[0] else _node_class(cls))
-    apart = cls.setup_context is not node._function_class.setup_context
-    if apart:
-        args, kwargs = _with_defaults(cls.forward, args, kwargs)
+    has_setup_context = cls.setup_context is not node._function_class.setup_context
+    if has_setup_context:
+        args, kwargs = _bind_defaults(cls.forward, args, kwargs)
     tensors = [(i, x) for i, x in enumerate(args) if isinstance(x, Tensor)]
     node.needs_input_grad = tuple(isinstance(x, Tensor) and x._requires_grad for x in args)
     executable = grad_mode.get() and any(node.needs_input_grad)
@@ -37,34 +37,34 @@ def recorded(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     node._n_args = len(args)
     node._input_metas = tuple((x._array.shape, None if x._grad_type is None else x._array.dtype) for _, x in tensors)
     if Anomaly.enabled and executable:
-        remember(node)
-    plain = args
+        store_traceback(node)
+    forward_args = args
     levels: Sequence[int] = ()
     if special[0]:
-        levels = levels_of(args)
+        levels = tangent_levels(args)
         if levels:
-            plain = _without_tangents(args, levels[0])
-    with no_grad(), without_tangents():
-        if apart:
-            output = cls.forward(*plain, **kwargs)
-            cls.setup_context(node, plain, output)
+            forward_args = _strip_tangents(args, levels[0])
+    with no_grad(), forward_mode_disabled():
+        if has_setup_context:
+            output = cls.forward(*forward_args, **kwargs)
+            cls.setup_context(node, forward_args, output)
         else:
-            output = cls.forward(node, *plain, **kwargs)
+            output = cls.forward(node, *forward_args, **kwargs)
     single = not isinstance(output, tuple)
-    given = {id(p): x for p, x in zip(plain, args, strict=True) if isinstance(x, Tensor)}
-    outputs = hang_outputs(node, given, [output] if single else output, executable, apart)
+    input_tensors = {id(p): x for p, x in zip(forward_args, args, strict=True) if isinstance(x, Tensor)}
+    outputs = attach_outputs(node, input_tensors, [output] if single else output, executable, has_setup_context)
     if executable:
-        node.keep(outputs)
+        node.save_tensors(outputs)
     if levels:
         for level in levels:
-            push_tangents(cls, node, level, args, plain, outputs)
+            push_function_tangents(cls, node, level, args, forward_args, outputs)
     if special[0] and executable:
-        told_custom(node, args, outputs)
+        notify_custom_function(node, args, outputs)
     return outputs[0] if single else tuple(outputs)
 
 
-class without_tangents:
-    """A block in which forward mode is off: a Function's own operators push no tangents, its `jvp` does."""
+class forward_mode_disabled:
+    """A block without forward mode: inside `forward` operators push no tangents, the Function's `jvp` does."""
 
     def __enter__(self) -> None:
         self._token = forward_mode.set(False)
@@ -74,18 +74,18 @@ class without_tangents:
 
 
 def _node_class(cls: Any) -> Any:
-    """The class of a Function's nodes: under a transform, as in PyTorch, one whose name says so."""
+    """The class of a Function's nodes: inside a transform `<name>GeneratedBackward`, as in PyTorch."""
     if not transforming.get():
         return cls._backward_cls
-    made = cls.__dict__.get("_generated_cls")
-    if made is None:
-        made = cls._generated_cls = NodeType(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), {})
-    return made
+    generated = cls.__dict__.get("_generated_cls")
+    if generated is None:
+        generated = cls._generated_cls = NodeType(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), {})
+    return generated
 
 
-def _with_defaults(forward: Callable[..., Any], args: tuple[Any, ...],
+def _bind_defaults(forward: Callable[..., Any], args: tuple[Any, ...],
                    kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with those that were named, or left out, in their places: `setup_context` is given all of them."""
+    """All arguments by position, with defaults filled in, as `setup_context` gets them."""
     code = getattr(forward, "__code__", None)
     if not kwargs and code is not None and code.co_argcount == len(args) and not code.co_kwonlyargcount:
         return args, kwargs
@@ -94,13 +94,13 @@ def _with_defaults(forward: Callable[..., Any], args: tuple[Any, ...],
     return bound.args, bound.kwargs
 
 
-def _without_tangents(args: tuple[Any, ...], level: int) -> tuple[Any, ...]:
-    """The arguments as the levels outside `level` see them, each sharing its version."""
-    found = []
+def _strip_tangents(args: tuple[Any, ...], level: int) -> tuple[Any, ...]:
+    """The arguments without tangents from `level` on, sharing memory and version counters."""
+    result = []
     for x in args:
         if isinstance(x, Tensor) and x._tangents:
             if x._counter is None:
                 x._counter = [0]
-            x = below(x, level)
-        found.append(x)
-    return tuple(found)
+            x = strip_levels(x, level)
+        result.append(x)
+    return tuple(result)

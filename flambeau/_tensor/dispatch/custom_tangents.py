@@ -1,4 +1,4 @@
-"""Forward mode through a user's Function: its `jvp`, and what that may return."""
+"""Forward mode through user-defined Functions: calls of `jvp` and checks of its results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ...engine.tensor_interface import layer
 from ..tensor import Tensor
 from .custom_node import FunctionNode
-from .forward_mode import below, set_tangent, tangent_of
+from .forward_mode import set_tangent, strip_levels, tangent_of
 
 _NOT_IN_PLACE = (
     "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
@@ -20,31 +20,31 @@ _OTHER_BASE = ("A custom Function is returning a view but the jvp is not returni
                "given grad input.")
 
 
-def push_tangents(cls: Any, node: FunctionNode, level: int, args: Sequence[Any], plain: Sequence[Any],
-                  outputs: Sequence[Any]) -> None:
+def push_function_tangents(cls: Any, node: FunctionNode, level: int, args: Sequence[Any], forward_args: Sequence[Any],
+                           outputs: Sequence[Any]) -> None:
     """Set the outputs' tangents in one level by the user's `jvp`.
 
     Args:
-        args: what `apply` was given.
-        plain: what `forward` was given: the same without tangents.
+        args: the arguments of `apply`.
+        forward_args: the arguments of `forward`: the same without tangents.
         outputs: the node's outputs.
 
     Raises:
-        RuntimeError: `jvp` returned something else than the outputs' tangents (PyTorch's texts).
+        RuntimeError: the results of `jvp` are not tangents of the outputs (PyTorch's texts).
     """
-    tangents = [_given(node, x, level) for x in args]
+    tangents = [_argument_tangent(node, x, level) for x in args]
     versions = [None if t is None else 0 if t._counter is None else t._counter[0] for t in tangents]
-    found = _run(cls, node, level, args, plain, outputs, tangents)
-    if len(found) != len(outputs):
+    result = _call_jvp(cls, node, level, args, forward_args, outputs, tangents)
+    if len(result) != len(outputs):
         raise RuntimeError("Function's jvp returned an invalid number of forward gradients (expected "
-                           f"{len(outputs)} but got {len(found)})")
-    fixed = {id(x) for x in node.non_differentiable}
-    for i, (out, t) in enumerate(zip(outputs, found, strict=True)):
+                           f"{len(outputs)} but got {len(result)})")
+    nondifferentiable = {id(x) for x in node.non_differentiable}
+    for i, (out, t) in enumerate(zip(outputs, result, strict=True)):
         if t is not None and not isinstance(t, Tensor):
             raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
         if not isinstance(out, Tensor):
             continue
-        if out._array.dtype.kind not in "fcV" or id(out) in fixed:
+        if out._array.dtype.kind not in "fcV" or id(out) in nondifferentiable:
             if t is not None:
                 raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but  the corresponding "
                                    "forward output is not a differentiable Tensor.You should return None at that "
@@ -64,8 +64,8 @@ def push_tangents(cls: Any, node: FunctionNode, level: int, args: Sequence[Any],
         set_tangent(out, t, level)
 
 
-def _given(node: FunctionNode, x: Any, level: int) -> Any:
-    """The tangent that `jvp` is given for an argument: zeros where there is none, unless it asked for None."""
+def _argument_tangent(node: FunctionNode, x: Any, level: int) -> Any:
+    """The tangent of an argument for `jvp`; where it has none, zeros or, without `materialize_grads`, None."""
     if not isinstance(x, Tensor):
         return None
     t = tangent_of(x, level)
@@ -74,28 +74,28 @@ def _given(node: FunctionNode, x: Any, level: int) -> Any:
     return t
 
 
-def _run(cls: Any, node: FunctionNode, level: int, args: Sequence[Any], plain: Sequence[Any],
-         outputs: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-    """Call `jvp`, with what was saved for it in the place of what was saved for `backward`."""
-    whole = {id(p): x for p, x in zip(plain, args, strict=True) if isinstance(x, Tensor)}
-    whole |= {id(x): x for x in outputs if isinstance(x, Tensor)}
-    kept: list[Any] = []
+def _call_jvp(cls: Any, node: FunctionNode, level: int, args: Sequence[Any], forward_args: Sequence[Any],
+              outputs: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """Call `jvp` with `saved_for_forward` as its `ctx.saved_tensors`."""
+    originals = {id(p): x for p, x in zip(forward_args, args, strict=True) if isinstance(x, Tensor)}
+    originals |= {id(x): x for x in outputs if isinstance(x, Tensor)}
+    saved_for_jvp: list[Any] = []
     for x in node.saved_for_forward:
         if x is None:
-            kept.append(("none", None, None, 0, 0))
-        else:  # with the tangents it has in the levels outside this one
-            x = below(whole.get(id(x), x), level)
-            kept.append(("tensor", x, None, 0 if x._counter is None else x._counter[0], 0))
-    saved, node._saved = node._saved, tuple(kept)
+            saved_for_jvp.append(("none", None, None, 0, 0))
+        else:  # keeps its tangents of outer levels
+            x = strip_levels(originals.get(id(x), x), level)
+            saved_for_jvp.append(("tensor", x, None, 0 if x._counter is None else x._counter[0], 0))
+    saved_for_backward, node._saved = node._saved, tuple(saved_for_jvp)
     try:
-        found = cls.jvp(node, *tangents)
+        result = cls.jvp(node, *tangents)
     finally:
-        node._saved = saved
-    return found if isinstance(found, tuple) else (found,)
+        node._saved = saved_for_backward
+    return result if isinstance(result, tuple) else (result,)
 
 
 def _check_written(x: Tensor, tangent: Any, version: int | None, returned: Any, level: int) -> None:
-    """Where `forward` wrote to an input that had a tangent, `jvp` must have written to the tangent."""
+    """Check that `jvp` modified a tangent in place where `forward` modified its primal in place."""
     if tangent_of(x, level) is None:
         return
     if returned is not tangent or tangent._counter is None or tangent._counter[0] == version:
@@ -103,7 +103,7 @@ def _check_written(x: Tensor, tangent: Any, version: int | None, returned: Any, 
 
 
 def _check_view(out: Tensor, returned: Any, args: Sequence[Any], tangents: Sequence[Any]) -> None:
-    """Where `forward` returned a view of an input that has a tangent, `jvp` must return that view of the tangent."""
+    """Check that `jvp` returned a view of a tangent where `forward` returned a view of its primal."""
     for x, t in zip(args, tangents, strict=True):
         if not isinstance(x, Tensor) or t is None or not x._tangents:
             continue
@@ -116,4 +116,4 @@ def _check_view(out: Tensor, returned: Any, args: Sequence[Any], tangents: Seque
             return
 
 
-__all__ = ["push_tangents"]
+__all__ = ["push_function_tangents"]

@@ -8,25 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from ...backends.numpy.memory import address, owner, strided
+from ...backends.numpy.memory import address, owner, strided_view
 from ...engine.tensor_interface import layer
 from ...modes import inference
 from ..tensor import Tensor, wrap
-from .batched_tensor import absolute, batched, relative
-from .forward_mode import below, close_level, open_level, set_tangent, tangent_of
+from .batched_tensor import gradient_for_batched, gradient_for_value, make_batched
+from .forward_mode import close_level, open_level, set_tangent, strip_levels, tangent_of
 
 _dual_levels: list[int] = []  # the levels that `dual_level` opened: at most one
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A dual tensor's two parts: the value, and the tangent (None where it has none)."""
+    """A dual tensor's primal and tangent (None where it has none)."""
 
     primal: Any
     tangent: Any
 
 
 def enter_dual_level() -> int:
-    """Begin a level of forward mode and return its number.
+    """Enter a level of forward mode and return its number.
 
     Raises:
         RuntimeError: one is open already.
@@ -38,7 +38,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """End the current level: its tangents are forgotten.
+    """Exit the current level and drop its tangents.
 
     Raises:
         RuntimeError: no level is open, or another one than `level` is the innermost.
@@ -52,7 +52,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level:
-    """The block inside which dual tensors live.
+    """Context manager of a level of forward mode.
 
     >>> import flambeau as torch
     >>> import flambeau.autograd.forward_ad as fwAD
@@ -77,20 +77,24 @@ class dual_level:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A tensor with the same values that carries `tangent`.
+    """A dual tensor: a view of `tensor` with a tangent.
+
+    Args:
+        tensor: the primal, of any shape, floating point or complex.
+        tangent: of the primal's shape.
 
     Raises:
-        RuntimeError: no level is open.
+        RuntimeError: no level is open, or the shapes differ.
         ValueError: the tensor or the tangent is not floating point or complex.
     """
     if not _dual_levels:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
                            "enter_dual_level() first.")
-    return dual(tensor, tangent, _dual_levels[-1])
+    return make_dual_at_level(tensor, tangent, _dual_levels[-1])
 
 
-def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
-    """A view of a tensor that carries a tangent in a level."""
+def make_dual_at_level(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
+    """`make_dual` at the level of this number."""
     for x, what in ((tensor, "primal"), (tangent, "tangent")):
         if x._array.dtype.kind not in "fcV":
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
@@ -100,52 +104,53 @@ def dual(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
                            f"given forward gradient is of size {list(tangent._array.shape)}.")
     if tangent_of(tensor, level) is not None:
         raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
-                           f"level {_shown(level)} is not supported.")
+                           f"level {_public_level(level)} is not supported.")
     if tangent_of(tangent, level) is not None:
         raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level"
-                           f"{_shown(level)} is not supported.")
+                           f"{_public_level(level)} is not supported.")
     if tensor._array.__class__ is not ndarray:
         inner = layer.functions.view_as(tensor._value, tensor._value)
-        set_tangent(inner, relative(tangent, tensor), level)
-        return batched(inner, tensor._levels)
+        set_tangent(inner, gradient_for_value(tangent, tensor), level)
+        return make_batched(inner, tensor._levels)
     out = layer.functions.view_as(tensor, tensor)
-    set_tangent(out, _laid_as(tangent, tensor._array), level)
+    set_tangent(out, _with_layout_of(tangent, tensor._array), level)
     return out
 
 
-def _shown(level: int) -> int:
-    """A level's number as users count them."""
+def _public_level(level: int) -> int:
+    """The number of a level in error messages: the index among the levels of `dual_level`."""
     return _dual_levels.index(level) if level in _dual_levels else level
 
 
-def _laid_as(tangent: Tensor, primal: ndarray) -> Tensor:
-    """A tangent that lies in memory as its primal, so that the primal's views are views of it too."""
+def _with_layout_of(tangent: Tensor, primal: ndarray) -> Tensor:
+    """A tangent with the memory layout of its primal, so that every view of the primal is a view of the tangent."""
     a = tangent._array
     if a.__class__ is not ndarray or a.dtype != primal.dtype:
         return tangent
-    whole = owner(primal)
+    storage = owner(primal)
     dense = a.strides == primal.strides or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, primal.strides,
                                                                                    strict=True))
-    if dense and whole.nbytes <= owner(a).nbytes:
+    if dense and storage.nbytes <= owner(a).nbytes:
         return tangent
-    if primal.size and (0 in primal.strides or (not primal.flags.forc and whole.nbytes < primal.nbytes)):
+    if primal.size and (0 in primal.strides or (not primal.flags.forc and storage.nbytes < primal.nbytes)):
         return tangent
-    memory = np.zeros(whole.nbytes // primal.itemsize, primal.dtype)
-    steps = tuple(s // primal.itemsize for s in primal.strides)
-    laid: Tensor = wrap(strided(memory, primal.shape, steps, (address(primal) - address(whole)) // primal.itemsize))
-    return laid.copy_(tangent)
+    memory = np.zeros(storage.nbytes // primal.itemsize, primal.dtype)
+    strides = tuple(s // primal.itemsize for s in primal.strides)
+    offset = (address(primal) - address(storage)) // primal.itemsize
+    out: Tensor = wrap(strided_view(memory, primal.shape, strides, offset))
+    return out.copy_(tangent)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """A dual tensor's value and tangent; the tangent of a plain tensor is None."""
-    return parts_of(tensor, _dual_levels[-1]) if _dual_levels else UnpackedDualTensor(tensor, None)
+    """The primal and tangent of a dual tensor; the tangent of any other tensor is None."""
+    return unpack_dual_at_level(tensor, _dual_levels[-1]) if _dual_levels else UnpackedDualTensor(tensor, None)
 
 
-def parts_of(tensor: Tensor, level: int) -> UnpackedDualTensor:
-    """A tensor's value and tangent in a level."""
+def unpack_dual_at_level(tensor: Tensor, level: int) -> UnpackedDualTensor:
+    """`unpack_dual` at the level of this number."""
     if tensor._array.__class__ is not ndarray:
-        primal, tangent = parts_of(tensor._value, level)
-        return UnpackedDualTensor(batched(primal, tensor._levels),
-                                  None if tangent is None else absolute(tangent, tensor))
+        primal, tangent = unpack_dual_at_level(tensor._value, level)
+        return UnpackedDualTensor(make_batched(primal, tensor._levels),
+                                  None if tangent is None else gradient_for_batched(tangent, tensor))
     tangent = None if inference.get() else tangent_of(tensor, level)
-    return UnpackedDualTensor(tensor if tangent is None else below(tensor, level), tangent)
+    return UnpackedDualTensor(tensor if tangent is None else strip_levels(tensor, level), tangent)

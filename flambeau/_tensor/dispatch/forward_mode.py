@@ -1,8 +1,8 @@
-"""Forward mode: tangents pushed along as operators run.
+"""Forward mode: tangents of operators' outputs, computed as the operators run.
 
-The same declarations serve: an elementwise operator's partial derivatives, a linear
-operator applied to the tangent, a stated `jvp`, or, where nothing else is said, the vjp
-differentiated once more (the vjp is linear in the cotangent; its transpose is the jvp).
+An operator's jvp comes from its declaration: an elementwise operator's partial derivatives, a linear operator applied
+to the tangent, a declared `jvp`, or else two reverse passes (the vjp is linear in the cotangent; its transpose is the
+jvp).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...engine.tensor_interface import layer
 from ...modes import forward_levels, inference, leveled, special, transforming
 from ...modes import forward_mode as forward_enabled
 from ...ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
-from ..tensor import Tensor, as_leaf, wrap
+from ..tensor import Tensor, set_requires_grad, wrap
 from ..view_geometry import Geometry
 from .apply import apply
 from .handlers import handlers
@@ -27,7 +27,7 @@ _next_level = count(1).__next__
 
 
 def open_level() -> int:
-    """Begin a level of forward mode and return its number; levels inside have higher numbers."""
+    """Open a level of forward mode and return its number; inner levels have higher numbers."""
     level = _next_level()
     open_levels.add(level)
     special[0] += 1
@@ -36,19 +36,19 @@ def open_level() -> int:
 
 
 def close_level(level: int) -> None:
-    """End a level: its tangents count no longer."""
+    """Close a level: its tangents are ignored from now on."""
     open_levels.discard(level)
     special[0] -= 1
     leveled[0] -= 1
 
 
-def any_level() -> bool:
+def any_level_open() -> bool:
     """Whether a level of forward mode is open."""
     return bool(open_levels)
 
 
 def tangent_of(x: Tensor, level: int) -> Tensor | None:
-    """The tangent that `x` carries in a level: its own, or its part of its base's."""
+    """The tangent of `x` in a level: its own, or for a view the same view of its base's."""
     tangents = x._tangents
     if tangents is not None and level in tangents:
         return tangents[level]
@@ -58,34 +58,34 @@ def tangent_of(x: Tensor, level: int) -> Tensor | None:
     return None
 
 
-def levels_of(inputs: Sequence[Any]) -> list[int]:
+def tangent_levels(inputs: Sequence[Any]) -> list[int]:
     """The open levels in which one of the inputs has a tangent, outermost first."""
-    found: set[int] = set()
+    result: set[int] = set()
     for x in inputs:
         if isinstance(x, Tensor):
             if x._tangents:
-                found.update(x._tangents)
+                result.update(x._tangents)
             if x._base is not None and x._base._tangents:
-                found.update(x._base._tangents)
-    return sorted(found & open_levels) if found and forward_enabled.get() and not inference.get() else []
+                result.update(x._base._tangents)
+    return sorted(result & open_levels) if result and forward_enabled.get() and not inference.get() else []
 
 
-def below(x: Tensor, level: int) -> Tensor:
-    """`x` as the levels outside `level` see it: the same memory and history, without its tangents from there on."""
+def strip_levels(x: Tensor, level: int) -> Tensor:
+    """An alias of `x`, same memory and graph, without the tangents of `level` and of the levels inside it."""
     out: Tensor = alias_of(x)
-    kept = {k: t for k, t in (x._tangents or {}).items() if k < level}
-    if kept:
-        out._tangents = kept
+    pairs = {k: t for k, t in (x._tangents or {}).items() if k < level}
+    if pairs:
+        out._tangents = pairs
     else:
         out.__dict__.pop("_tangents", None)
     base = out._base
     if base is not None and base._tangents and any(k >= level for k in base._tangents):
-        out._base = below(base, level)  # a view has its part of its base's tangent
+        out._base = strip_levels(base, level)  # `tangent_of` reads the tangent of the base
     return out
 
 
 def alias_of(x: Tensor) -> Tensor:
-    """Another tensor object for the same memory and history."""
+    """Another tensor object with the same memory and graph."""
     out: Tensor = wrap(x._array)
     out._requires_grad, out._node, out._output_nr = x._requires_grad, x._node, x._output_nr
     out._counter, out._base, out._accumulator = x._counter, x._base, x._accumulator
@@ -94,42 +94,42 @@ def alias_of(x: Tensor) -> Tensor:
 
 
 def set_tangent(x: Tensor, tangent: Tensor, level: int) -> None:
-    """Give `x` a tangent until the level ends."""
+    """Set the tangent of `x` in a level."""
     x._tangents = {**(x._tangents or {}), level: tangent}
 
 
 def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any]) -> None:
     """Set the outputs' tangents from the inputs', level by level.
 
-    An inner level's tangent is computed with what carries the outer levels' tangents, and so gets
-    tangents of its own: the mixed derivatives.
+    The tangent of an inner level is computed from tensors that have tangents of the outer levels, and so has such
+    tangents itself: the mixed derivatives.
     """
     if not op.differentiable:
         return
-    for level in levels_of(inputs):
+    for level in tangent_levels(inputs):
         tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
-        values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
-        clean = [below(o, level) for o in outs]
-        found = tangents_of(op, values, tangents, clean, params)
-        for k, (out, t) in enumerate(zip(outs, found, strict=True)):
+        values = [strip_levels(x, level) if isinstance(x, Tensor) else x for x in inputs]
+        clean = [strip_levels(o, level) for o in outs]
+        result = tangents_of(op, values, tangents, clean, params)
+        for k, (out, t) in enumerate(zip(outs, result, strict=True)):
             if t is not None and out._array.dtype.kind in "fcV":
-                set_tangent(out, _fitted(t, out), level)
+                set_tangent(out, _match_output(t, out), level)
                 node = out._node
                 if isinstance(node, OpNode) and k in node.plan.saved_outputs:
-                    # the node keeps its output's memory only; forward over reverse needs the tangents too
+                    # the node saves only the output's array; forward over reverse needs the tangents too
                     extra = node.make_extra()
                     extra.tangents = {**(extra.tangents or {}), k: out._tangents}
 
 
-def ungraphed(x: Tensor) -> Tensor:
-    """`x` without its history, but with its tangents (`detach` drops both)."""
+def detach_keeping_tangents(x: Tensor) -> Tensor:
+    """`x` without its graph, but with its tangents (`detach` drops both)."""
     out: Tensor = x.detach()
     if x._tangents is not None:
-        out._tangents = {level: ungraphed(t) for level, t in x._tangents.items() if level in open_levels}
+        out._tangents = {level: detach_keeping_tangents(t) for level, t in x._tangents.items() if level in open_levels}
     return out
 
 
-def _fitted(t: Tensor, out: Tensor) -> Tensor:
+def _match_output(t: Tensor, out: Tensor) -> Tensor:
     if t._array.dtype != out._array.dtype:
         if t._array.dtype.kind == "c" and out._array.dtype.kind != "c":
             t = layer.functions.real(t)
@@ -141,14 +141,14 @@ def _fitted(t: Tensor, out: Tensor) -> Tensor:
 
 def tangents_of(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Tensor],
                 params: dict[str, Any]) -> list[Tensor | None]:
-    """The outputs' tangents; inputs and outs carry none themselves."""
+    """The outputs' tangents; `inputs` and `outs` are the primals, without tangents at this level."""
     if op.jvp_rule is not None:
-        return _stated(op, inputs, tangents, outs, params)
+        return _apply_jvp_rule(op, inputs, tangents, outs, params)
     if op.kind in (LINEAR, VIEW):
         return _linear(op, inputs, tangents, params)
     if op.kind == ELEMENTWISE and op.vjp_rules and op.holomorphic:
         return [_elementwise(op, inputs, tangents, outs, params)]
-    return _transposed(op, inputs, tangents, params)
+    return _double_backward(op, inputs, tangents, params)
 
 
 def _values(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any]) -> dict[str, Any]:
@@ -169,8 +169,8 @@ def _values(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[
     return values
 
 
-def _stated(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Tensor],
-            params: dict[str, Any]) -> list[Tensor | None]:
+def _apply_jvp_rule(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Tensor],
+                    params: dict[str, Any]) -> list[Tensor | None]:
     values = _values(op, inputs, outs, params)
     names = op.input_names(len(inputs))
     for name, t in zip(names, tangents, strict=True):
@@ -180,8 +180,8 @@ def _stated(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequen
     rule = op.jvp_rule
     assert rule is not None
     values["needs"] = tuple(t is not None for t in tangents)
-    found = rule.function(*[values[name] for name in rule.names])
-    return list(found) if op.n_outputs > 1 else [found]
+    result = rule.function(*[values[name] for name in rule.names])
+    return list(result) if op.n_outputs > 1 else [result]
 
 
 def _linear(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> list[Tensor | None]:
@@ -190,8 +190,8 @@ def _linear(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: dict
     if op.variadic and not op.linear_in:  # linear in all of them together (cat, stack)
         full = [t if t is not None else layer.functions.zeros_like(x)
                 for x, t in zip(inputs, tangents, strict=True)]
-        found = apply(op, full, params)
-        return list(found) if op.n_outputs > 1 else [found]
+        result = apply(op, full, params)
+        return list(result) if op.n_outputs > 1 else [result]
     total: list[Any] | None = None
     for i, t in enumerate(tangents):
         if t is None or names[i] not in linear_in:
@@ -223,8 +223,9 @@ def _elementwise(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: S
     return total
 
 
-def _transposed(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> list[Tensor | None]:
-    """J t as the derivative, by u, of u -> J^T u: two reverse passes."""
+def _double_backward(op: Op, inputs: Sequence[Any], tangents: Sequence[Any],
+                     params: dict[str, Any]) -> list[Tensor | None]:
+    """J t as the derivative of u -> Jᵀ u with respect to u: two reverse passes."""
     functions = layer.functions
     recording = grad_mode.get()
     with enable_grad():
@@ -233,24 +234,26 @@ def _transposed(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: 
             if t is None:
                 fresh.append(x)
             elif x._requires_grad:
-                fresh.append(x * 1)  # keeps the history, and is a node of its own
+                fresh.append(x * 1)  # keeps the graph, and is a node of its own
             else:
-                fresh.append(as_leaf(ungraphed(x)))
-        found = apply(op, fresh, params)
-        outs = list(found) if op.n_outputs > 1 else [found]
+                fresh.append(set_requires_grad(detach_keeping_tangents(x)))
+        result = apply(op, fresh, params)
+        outs = list(result) if op.n_outputs > 1 else [result]
         live = [o for o in outs if o._requires_grad]
         if not live:
             return [None] * op.n_outputs
-        dummies = [as_leaf(functions.zeros_like(o)) for o in live]
-        wanted = [x for x, t in zip(fresh, tangents, strict=True) if t is not None]
-        given = [t for t in tangents if t is not None]
+        cotangents = [set_requires_grad(functions.zeros_like(o)) for o in live]
+        diff_inputs = [x for x, t in zip(fresh, tangents, strict=True) if t is not None]
+        input_tangents = [t for t in tangents if t is not None]
         from ...engine.api import grad
 
-        back = grad(live, wanted, dummies, create_graph=True, allow_unused=True)
-        kept = [(b, t) for b, t in zip(back, given, strict=True) if b is not None and b._requires_grad]
-        if not kept:
+        input_gradients = grad(live, diff_inputs, cotangents, create_graph=True, allow_unused=True)
+        pairs = [(g, t) for g, t in zip(input_gradients, input_tangents, strict=True)
+                 if g is not None and g._requires_grad]
+        if not pairs:
             return [None if not o._requires_grad else functions.zeros_like(o) for o in outs]
-        pushed = grad([b for b, _ in kept], dummies, [t for _, t in kept], create_graph=recording, allow_unused=True)
+        pushed = grad([g for g, _ in pairs], cotangents, [t for _, t in pairs], create_graph=recording,
+                      allow_unused=True)
     results: list[Tensor | None] = []
     k = 0
     for o in outs:
@@ -262,18 +265,18 @@ def _transposed(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: 
     return results
 
 
-def tangent_of_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> dict[int, Tensor] | None:
-    """The tangents that an in-place application will leave in its target, by level, worked out before the write."""
+def tangents_of_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> dict[int, Tensor] | None:
+    """The tangents of an in-place operator's result, by level, computed before the write."""
     if not op.differentiable:
         return None
-    levels = levels_of(inputs)
+    levels = tangent_levels(inputs)
     if not levels:
         return None
     out: Tensor = wrap(inputs[0]._array)
     written: dict[int, Tensor] = {}
     for level in levels:
         tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
-        values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
+        values = [strip_levels(x, level) if isinstance(x, Tensor) else x for x in inputs]
         out = apply(op, values, params)
         t = tangents_of(op, values, tangents, [out], params)[0]
         if t is not None:
@@ -281,24 +284,24 @@ def tangent_of_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> d
     return written or None
 
 
-def set_written_tangent(target: Tensor, written: dict[int, Tensor]) -> None:
-    """Write tangents in place where the target shares its tangents' memory with others."""
+def write_tangents(target: Tensor, written: dict[int, Tensor]) -> None:
+    """Set the target's tangents after a write, in place where they share memory with other tangents."""
     for level, new in written.items():
-        tangent = _fitted(new, target)
+        tangent = _match_output(new, target)
         base = target._base
-        held = (target._tangents or {}).get(level)
-        if held is not None and held._array.__class__ is tangent._array.__class__:
+        existing = (target._tangents or {}).get(level)
+        if existing is not None and existing._array.__class__ is tangent._array.__class__:
             for frame in transforming.get():
-                frame.inputs.update((id(held), id(held._base)))
-            held.copy_(tangent)
+                frame.inputs.update((id(existing), id(existing._base)))
+            existing.copy_(tangent)
         elif base is not None:
-            of_base = tangent_of(base, level)
-            if of_base is None:
-                of_base = layer.functions.zeros_like(base.detach())
+            base_tangent = tangent_of(base, level)
+            if base_tangent is None:
+                base_tangent = layer.functions.zeros_like(base.detach())
             geometry = Geometry(base._array, target._array)
-            set_tangent(base, layer.functions._replace_strided(of_base, tangent, geometry=geometry), level)
+            set_tangent(base, layer.functions._replace_strided(base_tangent, tangent, geometry=geometry), level)
         else:
-            # A tangent of its own: what is written to it later must not reach the one it came from.
+            # a copy: later writes to it must not change the tangent that it came from
             set_tangent(target, layer.functions.clone(tangent), level)
 
 

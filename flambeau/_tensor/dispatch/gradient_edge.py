@@ -1,4 +1,4 @@
-"""Gradient edges: the node of the graph that a tensor's cotangent flows to."""
+"""Gradient edges: the graph node that a tensor's gradient flows to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..tensor import Tensor
 
 
 def gradient_edge(x: Tensor) -> Node:
-    """The node that a cotangent of `x` goes to: the one that made it, or its accumulator.
+    """The node that the gradient of `x` flows to: its `grad_fn`, or for a leaf its AccumulateGrad.
 
-    None for a view that requires grad only because its base does: made where nothing was recorded.
+    None for a view made under `no_grad` that requires grad only because its base does.
     """
     node = x._node
     if node is not None:
@@ -24,7 +24,7 @@ def gradient_edge(x: Tensor) -> Node:
     if node is None:
         if x._base is not None:
             node = x.grad_fn
-            if node is not None or not x._own:
+            if node is not None or not x._own_requires_grad:
                 return node  # type: ignore[return-value]
         with _accumulating:
             reference = x._accumulator
@@ -37,7 +37,7 @@ def gradient_edge(x: Tensor) -> Node:
     return node
 
 
-#: a leaf has one accumulator, whichever threads ask for it at the same time; the collector may ask in between
+#: a leaf has one AccumulateGrad, even if several threads request it; reentrant, since a finalizer may request one
 _accumulating = threading.RLock()
 
 

@@ -1,4 +1,4 @@
-"""Recording: the nodes of applied operators, and the link from a view to its base."""
+"""Graph recording: the node of each applied operator, and the link from a view to its base."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.compiled import kernels_of
-from ...backends.compiled.thresholds import LEAST, MET, limit_of
-from ...engine.anomaly_mode import Anomaly, remember
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, threshold_of
+from ...engine.anomaly_mode import Anomaly, store_traceback
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import Node, next_number
 from ...engine.nodes.op_node import OpNode
@@ -19,18 +19,18 @@ from ...engine.rules.inlined_rules import plan_of
 from ...modes import active_tracer, special
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
-from ..dtype_views import steps_to
+from ..dtype_views import view_steps_to
 from ..tensor import INFERENCE, Tensor, wrap
-from ..untracked_views import follow
+from ..untracked_views import register_view
 from .gradient_edge import gradient_edge
-from .promotion import _number, result_type
-from .saved_tensor_packing import hold_packed
+from .promotion import result_type, scalar_operand
+from .saved_tensor_packing import replace_saved_with_packed
 
 ndarray = np.ndarray
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def _wrapped(a: Any, narrow: np.dtype | None) -> Tensor:
+def wrap_result(a: Any, narrow: np.dtype | None) -> Tensor:
     if a.__class__ is not ndarray:
         a = np.asarray(a)
     if narrow is not None and a.dtype == np.float32:
@@ -39,7 +39,7 @@ def _wrapped(a: Any, narrow: np.dtype | None) -> Tensor:
 
 
 def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
-    """Make `out`, whose array lies in `source`'s memory, a view of it: one base, one version counter."""
+    """Make `out`, whose array shares `source`'s memory, a view of it: same base, same version counter."""
     counter = source._counter
     if counter is None:
         counter = source._counter = [0]
@@ -60,21 +60,21 @@ def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
         out._creation = "multi"
     elif source._creation is not None:
         out._creation = source._creation
-    array, shown = out._array, source._array
-    if source._steps is not None or (array.dtype is not shown.dtype and array.dtype.kind + shown.dtype.kind in (
-            "fc", "cf")):
-        out._steps = steps_to(array, source)
+    array, source_array = out._array, source._array
+    if source._view_steps is not None or (
+            array.dtype is not source_array.dtype and array.dtype.kind + source_array.dtype.kind in ("fc", "cf")):
+        out._view_steps = view_steps_to(array, source)
     out._requires_grad = base._requires_grad
-    follow(out, counter)
+    register_view(out, counter)
     return out
 
 
-#: which inputs require grad, as bits; their nodes; the numbers of those nodes' outputs; the inputs' versions
-Origin = tuple[int, list[Node | None], list[int] | None, list[Any]]
+#: (mask of the inputs that require grad, their gradient edges, output numbers of those edges, the inputs' versions)
+InputEdges = tuple[int, list[Node | None], list[int] | None, list[Any]]
 
 
-def origin_of(inputs: Sequence[Any]) -> Origin:
-    """Where in the graph an application's inputs come from."""
+def collect_edges(inputs: Sequence[Any]) -> InputEdges:
+    """The gradient edges and versions of an operator's inputs."""
     mask = 0
     edges: list[Node | None] = []
     numbers: list[int] | None = None
@@ -99,16 +99,16 @@ def origin_of(inputs: Sequence[Any]) -> Origin:
 
 
 def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[str, Any], *,
-           origin: Origin | None = None, original: Tensor | None = None,
+           input_edges: InputEdges | None = None, original: Tensor | None = None,
            packed: dict[int, Any] | None = None) -> OpNode:
-    """Make the node of one application and hang it on the outputs.
+    """Make the node of one operator call and set it as `grad_fn` of the outputs.
 
     Args:
-        origin: where the inputs came from, if one of them was written to since.
-        original: what the first input held before it was overwritten, for an in-place application.
-        packed: the inputs that saved-tensor hooks have packed already, by their numbers.
+        input_edges: the inputs' edges and versions, for an in-place operator as they were before the write.
+        original: a copy of the first input before the write, for an in-place operator whose rule uses it.
+        packed: the inputs that saved-tensor hooks have already packed, by input number.
     """
-    mask, edges, numbers, at_first = origin or origin_of(inputs)
+    mask, edges, numbers, input_versions = input_edges or collect_edges(inputs)
     plan = plan_of(op, mask, len(inputs))
     node = OpNode()
     node.edges = tuple(edges)
@@ -124,12 +124,12 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         if i == 0 and original is not None:
             x = original
         elif not isinstance(x, Tensor) and x is not None:
-            x = _wrapped(_number(x, outs[0]._array.dtype if outs[0]._array.dtype.kind != "b" else
-                                 result_type(inputs).numpy), None)
+            x = wrap_result(scalar_operand(x, outs[0]._array.dtype if outs[0]._array.dtype.kind != "b" else
+                                           result_type(inputs).numpy), None)
             if special[0]:
-                _tell_number(x._array)
+                _notify_scalar(x._array)
         saved.append(x)
-        versions.append(at_first[i] if x is inputs[i] else 0)
+        versions.append(input_versions[i] if x is inputs[i] else 0)
     for k in plan.saved_outputs:
         out = outs[k]
         if out._counter is None:
@@ -137,19 +137,19 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         saved.append((out._array, out._counter))
         versions.append(out._counter[0])
     node.saved = tuple(saved)
-    if [v for v in versions if v]:  # all are asked: that of an inference tensor says that it cannot be saved
+    if [v for v in versions if v]:  # a list, so that each is tested: an inference tensor's version raises
         node.versions = tuple(versions)
     node.consts = tuple([_const(what, which, inputs, params, op) for what, which in plan.consts])
     if Anomaly.enabled:
-        remember(node)
+        store_traceback(node)
     first = outs[0]._array
     node.outputs = None if op.n_outputs == 1 else tuple((o._array.shape, o._array.dtype) for o in outs)
-    node.fix = _fix(op, inputs, first)
-    if MET[0] and op.kind == ELEMENTWISE and op.n_outputs == 1 and first.size > limit_of(op.name)[0] and (
-            first.__class__ is ndarray) and kernels_of(REGISTRY) is not None:
+    node.fix = gradient_fix(op, inputs, first)
+    if LARGE_SEEN[0] and op.kind == ELEMENTWISE and op.n_outputs == 1 and first.size > threshold_of(op.name)[0] and (
+            first.__class__ is ndarray) and compiled_operators(REGISTRY) is not None:
         node.run = kernel_rule
     elif node.fix is None and op.n_outputs == 1:
-        node.run = allocator_rule if MET[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
+        node.run = allocator_rule if LARGE_SEEN[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
     else:
         node.run = None
     for k, out in enumerate(outs):
@@ -159,19 +159,19 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
             if k:
                 out._output_nr = k
     if special[0] and plan.saves_tensors:
-        hold_packed(node, inputs, outs, packed, original)
+        replace_saved_with_packed(node, inputs, outs, packed, original)
     return node
 
 
-def _tell_number(array: np.ndarray) -> None:
-    """Tell a function's capture of a number that is saved as a tensor."""
+def _notify_scalar(array: np.ndarray) -> None:
+    """Notify the tracer of a scalar that is saved as a tensor."""
     tracer = active_tracer.get()
     if tracer is not None:
         tracer.on_create(array, False)
 
 
 def _are_large(outs: Sequence[Tensor], inputs: Sequence[Any]) -> bool:
-    least = LEAST[0]
+    least = MIN_ELEMENTS[0]
     return any(isinstance(x, Tensor) and x._array.size > least for x in (*outs, *inputs))
 
 
@@ -190,8 +190,8 @@ def _const(what: str, which: Any, inputs: Sequence[Any], params: dict[str, Any],
     return tuple(x.dtype for x in inputs[which:])
 
 
-def _fix(op: Op, inputs: Sequence[Any], first: np.ndarray) -> tuple[Any, ...] | None:
-    """What the gradients of this application need mending for, or None."""
+def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray) -> tuple[Any, ...] | None:
+    """The post-processing of a call's gradients, (shapes, dtypes, conjugate, widen); None where they need none."""
     shape, dtype = first.shape, first.dtype
     unlike_shape = unlike_type = is_complex = is_narrow = False
     for x in inputs:
@@ -219,13 +219,14 @@ def _fix(op: Op, inputs: Sequence[Any], first: np.ndarray) -> tuple[Any, ...] | 
     return shapes, types, is_complex and op.holomorphic, is_narrow
 
 
-def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: BackwardPlan, consts: tuple[Any, ...],
-         source: Tensor) -> None:
-    """Make the node of one step from `edge` and hang it on the result.
+def record_unary(out: Tensor, edge: Node | None, number: int, op: Op, plan: BackwardPlan, consts: tuple[Any, ...],
+                 source: Tensor) -> None:
+    """Make the node of an operator with one input and set it as `grad_fn` of `out`.
 
     Args:
-        number: which output of `edge` the step starts from.
-        source: a tensor of the source's dtype.
+        edge: the gradient edge of the input.
+        number: the output number of `edge` that the input is.
+        source: a tensor of the input's dtype.
     """
     node = OpNode()
     node.edges = (edge,)
@@ -240,7 +241,7 @@ def hang(out: Tensor, edge: Node | None, number: int, op: Op, plan: BackwardPlan
         node.fix = None
         node.run = plan.run
     else:
-        fix = node.fix = _fix(op, (source,), out._array)
+        fix = node.fix = gradient_fix(op, (source,), out._array)
         node.run = plan.run if fix is None else None
     out._requires_grad = True
     out._node = node

@@ -1,4 +1,4 @@
-"""Handlers: what the modules above `apply` register for the tensors and modes that it does not treat itself."""
+"""Handlers: functions for batched tensors, tangents and fast paths, registered by the modules that import `apply`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Handlers:
-    """The registered handlers; each attribute is set once, when the module named beside it is imported."""
+    """The registered handlers; each is set once, when the module named next to it is imported."""
 
     batched_class: Any = None  # the class of batched tensors (`batched_tensor`)
     apply_batched: Callable[..., Any]  # `apply` with a batched input (`batching_rules`)

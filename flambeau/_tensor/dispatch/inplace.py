@@ -1,7 +1,7 @@
-"""In-place writes: who may be written to, counting the write, and the history it leaves.
+"""In-place operators: checks, the write, the version bump and the new history of the target.
 
-What could be refused is refused before anything is written, but for inference tensors outside inference mode: there
-PyTorch, and so flambeau, finds that it may not count the write when it has been done.
+All checks precede the write, except the one for inference tensors outside inference mode: as in PyTorch, the version
+bump raises after the write.
 """
 
 from __future__ import annotations
@@ -13,70 +13,70 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.compiled.thresholds import MET, limit_of
+from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
 from ...backends.errstate import IGNORE, quietly, reset_state, set_state
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
-from ...engine.profiler_events import recording
+from ...engine.profiler_events import active_timeline
 from ...modes import active_tracer, special, transforms
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..tensor import Tensor, wrap
-from ..untracked_views import tell
+from ..untracked_views import update_requires_grad
 from ..view_geometry import Geometry
-from ..view_history import CopySlices, keep_retaining
-from .apply import on_kernel
+from ..view_history import CopySlices, retain_new_history
+from .apply import run_compiled_kernel
 from .array_kernels import kernel_of
-from .forward_mode import set_written_tangent, tangent_of_write
+from .forward_mode import tangents_of_write, write_tangents
 from .gradient_edge import gradient_edge
-from .graph_recording import origin_of, record
+from .graph_recording import collect_edges, record
 from .handlers import handlers
-from .interception import answered, computed, told
-from .profiling import timed as in_a_span
-from .promotion import _operands, promoted_type, rounded_params
+from .interception import intercept, notify_operator, run_with_hooks
+from .profiling import run_in_span
+from .promotion import promoted_operands, promoted_type, round_params
 from .saved_tensor_packing import pack_inputs
-from .write_checks import check_overlap, check_writable, is_tracked, refuse_captured
+from .write_checks import check_captured_write, check_overlap, check_writable, is_tracked
 
 
-def rebase(x: Tensor, node: Any) -> None:
-    """Make `node` the history of `x`, whose memory was just written; of its base, if it is a view."""
+def rebase_history(x: Tensor, node: Any) -> None:
+    """Make `node` the history of `x` after a write to it; for a view, the history of its base (CopySlices)."""
     base = x._base
     if base is None:
-        _renew(x, node)
+        _set_history(x, node)
         return
     old = gradient_edge(base) if base._requires_grad else None
     slices = CopySlices(old, base._output_nr, Geometry(base._array, x._array), node)
     if isinstance(node, OpNode) and node.plan.saved_outputs:
         extra = node.make_extra()
         extra.written_view, extra.copy_slices = weakref.ref(x), weakref.ref(slices)
-    _renew(base, slices)
+    _set_history(base, slices)
     x._requires_grad = True
-    x._view_version = -1  # its history was the base's old one: made anew when asked for
+    x._view_version = -1  # stale: regenerated from the base on access
 
 
-def _renew(x: Tensor, node: Any) -> None:
-    """Give a tensor that is no view another history."""
+def _set_history(x: Tensor, node: Any) -> None:
+    """Set another `grad_fn` on a tensor that is no view."""
     old, number, required = x._node, x._output_nr, x._requires_grad
     x._node = node
     x._output_nr = 0
     x._requires_grad = True
     x._hooks = None
     x._accumulator = None
-    if x._retains:
-        keep_retaining(x, old, number)
+    if x._retains_grad:
+        retain_new_history(x, old, number)
     if not required:
-        tell(x)
+        update_requires_grad(x)
 
 
-def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
-    """Run an operator and write its result over its first input.
+def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
+    """Run an operator and write its result into its first input.
 
     Raises:
         RuntimeError: the result's shape or dtype does not fit, or autograd forbids the write.
     """
     if transforms[0]:
-        refuse_captured(op, inputs[0])
-    if special[0] and _some_batched(inputs):
+        check_captured_write(op, inputs[0])
+    if special[0] and _any_batched(inputs):
         return handlers.write_batched(op, inputs, params)
     target = inputs[0]
     tracked = is_tracked(inputs)
@@ -84,13 +84,13 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     if tracked:
         for x in inputs:
             if isinstance(x, Tensor) and x._creation is not None:
-                x.grad_fn  # noqa: B018  # a view whose history cannot be made anew says so before anything else is said
+                x.grad_fn  # noqa: B018  # raises first for a view whose history cannot be regenerated
     a = target._array
-    read = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
+    sources = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
     if op.kind == ELEMENTWISE:
-        check_overlap(a, *read)
+        check_overlap(a, *sources)
     elif op.disjoint_out or "index" in op.inputs:
-        check_overlap(a, *(b for b in read if b.ndim), apart=True)
+        check_overlap(a, *(b for b in sources if b.ndim), disjoint=True)
     else:
         check_overlap(a)
     if op.kind == ELEMENTWISE:
@@ -107,63 +107,64 @@ def write(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         if op.differentiable and not dtypes.can_cast(result, target.dtype):
             raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
                                f"{target.dtype.scalar_name}")
-    large: list[np.dtype] | None = [] if MET[0] and op.kind == ELEMENTWISE else None
-    values, narrow = _operands(op, inputs, params, large)
+    large: list[np.dtype] | None = [] if LARGE_SEEN[0] and op.kind == ELEMENTWISE else None
+    values, narrow = promoted_operands(op, inputs, params, large)
     if narrow is not None and op.promoting_params:
-        params = rounded_params(op, params, narrow)
+        params = round_params(op, params, narrow)
 
     def compute() -> None:
-        run_on = values
+        operands = values
         if large:
-            if on_kernel(op, values, params, large[0], narrow, a) is not None:
+            if run_compiled_kernel(op, values, params, large[0], narrow, a) is not None:
                 return
-            run_on, _ = _operands(op, inputs, params)
-        found = kernel_of(op)(*run_on, **params)
-        if found.__class__ is np.ndarray and np.may_share_memory(found, a):
-            found = found.copy()
-        if op.kind != ELEMENTWISE and np.shape(found) != a.shape:
+            operands, _ = promoted_operands(op, inputs, params)
+        output = kernel_of(op)(*operands, **params)
+        if output.__class__ is np.ndarray and np.may_share_memory(output, a):
+            output = output.copy()
+        if op.kind != ELEMENTWISE and np.shape(output) != a.shape:
             raise RuntimeError(f"Bad in-place call: input tensor size {list(a.shape)} and output tensor size "
-                               f"{list(found.shape)} should match")
-        a[...] = found if found.dtype == a.dtype else dtypes.cast(np.asarray(found), a.dtype)
+                               f"{list(output.shape)} should match")
+        a[...] = output if output.dtype == a.dtype else dtypes.cast(np.asarray(output), a.dtype)
 
-    return _run_over(op, inputs, params, compute, tracked)
+    return _run_inplace(op, inputs, params, compute, tracked)
 
 
 def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None]) -> Tensor:
-    """Let `compute` write an operator's result into its first input, and record that it did.
+    """Call `compute`, which writes an operator's result into its first input, and record the operator.
 
     Raises:
         RuntimeError: autograd forbids the write.
     """
     if transforms[0]:
-        refuse_captured(op, inputs[0])
-    if special[0] and _some_batched(inputs):
+        check_captured_write(op, inputs[0])
+    if special[0] and _any_batched(inputs):
         return handlers.write_batched(op, inputs, params)
     tracked = is_tracked(inputs)
     check_writable(inputs[0], tracked)
-    return _run_over(op, inputs, params, compute, tracked)
+    return _run_inplace(op, inputs, params, compute, tracked)
 
 
-def _some_batched(inputs: list[Any]) -> bool:
-    """Whether an input has hidden dimensions (`batching`)."""
+def _any_batched(inputs: list[Any]) -> bool:
+    """Whether an input is a batched tensor."""
     return any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray for x in inputs)
 
-def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None],
-              tracked: bool, *, timed: bool = False) -> Tensor:
-    if special[0] and not timed and recording() is not None:
-        return in_a_span(op, op.name + "_", inputs, params,
-                         lambda: _run_over(op, inputs, params, compute, tracked, timed=True))
+
+def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None],
+                 tracked: bool, *, in_span: bool = False) -> Tensor:
+    if special[0] and not in_span and active_timeline() is not None:
+        return run_in_span(op, op.name + "_", inputs, params,
+                           lambda: _run_inplace(op, inputs, params, compute, tracked, in_span=True))
     if op.in_place_variants is not None:
         op = op.in_place_variants[len(inputs) > 1 and not isinstance(inputs[1], Tensor)]
     target = inputs[0]
     a = target._array
-    wants = tracked and op.differentiable
-    original = origin = None
-    if wants:
-        origin = origin_of(inputs)
-        kept = op.backward_plan(origin[0], len(inputs)).saved_inputs
-        _ = [bool(origin[3][i]) for i in kept if i]  # an inference tensor's version says that it cannot be saved
-        if 0 in kept:
+    records = tracked and op.differentiable
+    original = input_edges = None
+    if records:
+        input_edges = collect_edges(inputs)
+        saved_inputs = op.backward_plan(input_edges[0], len(inputs)).saved_inputs
+        _ = [bool(input_edges[3][i]) for i in saved_inputs if i]  # raises for an inference tensor
+        if 0 in saved_inputs:
             original = wrap(a.copy())
             original._requires_grad, original._node = target._requires_grad, target.grad_fn
             original._output_nr = target._output_nr
@@ -173,35 +174,35 @@ def _run_over(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
         if tracer is not None and original is not None:
             tracer.on_copy(target, original)
         packed = pack_inputs(op, inputs, original)
-        answered(op, inputs, params, True)
-        tangents = tangent_of_write(op, inputs, params)
+        intercept(op, inputs, params, True)
+        tangents = tangents_of_write(op, inputs, params)
     token = set_state(IGNORE)
     try:
         if special[0]:
-            computed(op.forward, compute)
+            run_with_hooks(op.forward, compute)
         else:
             compute()
     finally:
         reset_state(token)
     target._bump_version()
-    if wants:
+    if records:
         out = wrap(a)
         out._counter = target._counter
         try:
-            record(op, inputs, [out], params, origin=origin, original=original, packed=packed)
-        finally:  # a hook may refuse to pack the result, which is written already
+            record(op, inputs, [out], params, input_edges=input_edges, original=original, packed=packed)
+        finally:  # a hook may raise while it packs the result, which is already written
             if out._node is not None:
-                rebase(target, out._node)
+                rebase_history(target, out._node)
     if tangents is not None:
-        set_written_tangent(target, tangents)
+        write_tangents(target, tangents)
     if special[0]:
-        told(op, inputs, params, [target], True)
+        notify_operator(op, inputs, params, [target], True)
     return target
 
 
-def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
-    """The in-place form of an elementwise operator of two inputs, quick where nothing is recorded."""
-    kernel, limit = kernel_of(op), limit_of(op.name)
+def inplace_fast_path(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
+    """The in-place function of a binary elementwise operator, with a fast path where nothing is recorded."""
+    kernel, limit = kernel_of(op), threshold_of(op.name)
     f32, f64 = np.dtype(np.float32), np.dtype(np.float64)
     enabled = grad_mode.get
 
@@ -213,16 +214,16 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
         except AttributeError:
             return general(input, other)
         if ((b is not other and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
-                or special[0] or input._inference or 0 in a.strides or (MET[0] and a.size > limit[0])):
+                or special[0] or input._inference or 0 in a.strides or (LARGE_SEEN[0] and a.size > limit[0])):
             return general(input, other)
         if b is not other and b is not a and (
                 a.base is b or (b.base is not None and (b.base is a or b.base is a.base))):
-            return general(input, other)  # they may overlap
+            return general(input, other)  # may overlap partially
         if (input._requires_grad or input._base is not None or (b is not other and other._requires_grad)) and enabled():
             return general(input, other)
         try:
             quietly(kernel, a, b, a)
-        except RuntimeError:  # another thread is in there
+        except RuntimeError:  # the context is entered by another thread
             return general(input, other)
         counter = input._counter
         if counter is None:
@@ -235,4 +236,4 @@ def fast_binary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["fast_binary", "overwrite", "rebase", "write"]
+__all__ = ["apply_inplace", "inplace_fast_path", "overwrite", "rebase_history"]

@@ -1,7 +1,7 @@
-"""Interceptors: told of each operator that is applied, and free to answer for it instead of its kernel.
+"""Interceptors: observers of every operator call, which may supply the result in place of the kernel.
 
-They stand below autograd: an operator that is answered for is recorded all the same. The last
-one to be switched on is asked first, and told first.
+They run below autograd, like a `TorchDispatchMode`: the operator is recorded in either case. The innermost interceptor
+is called first.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from ...ops.declare import Op
 
 
 class Interceptor:
-    """A block whose operators, in this thread, are shown to `answer` and `tell`."""
+    """A context manager whose methods are called for every operator of this thread inside the block."""
 
-    def answer(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
-        """The array or arrays that the operator would compute; None: let it compute them."""
+    def intercept(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
+        """The operator's result, an array or a list of arrays; None: run its kernel."""
         return None
 
     def before_kernel(self, rule: Callable[..., Any]) -> None:
-        """An operator's kernel, or an optimizer's rule, is about to compute arrays."""
+        """Called before an operator's kernel or an optimizer's update rule runs."""
 
     def after_kernel(self, rule: Callable[..., Any]) -> None:
-        """It has done so, or has failed."""
+        """Called after it has returned or raised."""
 
-    def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
-        """Take note of an operator that was applied and its results."""
+    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                    in_place: bool) -> None:
+        """Called after an operator was applied and recorded."""
 
-    def tell_custom(self, node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
-        """Take note of a user's Function that was applied and recorded, and its results."""
+    def on_custom_function(self, node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Called after a user-defined Function was applied and recorded."""
 
     def __enter__(self) -> Any:
         _stack.set((*_stack.get(), self))
@@ -46,26 +47,26 @@ class Interceptor:
 _stack: ContextVar[tuple[Interceptor, ...]] = ContextVar("interceptors", default=())
 
 
-def answered(op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool = False) -> Any:
-    """What an interceptor answers for an operator; None where it is to be computed."""
+def intercept(op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool = False) -> Any:
+    """The result that an interceptor supplies for an operator; None: run its kernel."""
     stack = _stack.get()
-    found = None
+    result = None
     for i in range(len(stack) - 1, -1, -1):
-        token = _stack.set(stack[:i])  # what it does itself is shown to those below it only
+        token = _stack.set(stack[:i])  # its own operators are seen only by the interceptors below it
         try:
-            found = stack[i].answer(op, inputs, params, in_place)
+            result = stack[i].intercept(op, inputs, params, in_place)
         finally:
             _stack.reset(token)
-        if found is not None:
+        if result is not None:
             break
-    return found
+    return result
 
 
-def computed(rule: Callable[..., Any], kernel: Callable[..., Any], *values: Any, **params: Any) -> Any:
-    """What a kernel computes; interceptors are told when it begins and when it ends.
+def run_with_hooks(rule: Callable[..., Any], kernel: Callable[..., Any], *values: Any, **params: Any) -> Any:
+    """Run a kernel between the interceptors' `before_kernel` and `after_kernel`.
 
     Args:
-        rule: what the kernel was made of: an operator's forward, or an optimizer's rule.
+        rule: the declaration of the kernel: an operator's forward or an optimizer's update rule.
     """
     stack = _stack.get()
     for each in stack:
@@ -77,26 +78,27 @@ def computed(rule: Callable[..., Any], kernel: Callable[..., Any], *values: Any,
             each.after_kernel(rule)
 
 
-def told(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool = False) -> None:
-    """Tell the interceptors of an operator that was applied."""
+def notify_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                    in_place: bool = False) -> None:
+    """Notify the interceptors of an operator that was applied."""
     stack = _stack.get()
     for i in range(len(stack) - 1, -1, -1):
         token = _stack.set(stack[:i])
         try:
-            stack[i].tell(op, inputs, params, outs, in_place)
+            stack[i].on_operator(op, inputs, params, outs, in_place)
         finally:
             _stack.reset(token)
 
 
-def told_custom(node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
-    """Tell the interceptors of a user's Function that was applied and recorded."""
+def notify_custom_function(node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Notify the interceptors of a user-defined Function that was applied."""
     stack = _stack.get()
     for i in range(len(stack) - 1, -1, -1):
         token = _stack.set(stack[:i])
         try:
-            stack[i].tell_custom(node, inputs, outs)
+            stack[i].on_custom_function(node, inputs, outs)
         finally:
             _stack.reset(token)
 
 
-__all__ = ["Interceptor", "answered", "computed", "told", "told_custom"]
+__all__ = ["Interceptor", "intercept", "notify_custom_function", "notify_operator", "run_with_hooks"]

@@ -1,4 +1,4 @@
-"""Type promotion: the dtype an operator computes in, and its operands converted to it."""
+"""Type promotion: the dtype that an operator computes in, and its operands converted to it."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.compiled.thresholds import LEAST
+from ...backends.compiled.thresholds import MIN_ELEMENTS
 from ...ops.declare import Op
 from ..tensor import Tensor
 
 ndarray = np.ndarray
 NO_PARAMS: dict[str, Any] = {}
-_NUMBERS = frozenset(dtypes.PYTHON_CATEGORY)
+_SCALAR_TYPES = frozenset(dtypes.PYTHON_CATEGORY)
 
 
 def result_type(operands: Sequence[Any]) -> dtypes.dtype:
-    """PyTorch's promotion over tensors with dimensions, 0-d tensors and numbers, in that priority."""
-    with_dims = zero_dims = wrapped = None
+    """PyTorch's promotion over tensors with dimensions, 0-d tensors and scalars, in that priority."""
+    with_dims = zero_dims = scalars = None
     for x in operands:
         if x is None:
             continue
-        if x.__class__ in _NUMBERS or not isinstance(x, Tensor):
+        if x.__class__ in _SCALAR_TYPES or not isinstance(x, Tensor):
             d = dtypes.of_scalar(x)
-            wrapped = d if wrapped is None else dtypes.promote_types(wrapped, d)
+            scalars = d if scalars is None else dtypes.promote_types(scalars, d)
         else:
             d = x.dtype
             if x._array.ndim:
                 with_dims = d if with_dims is None else dtypes.promote_types(with_dims, d)
             else:
                 zero_dims = d if zero_dims is None else dtypes.promote_types(zero_dims, d)
-    found = dtypes.combine_categories(with_dims, dtypes.combine_categories(zero_dims, wrapped))
-    assert found is not None
-    return found
+    result = dtypes.combine_categories(with_dims, dtypes.combine_categories(zero_dims, scalars))
+    assert result is not None
+    return result
 
 
-def refuse(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params: dict[str, Any]) -> None:
-    """Raise what an operator has to say to numbers of a dtype it does not support."""
+def check_dtype_supported(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params: dict[str, Any]) -> None:
+    """Raise the declared error if an operator does not support a dtype."""
     error = op.unsupported_dtypes.get(d.name)
     if error is None:
         return
@@ -49,7 +49,7 @@ def refuse(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params: dict[str, Any
 
 
 def promoted_type(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> dtypes.dtype:
-    """The dtype that an operator's inputs are promoted to before it is asked whether floats are needed."""
+    """The dtype that an operator's inputs promote to, before integers are converted to floating point."""
     operands = list(inputs)
     if op.unpromoted:
         operands = [x for x, name in zip(inputs, op.inputs, strict=False) if name not in op.unpromoted]
@@ -60,27 +60,27 @@ def promoted_type(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PAR
     return result_type(operands)
 
 
-def _operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS,
-              large: list[np.dtype] | None = None) -> tuple[list[Any], np.dtype | None]:
-    """The arrays an operator computes on, promoted as it says, and the narrow dtype to round results to.
+def promoted_operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS,
+                      large: list[np.dtype] | None = None) -> tuple[list[Any], np.dtype | None]:
+    """The promoted operand arrays of an operator, and the narrow dtype to round its results to (or None).
 
     Args:
-        large: leave large arrays as they are, and put here, for each of them, the dtype to compute in.
+        large: a list to append the compute dtype to for each large array, which is then left unconverted.
     """
     narrow: np.dtype | None = None
-    found: list[Any] = []
+    result: list[Any] = []
     if op.check is not None:
         op.check(*inputs)
     if op.promote == "none":
         if op.unsupported_dtypes and isinstance(inputs[0], Tensor):
-            refuse(op, inputs[0].dtype, inputs, params)
+            check_dtype_supported(op, inputs[0].dtype, inputs, params)
         for x in inputs:
             a = x._array if isinstance(x, Tensor) else x
             if a.__class__ is ndarray and op.opmath and a.dtype in dtypes.NARROW:
                 narrow = a.dtype if narrow is None else narrow
                 a = dtypes.widen(a)
-            found.append(a)
-        return found, narrow
+            result.append(a)
+        return result, narrow
     common: np.dtype | None = None
     unpromoted = op.unpromoted
     for i, x in enumerate(inputs):
@@ -92,11 +92,11 @@ def _operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS,
         common = x._array.dtype
     if common is not None and op.promoting_params and (
             common.kind not in "fV" or any(params.get(name).__class__ is complex for name in op.promoting_params)):
-        common = None  # beside floats, only a complex number changes anything
+        common = None  # with floats, only a complex scalar changes the dtype
     if common is None:
         common = promoted_type(op, inputs, params).numpy
     if op.unsupported_dtypes:
-        refuse(op, dtypes.of(common), inputs, params)
+        check_dtype_supported(op, dtypes.of(common), inputs, params)
     if op.promote == "float" and common.kind not in "fcV":
         common = dtypes.get_default_dtype().numpy
     compute = common
@@ -104,39 +104,39 @@ def _operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS,
         narrow, compute = common, dtypes.float32.numpy
     for i, x in enumerate(inputs):
         if x is None:
-            found.append(None)
+            result.append(None)
         elif isinstance(x, Tensor):
             a = x._array
-            if large is not None and a.size > LEAST[0]:
+            if large is not None and a.size > MIN_ELEMENTS[0]:
                 large.append(compute)
-                found.append(a)
+                result.append(a)
                 continue
             if unpromoted and op.inputs[i] in unpromoted:
-                found.append(a)
+                result.append(a)
                 continue
             if narrow is not None and a.dtype != narrow and (a.ndim or op.inputs[i] not in op.unrounded):
                 a = dtypes.cast(a, narrow)
-            found.append(a if a.dtype == compute else dtypes.cast(a, compute))
+            result.append(a if a.dtype == compute else dtypes.cast(a, compute))
         elif narrow is not None and op.inputs[i] not in op.unrounded:
-            found.append(rounded_number(x, narrow))
+            result.append(round_scalar(x, narrow))
         else:
-            found.append(_number(x, compute))
-    return found, narrow
+            result.append(scalar_operand(x, compute))
+    return result, narrow
 
 
-def rounded_number(value: Any, narrow: np.dtype) -> np.ndarray:
-    """A number rounded to float16 or bfloat16, in float32."""
-    return dtypes.widen(dtypes.cast(_number(value, dtypes.float32.numpy), narrow))
+def round_scalar(value: Any, narrow: np.dtype) -> np.ndarray:
+    """A scalar rounded to float16 or bfloat16, as float32."""
+    return dtypes.widen(dtypes.cast(scalar_operand(value, dtypes.float32.numpy), narrow))
 
 
-def rounded_params(op: Op, params: dict[str, Any], narrow: np.dtype) -> dict[str, Any]:
-    """Parameters with those numbers rounded that stand for an input."""
-    rounded = {name: float(rounded_number(params[name], narrow)) for name in op.promoting_params
+def round_params(op: Op, params: dict[str, Any], narrow: np.dtype) -> dict[str, Any]:
+    """The parameters, those that take part in promotion rounded to the narrow dtype."""
+    rounded = {name: float(round_scalar(params[name], narrow)) for name in op.promoting_params
                if params.get(name).__class__ is float}
     return {**params, **rounded}
 
 
-def _number(value: Any, to: np.dtype) -> np.ndarray:
+def scalar_operand(value: Any, to: np.dtype) -> np.ndarray:
     if to.kind in "iu" and not isinstance(value, bool):
         if not -(2**63) <= value < 2**64:
             raise OverflowError("int too big to convert")

@@ -1,7 +1,7 @@
-"""Packing what operators save: the tensors among a node's saved values go through the saved-tensor hooks.
+"""Saved-tensor hooks on operators: packs the tensors that a node saves.
 
-Inputs are packed before the operator runs, so that a hook that raises stops it; outputs after
-they have their history, which the hook may look at.
+Inputs are packed before the operator runs, so that an exception in a hook prevents the call; outputs after recording,
+since the hook may read their `grad_fn`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..tensor import Tensor
 
 
 def pack_inputs(op: Op, inputs: Sequence[Any], original: Tensor | None = None) -> dict[int, Packed] | None:
-    """The inputs that an application of `op` saves, packed, by their numbers; None where nothing is to be packed.
+    """The packed inputs that a call of `op` saves, by input number; None where nothing is packed.
 
     Args:
-        original: what is saved instead of the first input, which is about to be overwritten.
+        original: the copy that is saved instead of the first input, for an in-place operator.
     """
     hooks = innermost_hooks()
     if hooks is None or not op.differentiable or not grad_mode.get():
@@ -33,23 +33,23 @@ def pack_inputs(op: Op, inputs: Sequence[Any], original: Tensor | None = None) -
     names = op.inputs
     last = len(names) - 1
 
-    def pytorchs(i: int) -> str:  # it saves in the order of the names
+    def pytorch_name(i: int) -> str:  # PyTorch packs in the order of its names
         name = names[min(i, last)]
         return "self" if name == "input" else name
 
-    for i in sorted(plan_of(op, mask, len(inputs)).saved_inputs, key=pytorchs):
+    for i in sorted(plan_of(op, mask, len(inputs)).saved_inputs, key=pytorch_name):
         x = original if i == 0 and original is not None else inputs[i]
         if isinstance(x, Tensor):
             packed[i] = Packed(x, hooks)
     return packed
 
 
-def hold_packed(node: OpNode, inputs: Sequence[Any], outs: Sequence[Tensor], packed: dict[int, Packed] | None,
-                original: Tensor | None = None) -> None:
-    """Let a node that was just made hold packed values only.
+def replace_saved_with_packed(node: OpNode, inputs: Sequence[Any], outs: Sequence[Tensor],
+                              packed: dict[int, Packed] | None, original: Tensor | None = None) -> None:
+    """Replace the saved tensors of a new node with packed values.
 
     Args:
-        packed: the inputs, if they were packed before the operator ran.
+        packed: the packed inputs, if they were packed before the operator ran.
     """
     hooks = innermost_hooks()
     if hooks is None:
@@ -64,4 +64,4 @@ def hold_packed(node: OpNode, inputs: Sequence[Any], outs: Sequence[Tensor], pac
         node.replace_saved(places)
 
 
-__all__ = ["hold_packed", "pack_inputs"]
+__all__ = ["pack_inputs", "replace_saved_with_packed"]

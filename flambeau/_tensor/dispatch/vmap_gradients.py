@@ -1,7 +1,7 @@
-"""Gradients where `vmap` hides dimensions: of batched tensors, and with batches of cotangents.
+"""Gradients of batched tensors, and with batched cotangents.
 
-The graph belongs to the values. What the cotangent of an output has hidden beyond the output's
-own levels stays hidden while the rules run, and comes out in the gradients.
+The graph belongs to the values. Levels that the cotangent of an output has beyond those of the output stay batched
+while the rules run, and are levels of the gradients.
 """
 
 from __future__ import annotations
@@ -11,51 +11,60 @@ from typing import Any
 
 from ...engine.api import gradients_of
 from ...engine.tensor_interface import layer
-from .batched_tensor import BatchedTensor, Level, absolute, batched, is_batched, level_of, relative
-from .forward_mode import any_level
+from .batched_tensor import (
+    BatchedTensor,
+    Level,
+    gradient_for_batched,
+    gradient_for_value,
+    is_batched,
+    make_batched,
+    vmap_level,
+)
+from .forward_mode import any_level_open
 
 
 def batched_gradients(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool,
                       create: bool, allow_unused: bool, materialize: bool) -> tuple[Any, ...]:
-    """`autograd.grad`, where outputs, inputs or cotangents may be batched."""
-    found = gradients_of([_value(x) for x in outputs], [_value(x) for x in inputs],
-                         [None if g is None else relative(g, x) for x, g in zip(outputs, cotangents, strict=True)],
-                         retain, create, allow_unused, materialize)
-    return tuple(None if g is None else absolute(g, x) for x, g in zip(inputs, found, strict=True))
+    """`autograd.grad` with batched outputs, inputs or cotangents."""
+    result = gradients_of([_value(x) for x in outputs], [_value(x) for x in inputs],
+                          [None if g is None else gradient_for_value(g, x)
+                           for x, g in zip(outputs, cotangents, strict=True)],
+                          retain, create, allow_unused, materialize)
+    return tuple(None if g is None else gradient_for_batched(g, x) for x, g in zip(inputs, result, strict=True))
 
 
 def _value(x: Any) -> Any:
     return x._value if type(x) is BatchedTensor else x
 
 
-def mapped(function: Callable[..., tuple[Any, ...]], cotangents: Sequence[Any]) -> tuple[Any, ...]:
-    """`function` of cotangents whose first dimension is hidden; the same dimension comes first in what it gives."""
+def vmap_over_cotangents(function: Callable[..., tuple[Any, ...]], cotangents: Sequence[Any]) -> tuple[Any, ...]:
+    """`function` mapped over the first dimension of the cotangents; it is the first dimension of the results."""
     size = next(g._array.shape[0] for g in cotangents if g is not None)
-    with level_of(size, "never") as level:
-        given = [None if g is None else hidden(g, level) for g in cotangents]
-        found = function(*given)
+    with vmap_level(size, "never") as level:
+        given = [None if g is None else hide_first_dim(g, level) for g in cotangents]
+        result = function(*given)
         results: list[Any] = []
-        for g in found:
+        for g in result:
             if g is None:
                 results.append(None)
             elif type(g) is BatchedTensor and g._levels[-1] is level:
-                results.append(batched(g._value, g._levels[:-1]))
+                results.append(make_batched(g._value, g._levels[:-1]))
             else:
                 results.append(layer.functions.expand(layer.functions.unsqueeze(g, 0), (size, *g._array.shape)))
     return tuple(results)
 
 
-def hidden(x: Any, level: Level) -> Any:
-    """`x` with its first dimension hidden in a level: the innermost that is running."""
+def hide_first_dim(x: Any, level: Level) -> Any:
+    """`x` with its first dimension as the batch dimension of `level`, the innermost active level."""
     if type(x) is BatchedTensor:
-        return batched(x._value, (*x._levels, level))
-    return batched(x, (level,))
+        return make_batched(x._value, (*x._levels, level))
+    return make_batched(x, (level,))
 
 
-def carried(outputs: Sequence[Any], cotangents: Sequence[Any]) -> bool:
-    """Whether gradients must be made of tensors though nothing is recorded."""
-    return any_level() or is_batched(*cotangents)
+def needs_tensor_rules(outputs: Sequence[Any], cotangents: Sequence[Any]) -> bool:
+    """Whether backward must run on tensors, for their tangents or levels, even without `create_graph`."""
+    return any_level_open() or is_batched(*cotangents)
 
 
 layer.is_batched, layer.batched_gradients = is_batched, batched_gradients
-layer.vmap_cotangents, layer.has_tangents = mapped, carried
+layer.vmap_cotangents, layer.has_tangents = vmap_over_cotangents, needs_tensor_rules

@@ -1,4 +1,4 @@
-"""Checks of in-place writes: which tensors may be written to, and which memory may overlap."""
+"""Checks before in-place writes: which tensors may be written to, and which memory may overlap."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 
 from ...backends.numpy.memory import address
 from ...engine.saved.modified_in_place import operator_of
-from ...engine.saved.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import active_tracer, grad_mode, inference, special, transforming
 from ...ops.declare import ELEMENTWISE, Op
-from ..tensor import Tensor, depth_of
+from ..tensor import Tensor, transform_depth
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 _VIEW_OF_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation."
 
 
 def check_writable(x: Tensor, tracked: bool) -> None:
-    """Refuse a write that autograd could not follow.
+    """Check that autograd permits a write to a tensor.
 
     Args:
-        tracked: grad mode is on, and the tensor or something that is written to it requires grad.
+        tracked: the result of `is_tracked` for the operator's inputs.
 
     Raises:
         RuntimeError: a leaf that requires grad, or a view that may not be written to (PyTorch's texts).
@@ -31,16 +31,16 @@ def check_writable(x: Tensor, tracked: bool) -> None:
         base = x._base
         if base is not None:
             if x._creation is not None:
-                refuse_view(x)
+                raise_view_error(x)
             if x._requires_grad and base._node is None:
                 raise RuntimeError(_VIEW_OF_LEAF)
         if x._requires_grad and not x._has_node():
             raise RuntimeError(_LEAF)
     if special[0]:
-        about_to_write(x)
+        before_write(x)
         tracer = active_tracer.get()
         if tracer is not None and x._inference and not inference.get():
-            tracer.graph_break("a write to an inference tensor outside of inference mode")  # an error once it is done
+            tracer.graph_break("a write to an inference tensor outside of inference mode")  # raises after the write
 
 
 def is_tracked(inputs: Sequence[Any]) -> bool:
@@ -63,44 +63,43 @@ _CREATED = {
 }
 
 
-def refuse_view(x: Tensor, indirect: bool = False) -> None:
-    """Raise what is to be said of a write to a view that came to be in a way that forbids it.
+def raise_view_error(x: Tensor, indirect: bool = False) -> None:
+    """Raise PyTorch's error for a write to a view whose creation forbids it (PyTorch's `CreationMeta`).
 
     Args:
-        indirect: it was the base, or another view, that was written to.
+        indirect: the base, or another view of it, was written to.
     """
     creation = x._creation
     node = x._node
     assert creation is not None
-    what = "its base or another view of its base has been" if indirect else "is being"
+    subject = "its base or another view of its base has been" if indirect else "is being"
     if creation in ("inference", "no_grad") or node is None:
-        said = "A view was created in" if node is None else (
+        message = "A view was created in" if node is None else (
             f"Output {x._output_nr} of {operator_of(node)} is a view of a view which was created in")
-        said += (f" inference mode and {what} modified inplace in normal mode." if creation == "inference"
-                 else f" no_grad mode and {what} modified inplace with grad mode enabled.")
+        message += (f" inference mode and {subject} modified inplace in normal mode." if creation == "inference"
+                    else f" no_grad mode and {subject} modified inplace with grad mode enabled.")
     else:
-        said = f"Output {x._output_nr} of {operator_of(node)} is a view and {what} modified inplace."
-    raise RuntimeError(said + _CREATED["inference_mode" if creation == "inference" else creation])
+        message = f"Output {x._output_nr} of {operator_of(node)} is a view and {subject} modified inplace."
+    raise RuntimeError(message + _CREATED["inference_mode" if creation == "inference" else creation])
 
 
-def refuse_captured(op: Op, target: Tensor) -> None:
-    """Refuse a write to what was made outside the function that is being differentiated, and is not its input.
+def check_captured_write(op: Op, target: Tensor) -> None:
+    """Check that the target of a write is not captured by the function that is being transformed.
 
     Raises:
-        RuntimeError: it was.
+        RuntimeError: it was made outside the function and is not an input of it.
     """
     written = (target,) if target._base is None else (target, target._base)
     for depth, frame in enumerate(transforming.get(), 1):
         if frame.kind in ("grad", "jvp") and any(
-                depth_of(x) < depth and id(x) not in frame.inputs for x in written):
+                transform_depth(x) < depth and id(x) not in frame.inputs for x in written):
             name = op.name.strip("_").replace("fill_scalar", "fill") + "_"
-            of_two = op.kind == ELEMENTWISE and len(op.inputs) == 2
-            overload = ".Scalar" if name == "fill_" else ".Tensor" if of_two else ""
+            is_binary = op.kind == ELEMENTWISE and len(op.inputs) == 2
+            overload = ".Scalar" if name == "fill_" else ".Tensor" if is_binary else ""
             raise RuntimeError(
                 "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
                 f"operation (aten::{name}{overload}) that would mutate a captured Tensor. This is not supported; "
                 "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs.")
-
 
 
 _OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -111,38 +110,40 @@ _PARTIAL_OVERLAP = ("unsupported operation: some elements of the input tensor an
                     "single memory location. Please clone() the tensor before performing the operation.")
 
 
-def check_overlap(a: np.ndarray, *read: np.ndarray, apart: bool = False) -> None:
-    """Refuse to write to an array some of whose elements are one in memory, or are others' of what is read meanwhile.
+def check_overlap(a: np.ndarray, *sources: np.ndarray, disjoint: bool = False) -> None:
+    """Check the target of a write for internal overlap, and for partial overlap with the arrays that are read.
 
     Args:
-        apart: refuse, too, where what is read is the very array that is written to.
+        a: the array that is written.
+        sources: the arrays that are read.
+        disjoint: full overlap, of identical elements, is an error too.
 
     Raises:
-        RuntimeError: it is expanded, or shares part of its memory (PyTorch's texts).
+        RuntimeError: they overlap (PyTorch's texts).
     """
     if 0 in a.strides and a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
         raise RuntimeError(_OVERLAP)
-    check_apart(a, *read, apart=apart)
+    check_no_overlap(a, *sources, disjoint=disjoint)
 
 
-def check_apart(a: np.ndarray, *read: np.ndarray, apart: bool = True) -> None:
-    """Refuse to write to an array some of whose elements are others' of what is read meanwhile (`check_overlap`)."""
+def check_no_overlap(a: np.ndarray, *sources: np.ndarray, disjoint: bool = True) -> None:
+    """`check_overlap` without the check for internal overlap."""
     if a.__class__ is not np.ndarray:
-        return  # a batch: looked at where it is written
-    for b in read:
+        return  # batched: checked when the value is written
+    for b in sources:
         if b.__class__ is not np.ndarray:
             continue
         if b is a:
-            if apart:
+            if disjoint:
                 raise RuntimeError(_PARTIAL_OVERLAP)
         elif np.may_share_memory(a, b) and _is_dense(a) and _is_dense(b):
             same = address(a) == address(b) and a.nbytes == b.nbytes and a.strides == b.strides
-            if apart or not same:
+            if disjoint or not same:
                 raise RuntimeError(_PARTIAL_OVERLAP)
 
 
 def _is_dense(a: np.ndarray) -> bool:
-    """Whether the elements fill a stretch of memory. Where they leave holes, PyTorch looks for no overlap."""
+    """Whether the elements fill a contiguous range of memory. PyTorch checks no others for overlap."""
     if a.flags.forc:
         return True
     filled = a.itemsize

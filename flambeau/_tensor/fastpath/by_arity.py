@@ -1,8 +1,7 @@
-"""The short ways: public functions of small operators, specialised by arity when they are declared.
+"""Fast paths of operators with one or two inputs and no parameters, one closure for each operator.
 
-Each does what `apply` does, for arrays of one float dtype with nothing special about them,
-and hands everything else on. They are long because every call inside them would cost as
-much as the arithmetic of a 4x4 product.
+A fast path does what `apply` does for float32 and float64 tensors while `modes.special` is 0, and calls the general
+function for anything else. The bodies are inlined: a function call costs as much as the product of two 4 x 4 matrices.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled import kernels_of
-from ...backends.compiled.thresholds import MET, limit_of
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
 from ...backends.errstate import quietly
 from ...backends.numpy.elementwise import LIMITED
 from ...engine.grad_mode import grad_mode, inference
@@ -39,19 +38,19 @@ _grad_enabled = grad_mode.get
 _inferring = inference.get
 
 
-#: NumPy's arithmetic of two scalars is twice as quick as its arithmetic of two 0-d arrays
+#: operators on NumPy scalars, which are twice as fast as on 0-d arrays
 _SCALAR: dict[str, Any] = {"abs": python.abs, "neg": python.neg, "add": python.add, "sub": python.sub,
                            "mul": python.mul}
 
 
-class _Numbers(dict):
-    """Python numbers as 0-d arrays of one dtype, kept: NumPy takes an array twice as quickly as a number."""
+class _ScalarArrays(dict):
+    """Cache of Python scalars as 0-d arrays of one dtype: a ufunc converts an array twice as fast as a scalar."""
 
     def __init__(self, dtype: np.dtype) -> None:
         self.dtype = dtype
 
     def __missing__(self, number: Any) -> Any:
-        if not number or number != number:  # 0.0 and -0.0 are one key, nan is none
+        if not number or number != number:  # 0.0 and -0.0 are equal keys, nan equals no key
             return asarray(number, self.dtype)
         if len(self) > 1000:
             self.clear()
@@ -60,19 +59,19 @@ class _Numbers(dict):
         return made
 
 
-_float32s, _float64s = _Numbers(F32), _Numbers(F64)
+_float32s, _float64s = _ScalarArrays(F32), _ScalarArrays(F64)
 
 
-#: no array has so many elements
-_NEVER = 1 << 62
+#: larger than the size of any array
+_NO_LIMIT = 1 << 62
 
 
-def _on_kernel(op: Op) -> tuple[Callable[..., Any], list[int]]:
-    """An operator of float32 or float64 by its compiled kernel, and above which size it is to be computed so.
+def _compiled_kernel(op: Op) -> tuple[Callable[..., Any], list[int]]:
+    """An elementwise operator's compiled kernel for float32 and float64, and the size above which it is used.
 
-    Where there is no kernel, NumPy computes it, and the size is as if arrays never were large.
+    The kernel is compiled on the first call. Where there is none, NumPy's kernel is used and the limit removed.
     """
-    by_numpy, limit = kernel_of(op), limit_of(op.name)
+    numpy_kernel, limit = kernel_of(op), threshold_of(op.name)
     single: Any = None
     double: Any = None
 
@@ -80,51 +79,52 @@ def _on_kernel(op: Op) -> tuple[Callable[..., Any], list[int]]:
         nonlocal single, double
         if a.dtype is F32:
             if single is None:
-                single = found(F32)
+                single = compile_for(F32)
             return single(a, *others)
         if double is None:
-            double = found(F64)
+            double = compile_for(F64)
         return double(a, *others)
 
-    def found(dtype: np.dtype) -> Callable[..., Any]:
-        kernels = kernels_of(REGISTRY)
+    def compile_for(dtype: np.dtype) -> Callable[..., Any]:
+        kernels = compiled_operators(REGISTRY)
         kernel = None if kernels is None else kernels.simple(op, dtype)
         if kernel is not None:
             return kernel
-        limit[0] = _NEVER
-        return by_numpy
+        limit[0] = _NO_LIMIT
+        return numpy_kernel
 
     return run, limit
 
 
 def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
-    """The public function of an operator of one input without parameters."""
+    """The public function of an operator with one input and no parameters."""
     plan = plan_of(op, 1, 1)
     shape_only = plan.consts == (("shape", 0),)
     if (plan.consts and not shape_only) or not op.differentiable:
         return general
     if op.kind != ELEMENTWISE:
         return _unary(op, general, kernel_of(op), plan.run, None, general)
-    kernel, limit = _on_kernel(op)
+    kernel, limit = _compiled_kernel(op)
     large = _unary(op, general, kernel, kernel_rule, None, general)
-    limited = LIMITED.get(op.name)
-    if limited is None or kernel_of(op) is not getattr(arrays, op.name):
+    limited_kernel = LIMITED.get(op.name)
+    if limited_kernel is None or kernel_of(op) is not getattr(arrays, op.name):
         return _unary(op, general, kernel_of(op), plan.run, limit, large)
 
-    def beyond(input: Any) -> Any:
+    def above_limit(input: Any) -> Any:
         return large(input) if input._array.size > limit[0] else general(input)
 
-    return _unary(op, general, limited, plan.run, None, beyond)
+    return _unary(op, general, limited_kernel, plan.run, None, above_limit)
 
 
 def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run: Any, limit: list[int] | None,
-           otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """`unary` by a kernel.
+           fallback: Callable[..., Any]) -> Callable[..., Any]:
+    """`unary` with a given kernel.
 
     Args:
-        run: the run of its node.
-        limit: the largest size that the kernel is for; None: it says so itself, by an exception.
-        otherwise: the function where it is not for that.
+        general: the public function without a fast path.
+        run: the inlined rule of its node.
+        limit: [the largest size that the kernel handles]; None: it raises RuntimeError for larger arrays.
+        fallback: the function for larger arrays.
     """
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)
@@ -146,12 +146,12 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                 r = quietly(kernel, a)
             elif scalar is not None and not a.ndim:
                 r = quietly(scalar, a[()])
-            elif MET[0] and a.size > limit[0]:
-                return otherwise(input)
+            elif LARGE_SEEN[0] and a.size > limit[0]:
+                return fallback(input)
             else:
                 r = quietly(kernel, a)
-        except RuntimeError:  # another thread is in there, or the array is too large
-            return otherwise(input) if limit is None else general(input)
+        except RuntimeError:  # the context is entered by another thread, or the array is too large
+            return fallback(input) if limit is None else general(input)
         if type(r) is not ndarray:
             r = asarray(r)
         result = new(Tensor)
@@ -203,7 +203,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             if inferred[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
             if transforms[0]:
-                result._depth = len(transforming.get())
+                result._transform_depth = len(transforming.get())
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -211,15 +211,15 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
 
 
 def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
-    """The function of an elementwise operator of two inputs, and its operator form, which may decline."""
-    kernel, limit = _on_kernel(op)
-    _, large = _binary(op, general, kernel, [_NEVER], None)
+    """The public function of a binary elementwise operator, and its operator method (may return NotImplemented)."""
+    kernel, limit = _compiled_kernel(op)
+    _, large = _binary(op, general, kernel, [_NO_LIMIT], None)
     return _binary(op, general, kernel_of(op), limit, large)
 
 
 def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], limit: list[int],
             large: Any) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
-    """`binary` by a kernel, for arrays of up to `limit` elements; `large` is that of more, None if this is that."""
+    """`binary` with a kernel for up to `limit` elements; `large`: the method for more, None if this is that one."""
     scalar = _SCALAR.get(op.name)
     records = op.differentiable
     takes_numbers = op.inputs[1] in op.scalar_inputs
@@ -234,12 +234,12 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             codes.append(4)
         else:
             codes.append({(0,): 1, (1,): 2, (0, 1): 3}[plan.saved_inputs])
-    records_short = records and 4 not in codes
+    records_fast = records and 4 not in codes
     runs = tuple([plan and (kernel_rule if large is None and plan.run is not pass_to_both else plan.run)
                   for plan in plans])
-    wide_runs = tuple([plan and (kernel_rule if large is None else plan.run_broadcast) for plan in plans])
+    broadcast_runs = tuple([plan and (kernel_rule if large is None else plan.run_broadcast) for plan in plans])
 
-    grows: list[bool] = []  # filled once small arrays have made a large one: shapes are looked at from then on
+    seen_large_results: list[bool] = []  # not empty once small operands broadcast to a large result: shapes are checked
     save_left = tuple(code & 1 for code in codes)
     save_right = tuple(code & 2 for code in codes)
     saves = tuple(code > 0 for code in codes)
@@ -256,8 +256,9 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
             return fall_back(input, other)
         try:
-            if MET[0] and (a.size > limit[0] or b.size > limit[0] or (
-                    grows and (1 in a.shape or 1 in b.shape) and prod(broadcast_shapes(a.shape, b.shape)) > limit[0])):
+            if LARGE_SEEN[0] and (a.size > limit[0] or b.size > limit[0] or (
+                    seen_large_results and (1 in a.shape or 1 in b.shape)
+                    and prod(broadcast_shapes(a.shape, b.shape)) > limit[0])):
                 return large(input, other)
             if a.ndim or b.ndim:
                 r = quietly(kernel, a, b)
@@ -265,10 +266,10 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 r = asarray(quietly(kernel, a, b))
             else:
                 r = asarray(quietly(scalar, a[()], b[()]))
-        except (ValueError, RuntimeError):  # shapes that do not broadcast; or another thread is in there
+        except (ValueError, RuntimeError):  # shapes that do not broadcast, or the context is entered by another thread
             return fall_back(input, other)
         if r.size > limit[0]:
-            grows[:] = [True]
+            seen_large_results[:] = [True]
         result = new(Tensor)
         result._array = r
         result._output_nr = 0
@@ -280,9 +281,9 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             if inferred[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
             if transforms[0]:
-                result._depth = len(transforming.get())
+                result._transform_depth = len(transforming.get())
             return result
-        if not records_short:
+        if not records_fast:
             return fall_back(input, other)
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = node.edge_outputs = None
@@ -297,7 +298,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     edge = edge()
                 if edge is None:
                     edge = gradient_edge(input)
-                    if edge is None:  # its base alone requires grad
+                    if edge is None:  # only its base requires grad
                         return fall_back(input, other)
             elif input._base is not None:
                 edge = gradient_edge(input)
@@ -312,7 +313,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     edge = edge()
                 if edge is None:
                     edge = gradient_edge(other)
-                    if edge is None:  # its base alone requires grad
+                    if edge is None:  # only its base requires grad
                         return fall_back(input, other)
             elif other._base is not None:
                 edge = gradient_edge(other)
@@ -323,7 +324,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             node.run = runs[mask]
         else:
             node.fix = ((a.shape, b.shape), None, False, False)
-            node.run = kernel_rule if MET[0] and r.size > limit[0] else wide_runs[mask]
+            node.run = kernel_rule if LARGE_SEEN[0] and r.size > limit[0] else broadcast_runs[mask]
         if saves[mask]:
             if save_left[mask]:
                 node.saved0 = input
@@ -352,14 +353,14 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             return fall_back(input, other)
         a = input._array
         dt = a.dtype
-        wants = input._requires_grad and records and _grad_enabled()
-        if not (dt is F32 or dt is F64) or (wants and not records_short):
+        records_grad = input._requires_grad and records and _grad_enabled()
+        if not (dt is F32 or dt is F64) or (records_grad and not records_fast):
             return fall_back(input, other)
         try:
             b = _float32s[other] if dt is F32 else _float64s[other]
             if scalar is not None and not a.ndim:
                 r = quietly(scalar, a[()], b[()])
-            elif MET[0] and a.size > limit[0]:
+            elif LARGE_SEEN[0] and a.size > limit[0]:
                 return large(input, other)
             else:
                 r = quietly(kernel, a, b)
@@ -371,13 +372,13 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         result._array = r
         result._output_nr = 0
         result._grad = result._counter = result._base = result._accumulator = None
-        if not wants:
+        if not records_grad:
             result._requires_grad = False
             result._node = None
             if inferred[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
             if transforms[0]:
-                result._depth = len(transforming.get())
+                result._transform_depth = len(transforming.get())
             return result
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = None
@@ -387,7 +388,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         edge = input._node
         if edge is None or input._base is not None:
             edge = gradient_edge(input)
-            if edge is None:  # its base alone requires grad
+            if edge is None:  # only its base requires grad
                 return fall_back(input, other)
         node.edge0 = edge
         node.edge_outputs = (input._output_nr, 0) if input._output_nr else None

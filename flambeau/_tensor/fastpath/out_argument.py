@@ -1,4 +1,4 @@
-"""Results of `out=` that kernels write where they are wanted; all others are computed first, and copied."""
+"""`out=` of large elementwise operators: the compiled kernel writes into it. All others compute, then copy."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled.thresholds import LEAST, MET
-from ...engine.saved.saved_tensor_mutation import about_to_write
+from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
+from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
-from ..dispatch.apply import on_kernel
-from ..dispatch.promotion import _operands, rounded_params
+from ..dispatch.apply import run_compiled_kernel
+from ..dispatch.promotion import promoted_operands, round_params
 from ..dispatch.write_checks import check_overlap
 from ..tensor import Tensor
 
 
-def written_straight(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> bool:
-    """Whether the kernel of an elementwise operator on large tensors could write into the tensor given as `out=`."""
-    if not MET[0] or special[0] or op.kind != ELEMENTWISE or op.n_outputs != 1 or op.exact_out or len(outs) != 1:
+def compute_into_out(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> bool:
+    """Let an elementwise operator's compiled kernel write into `out=`; False, nothing written, if it cannot."""
+    if not LARGE_SEEN[0] or special[0] or op.kind != ELEMENTWISE or op.n_outputs != 1 or op.exact_out or len(outs) != 1:
         return False
     out, = outs
     target = out._array if isinstance(out, Tensor) else None
-    if target.__class__ is not np.ndarray or target.size <= LEAST[0]:
+    if target.__class__ is not np.ndarray or target.size <= MIN_ELEMENTS[0]:
         return False
     large: list[np.dtype] = []
-    values, narrow = _operands(op, inputs, params, large)
+    values, narrow = promoted_operands(op, inputs, params, large)
     if not large or any(a.__class__ is not np.ndarray for a in values):
         return False
     if reduce(broadcast_shapes, (a.shape for a in values)) != target.shape:
         return False
     if narrow is not None and op.promoting_params:
-        params = rounded_params(op, params, narrow)
-    check_overlap(target, *(x._array for x in inputs if isinstance(x, Tensor)), apart=op.disjoint_out)
-    about_to_write(out)
-    if on_kernel(op, values, params, large[0], narrow, target) is None:
+        params = round_params(op, params, narrow)
+    check_overlap(target, *(x._array for x in inputs if isinstance(x, Tensor)), disjoint=op.disjoint_out)
+    before_write(out)
+    if run_compiled_kernel(op, values, params, large[0], narrow, target) is None:
         return False
     out._bump_version()
     return True
 
 
-__all__ = ["written_straight"]
+__all__ = ["compute_into_out"]

@@ -1,7 +1,8 @@
-"""The short way of operators of one tensor with parameters: a reduction, a scan, a softmax along `dim`.
+"""Fast paths of operators with one input and parameters: reductions, scans, softmax along `dim`, clamp, pad.
 
-As in `fast`: what `apply` does, for float32 and float64 with nothing special about them, and
-everything else handed on. Parameters come by position, all of them, so that nothing is bound.
+As in `by_arity`, they do what `apply` does for float32 and float64 tensors, and call `apply` for anything else.
+`positional_parameters` takes all parameters by position, already checked, for the functions written by hand;
+`keyword_parameters` takes them by name, for `apply` and `parameter_function`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled import kernels_of
-from ...backends.compiled.thresholds import LEAST, MET, limit_of
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, threshold_of
 from ...backends.errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
@@ -35,86 +36,86 @@ _INT64 = np.dtype(np.int64)
 
 
 def _constants(op: Op, consts: tuple[tuple[str, Any], ...]) -> Callable[..., tuple[Any, ...]]:
-    """What makes a node's constants of the input's shape and the parameters."""
-    places = tuple(0 if what == "shape" else 1 + op.params.index(name) for what, name in consts)
-    if not places:
+    """The function (input shape, parameters) -> the node's constants."""
+    positions = tuple(0 if what == "shape" else 1 + op.params.index(name) for what, name in consts)
+    if not positions:
         return lambda shape, params: ()
-    if places == tuple(range(1 + len(op.params))):
+    if positions == tuple(range(1 + len(op.params))):
         return lambda shape, params: (shape, *params)
-    if places == tuple(range(1, 1 + len(op.params))):
+    if positions == tuple(range(1, 1 + len(op.params))):
         return lambda shape, params: params
-    return lambda shape, params: tuple([(shape, *params)[i] for i in places])
+    return lambda shape, params: tuple([(shape, *params)[i] for i in positions])
 
 
-def general(op: Op, input: Any, params: tuple[Any, ...]) -> Any:
-    """The long way, with arguments checked."""
+def _general(op: Op, input: Any, params: tuple[Any, ...]) -> Any:
+    """The general path: check the input and call `apply`."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return apply(op, [input], dict(zip(op.params, params, strict=False)))
 
 
-def along(op: Op, kernel: Any = None) -> Callable[..., Any]:
+def positional_parameters(op: Op, kernel: Any = None) -> Callable[..., Any]:
     """The function `(input, *parameters)` of an operator with one input and one output."""
     kernel = kernel or kernel_of(op)
     if not op.differentiable:
-        return _undifferentiated(op, kernel)
-    finish = _finishing(op)
+        return _nondifferentiable(op, kernel)
+    finish = _result_recorder(op)
     run = plan_of(op, 1, 1).run
-    elementwise, limit = op.kind == ELEMENTWISE, limit_of(op.name)
-    on_kernel, count = _on_kernel(op), len(op.params)
+    elementwise, limit = op.kind == ELEMENTWISE, threshold_of(op.name)
+    compiled_kernel, count = _compiled_kernel(op), len(op.params)
 
     def call(input: Any, *params: Any) -> Any:
         try:
             a = input._array
             dt = a.dtype
         except AttributeError:
-            return general(op, input, params)
+            return _general(op, input, params)
         if special[0] or (dt is not F32 and dt is not F64):
-            return general(op, input, params)
+            return _general(op, input, params)
         try:
-            if elementwise and MET[0] and a.size > limit[0]:
-                r = quietly(on_kernel, a, params) if len(params) == count else None
+            if elementwise and LARGE_SEEN[0] and a.size > limit[0]:
+                r = quietly(compiled_kernel, a, params) if len(params) == count else None
                 if r is None or r.dtype is not dt:
-                    return general(op, input, params)
+                    return _general(op, input, params)
                 return finish(input, a, r, params, kernel_rule)
             r = quietly(kernel, a, *params)
-        except RuntimeError:  # another thread is in there; or the kernel refused, and will again
-            return general(op, input, params)
+        except RuntimeError:  # the context is entered by another thread, or the kernel raised and will raise again
+            return _general(op, input, params)
         return finish(input, a, r, params, run)
 
     call.__name__ = call.__qualname__ = op.name
     return call
 
 
-def _on_kernel(op: Op) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
-    """An elementwise operator on large arrays, of all parameters by position; it gives None where no kernel fits."""
-    found: Any = None
+def _compiled_kernel(op: Op) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
+    """An elementwise operator's compiled kernel, (array, all parameters) -> result, or None where there is none."""
+    result: Any = None
 
     def run(a: np.ndarray, params: tuple[Any, ...]) -> Any:
-        nonlocal found
-        if found is None:
-            kernels = kernels_of(REGISTRY)
+        nonlocal result
+        if result is None:
+            kernels = compiled_operators(REGISTRY)
             if kernels is None:
                 return None
-            found = kernels.of_one(op)
-        return found(a, params)
+            result = kernels.of_one(op)
+        return result(a, params)
 
     return run
 
 
-def _finishing(op: Op) -> Callable[..., Any]:
-    """What makes a tensor of what a kernel found for an input, and records it."""
+def _result_recorder(op: Op) -> Callable[..., Any]:
+    """The function that wraps a kernel's result as a tensor and records its node."""
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     constants = _constants(op, plan.consts)
-    compact = op.name in ROW_MAJOR
-    usual, least = (None if plan.run is expand else plan.run), LEAST
+    is_row_major = op.name in ROW_MAJOR
+    specialized_rule, large_size = (None if plan.run is expand else plan.run), MIN_ELEMENTS
 
     def finish(input: Any, a: Any, r: Any, params: tuple[Any, ...], run: Any) -> Any:
         dt = a.dtype
         if type(r) is not ndarray:
             r = asarray(r)
-        elif compact and r.ndim > 1 and (1 in r.shape or not r.flags.c_contiguous):
+        elif is_row_major and r.ndim > 1 and (1 in r.shape or not r.flags.c_contiguous):
             r = row_major(r)
         result = new(Tensor)
         result._array = r
@@ -126,7 +127,7 @@ def _finishing(op: Op) -> Callable[..., Any]:
             if inferred[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
             if transforms[0]:
-                result._depth = len(transforming.get())
+                result._transform_depth = len(transforming.get())
             return result
         node = OpNode()
         edge = input._node
@@ -143,8 +144,11 @@ def _finishing(op: Op) -> Callable[..., Any]:
         node.n_edges = 1
         node.edge_outputs = (input._output_nr,) if input._output_nr else None
         node.plan = plan
-        node.run = (allocator_rule if MET[0] and a.size > least[0] and run is usual else run) if r.dtype is dt else None
-        node.fix = None if r.dtype is dt else (None, (dt,), False, False)
+        if r.dtype is dt:
+            node.run = allocator_rule if LARGE_SEEN[0] and a.size > large_size[0] and run is specialized_rule else run
+            node.fix = None
+        else:
+            node.run, node.fix = None, (None, (dt,), False, False)
         node.consts = constants(a.shape, params)
         node.extra = node.outputs = node.versions = node.saved1 = None
         node.seq = next_number()
@@ -171,20 +175,20 @@ def _finishing(op: Op) -> Callable[..., Any]:
     return finish
 
 
-def by_name(op: Op) -> Callable[..., Any] | None:
-    """The function `(input, {name: parameter})` of an operator with one input and one output; it may give None.
+def keyword_parameters(op: Op) -> Callable[..., Any] | None:
+    """The fast path `(input, {name: parameter})` of an operator with one input and one output, or None.
 
-    None: there is none for this operator. What the function declines, by None, takes the long way.
+    The fast path returns None for calls that it does not handle.
     """
     if (op.kind in (VIEW, COMPOSITE) or op.n_outputs != 1 or op.variadic or len(op.inputs) != 1
             or op.check is not None or op.unsupported_dtypes.keys() & {"float32", "float64"} or not op.differentiable):
         return None
     if any(what not in ("shape", "param") for what, _ in plan_of(op, 1, 1).consts):
         return None
-    kernel, finish, run = kernel_of(op), _finishing(op), plan_of(op, 1, 1).run
-    elementwise, limit, promoting = op.kind == ELEMENTWISE, limit_of(op.name), op.promoting_params
+    kernel, finish, run = kernel_of(op), _result_recorder(op), plan_of(op, 1, 1).run
+    elementwise, limit, promoting = op.kind == ELEMENTWISE, threshold_of(op.name), op.promoting_params
     names, defaults = op.params, op.defaults
-    on_kernel = _on_kernel(op)
+    compiled_kernel = _compiled_kernel(op)
 
     def call(input: Any, params: dict[str, Any]) -> Any:
         try:
@@ -196,74 +200,76 @@ def by_name(op: Op) -> Callable[..., Any] | None:
             return None
         if promoting and any(params.get(name).__class__ is complex for name in promoting):
             return None
-        large = elementwise and MET[0] and a.size > limit[0]
+        large = elementwise and LARGE_SEEN[0] and a.size > limit[0]
         values = tuple([params[name] if name in params else defaults[name] for name in names])
         try:
-            r = quietly(on_kernel, a, values) if large else quietly(kernel, a, **params)
-        except RuntimeError:  # another thread is in there; or the kernel refused, and will again
+            r = quietly(compiled_kernel, a, values) if large else quietly(kernel, a, **params)
+        except RuntimeError:  # the context is entered by another thread, or the kernel raised and will raise again
             return None
-        if r is None or r.dtype is not dt:  # no kernel, or not what backward takes short ways for
+        if r is None or r.dtype is not dt:  # no kernel, or a dtype that `finish` does not record
             return None
         return finish(input, a, r, values, kernel_rule if large else run)
 
     return call
 
 
-handlers.fast_path_of = by_name
+handlers.fast_path_of = keyword_parameters
 
-#: what a parameter may be for the short way: nothing that `bind` would change or refuse
-_PLAIN = frozenset((int, float, bool, str, tuple, list, type(None)))
+#: parameter types that `bind` passes on unchanged
+_PLAIN_TYPES = frozenset((int, float, bool, str, tuple, list, type(None)))
 
 
-def with_parameters(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
-    """The public function of an operator of one input with parameters: arguments are bound in the usual way only
-    where they are unusual.
+def parameter_function(op: Op, _general: Callable[..., Any]) -> Callable[..., Any]:
+    """The public function of an operator with one input and parameters: with `keyword_parameters` where `bind` would
+    pass the arguments on unchanged.
     """
     if (len(op.inputs) != 1 or not op.params or op.spread is not None or op.argument_order is not None
             or op.scalar_overloads or op.dtype_converts or op.returns_namedtuple or op.n_outputs != 1):
-        return general
-    names, known, most = op.params, frozenset(op.params), len(op.params)
+        return _general
+    names, names_set, most = op.params, frozenset(op.params), len(op.params)
     required = tuple(name for name in names if name not in op.defaults)
-    short: Any = None
+    fast_path: Any = None
 
     def call(*args: Any, out: Any = None, **params: Any) -> Any:
-        nonlocal short
+        nonlocal fast_path
         if special[0] or out is not None or not args:
-            return general(*args, out=out, **params)
-        given = params
+            return _general(*args, out=out, **params)
+        bound = params
         if len(args) > 1:
             if len(args) > most + 1 or params:
-                return general(*args, **params)
-            given = dict(zip(names, args[1:], strict=False))
-        elif not known.issuperset(params):
-            return general(*args, **params)
-        for value in given.values():
-            if value.__class__ not in _PLAIN:
-                return general(*args, **params)
+                return _general(*args, **params)
+            bound = dict(zip(names, args[1:], strict=False))
+        elif not names_set.issuperset(params):
+            return _general(*args, **params)
+        for value in bound.values():
+            if value.__class__ not in _PLAIN_TYPES:
+                return _general(*args, **params)
         for name in required:
-            if name not in given:
-                return general(*args, **params)
-        if short is None:
-            short = op.fast_path
-            if short is None:
-                short = op.fast_path = by_name(op) or False
-        found = short(args[0], given) if short else None
-        return general(*args, **params) if found is None else found
+            if name not in bound:
+                return _general(*args, **params)
+        if fast_path is None:
+            fast_path = op.fast_path
+            if fast_path is None:
+                fast_path = op.fast_path = keyword_parameters(op) or False
+        result = fast_path(args[0], bound) if fast_path else None
+        return _general(*args, **params) if result is None else result
 
     call.__name__ = call.__qualname__ = op.name
     return call
 
 
-def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:
+def _nondifferentiable(op: Op, kernel: Any) -> Callable[..., Any]:
+    """`positional_parameters` of an operator without a derivative."""
+
     def call(input: Any, *params: Any) -> Any:
         try:
             a = input._array
             dt = a.dtype
         except AttributeError:
-            return general(op, input, params)
+            return _general(op, input, params)
         if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
-            return general(op, input, params)
-        if MET[0]:
+            return _general(op, input, params)
+        if LARGE_SEEN[0]:
             r = run_in_quiet(kernel, (a, *params))
         else:
             token = set_state(IGNORE)
@@ -277,8 +283,8 @@ def _undifferentiated(op: Op, kernel: Any) -> Callable[..., Any]:
     return call
 
 
-def pairs_along(op: Op) -> Callable[..., Any]:
-    """The function of an operator whose outputs are values and their indices: max, sort, topk along `dim`."""
+def values_and_indices(op: Op) -> Callable[..., Any]:
+    """The function `(input, *parameters)` of an operator that returns (values, indices): max, sort, kthvalue."""
     kernel = kernel_of(op)
     plan = plan_of(op, 1, 1)
     constants = _constants(op, plan.consts)
@@ -289,10 +295,10 @@ def pairs_along(op: Op) -> Callable[..., Any]:
             a = input._array
             dt = a.dtype
         except AttributeError:
-            return general(op, input, params)
+            return _general(op, input, params)
         if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
-            return result_type(general(op, input, params))
-        if MET[0]:
+            return result_type(_general(op, input, params))
+        if LARGE_SEEN[0]:
             r, index = run_in_quiet(kernel, (a, *params))
         else:
             token = set_state(IGNORE)

@@ -1,6 +1,6 @@
-"""Views and copies, quickly: an array that is made already gets its base, its version and its node.
+"""Fast paths of views and copies: an array that is already computed gets its base, version counter and node.
 
-It does what `apply` does for a view operator, or for a copy of one input.
+They do what `apply` does for a view operator, or for a copy of one input.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from ...engine.rules.inlined_rules import plan_of
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import REGISTRY, Op
 from ..dispatch.gradient_edge import gradient_edge
-from ..dispatch.graph_recording import hang
-from ..dtype_views import steps_to
+from ..dispatch.graph_recording import record_unary
+from ..dtype_views import view_steps_to
 from ..tensor import INFERENCE, Tensor, wrap
-from ..untracked_views import follow
+from ..untracked_views import register_view
 
 _enabled, _inferring = grad_mode.get, inference.get
 
 
-def plan_keeping(key: str, *names: str) -> tuple[Op, BackwardPlan]:
-    """An operator of one input and its plan, whose rule keeps these constants in this order."""
+def plan_with_constants(key: str, *names: str) -> tuple[Op, BackwardPlan]:
+    """An operator with one input and its backward plan, which must save the constants `names`, in this order."""
     op = REGISTRY[key]
     plan = plan_of(op, 1, 1)
-    kept = tuple("input_shape" if what == "shape" else which for what, which in plan.consts)
-    assert kept == names, f"{key} keeps {kept}"
+    constants = tuple("input_shape" if what == "shape" else which for what, which in plan.consts)
+    assert constants == names, f"{key} saves {constants}"
     return op, plan
 
 
-def viewing(key: str, *names: str) -> Callable[..., Tensor]:
-    """What makes views of one operator: called with the source, the array, and what the node keeps.
+def view_function(key: str, *names: str) -> Callable[..., Tensor]:
+    """The function (source, array, *constants) -> view of one view operator.
 
     Args:
-        key: the operator's.
-        names: what its rule keeps, in order: `input_shape` and parameters.
+        key: the operator's key in REGISTRY.
+        names: the constants that its rule saves, in order: `input_shape` and parameters.
     """
-    op, plan = plan_keeping(key, *names)
+    op, plan = plan_with_constants(key, *names)
 
     def make(source: Tensor, array: np.ndarray, *consts: Any) -> Tensor:
         out: Tensor = wrap(array)
@@ -57,8 +57,8 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
             out._base = source
         else:
             out._base = base
-            if source._steps is not None:
-                out._steps = steps_to(array, source)
+            if source._view_steps is not None:
+                out._view_steps = view_steps_to(array, source)
         if _enabled():
             if base is not None and source._creation is not None:
                 out._creation = source._creation
@@ -66,30 +66,30 @@ def viewing(key: str, *names: str) -> Callable[..., Tensor]:
                 edge = source._node
                 if edge is None or base is not None:
                     edge = gradient_edge(source)
-                hang(out, edge, source._output_nr, op, plan, consts, source)
+                record_unary(out, edge, source._output_nr, op, plan, consts, source)
                 return out
         else:
             out._creation = "inference" if _inferring() or source._creation == "inference" else "no_grad"
-        if source._inference:  # shown by `detach` outside inference mode
+        if source._inference:  # an alias made outside inference mode
             out._base, out._creation, out._inference, out._counter = None, None, True, INFERENCE
             return out
         out._requires_grad = out._base._requires_grad
-        follow(out, counter)
+        register_view(out, counter)
         return out
 
     return make
 
 
-Step = tuple[Op, BackwardPlan, tuple[Any, ...]]
+ViewStep = tuple[Op, BackwardPlan, tuple[Any, ...]]
 
 
-def viewed_in_steps(source: Tensor, array: np.ndarray, steps: Sequence[Step]) -> Tensor:
-    """The view that several steps make, with a node each: `array` is what the last one shows."""
+def view_chain(source: Tensor, array: np.ndarray, steps: Sequence[ViewStep]) -> Tensor:
+    """The view made by a chain of view operators, one node each; `array` is the last one's."""
     out = _alias(source, array)
     edge: Any = gradient_edge(source)
     number = source._output_nr
     for op, plan, consts in steps:
-        hang(out, edge, number, op, plan, consts, source)
+        record_unary(out, edge, number, op, plan, consts, source)
         edge, number = out._node, 0
     return out
 
@@ -107,14 +107,14 @@ def _alias(source: Tensor, array: np.ndarray) -> Tensor:
     if base is not None:
         if source._creation is not None:
             out._creation = source._creation
-        if source._steps is not None:
-            out._steps = steps_to(array, source)
+        if source._view_steps is not None:
+            out._view_steps = view_steps_to(array, source)
     return out
 
 
-def copying(key: str) -> Callable[[Tensor, np.ndarray], Tensor]:
-    """What makes copies of one operator whose rule keeps nothing: called with the source and the new array."""
-    op, plan = plan_keeping(key)
+def copy_function(key: str) -> Callable[[Tensor, np.ndarray], Tensor]:
+    """The function (source, new array) -> tensor of one copying operator whose rule saves nothing."""
+    op, plan = plan_with_constants(key)
 
     def make(source: Tensor, array: np.ndarray) -> Tensor:
         out: Tensor = wrap(array)
@@ -123,7 +123,7 @@ def copying(key: str) -> Callable[[Tensor, np.ndarray], Tensor]:
                 edge = source._node
                 if edge is None or source._base is not None:
                     edge = gradient_edge(source)
-                hang(out, edge, source._output_nr, op, plan, (), source)
+                record_unary(out, edge, source._output_nr, op, plan, (), source)
         elif _inferring():
             out._inference, out._counter = True, INFERENCE
         return out

@@ -1,4 +1,4 @@
-"""Dense linear algebra as users call it: failures as errors, names of old, what is made of decompositions."""
+"""Dense linear algebra: inverses, solvers, decompositions, eigenvalues and functions composed of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...ops.declare import REGISTRY
 from ...ops.linalg.matrix_checks import check_floating, check_matrices
 from ...shapes import are_vectors
 from ..dispatch.apply import apply
-from ..dispatch.binding import functions_of, write_out
-from ..return_types import _BY_HAND, result_class
+from ..dispatch.binding import public_function, write_out
+from ..return_types import _FIELDS, result_class
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor, wrap
 
@@ -28,18 +28,18 @@ __all__ = [
 
 
 class LinAlgError(RuntimeError):
-    """A matrix that has no such decomposition or inverse."""
+    """Raised for a matrix that has no such decomposition or inverse."""
 
 
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 
 
-def _written(found: Any, out: Any) -> Any:
-    return found if out is None else write_out(REGISTRY["mm"], found, out)
+def _write_out(result: Any, out: Any) -> Any:
+    return result if out is None else write_out(REGISTRY["mm"], result, out)
 
 
-def _failed(info: Tensor) -> tuple[str, int] | None:
-    """The words for the place of the first failure, and what it was."""
+def _first_failure(info: Tensor) -> tuple[str, int] | None:
+    """The first failure in LAPACK's `info`: (its position as text, its code); None if there is none."""
     if special[0]:
         from ..dispatch.batched_tensor import BatchedTensor
 
@@ -56,10 +56,13 @@ def _failed(info: Tensor) -> tuple[str, int] | None:
 
 
 def linalg_inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The inverse.
+    """The inverse of square matrices, A⁻¹.
+
+    Args:
+        A: (..., n, n), floating point or complex.
 
     Raises:
-        LinAlgError: there is none.
+        LinAlgError: A is singular.
 
     >>> import flambeau as torch
     >>> torch.linalg.inv(torch.tensor([[2., 0.], [0., 4.]]))
@@ -67,20 +70,29 @@ def linalg_inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
             [0.0000, 0.2500]])
     """
     inverse, info = apply(REGISTRY["linalg_inv_ex"], [A])
-    failure = _failed(info)
+    failure = _first_failure(info)
     if failure is not None:
         raise LinAlgError(f"linalg.inv: {failure[0]}The diagonal element {failure[1]} is zero, the inversion could not "
                           "be completed because the input matrix is singular.")
-    return _written(inverse, out)
+    return _write_out(inverse, out)
 
 
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.inv`."""
+    """`linalg.inv`.
+
+    >>> import flambeau as torch
+    >>> torch.inverse(torch.eye(1) * 2)
+    tensor([[0.5000]])
+    """
     return linalg_inv(input, out=out)
 
 
 def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
-    """X with A X = B, or X A = B if not `left`.
+    """The solution X of A X = B, or of X A = B if not `left`.
+
+    Args:
+        A: (..., n, n).
+        B: (..., n, k) or (..., n).
 
     Raises:
         LinAlgError: A is singular.
@@ -90,14 +102,18 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None 
     tensor([0.5000, 0.5000])
     """
     result, info = apply(REGISTRY["linalg_solve_ex"], [A, B], {"left": left})
-    failure = _failed(info)
+    failure = _first_failure(info)
     if failure is not None:
         raise LinAlgError(f"torch.linalg.solve: {failure[0]}The solver failed because the input matrix is singular.")
-    return _written(result, out)
+    return _write_out(result, out)
 
 
 def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
-    """L, lower triangular, with A = L Lᴴ.
+    """The Cholesky factor: L, lower triangular, with A = L Lᴴ.
+
+    Args:
+        A: (..., n, n), Hermitian and positive definite.
+        upper: return Lᴴ.
 
     Raises:
         LinAlgError: A is not positive definite.
@@ -108,24 +124,29 @@ def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None
             [0., 3.]])
     """
     factor, info = apply(REGISTRY["linalg_cholesky_ex"], [A], {"upper": upper})
-    failure = _failed(info)
+    failure = _first_failure(info)
     if failure is not None:
         raise LinAlgError(f"linalg.cholesky: {failure[0]}The factorization could not be completed because the input is "
                           f"not positive-definite (the leading minor of order {failure[1]} is not positive-definite).")
-    return _written(factor, out)
+    return _write_out(factor, out)
 
 
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.cholesky`."""
+    """`linalg.cholesky`.
+
+    >>> import flambeau as torch
+    >>> torch.cholesky(torch.eye(1) * 4)
+    tensor([[2.]])
+    """
     return linalg_cholesky(input, upper=upper, out=out)
 
 
 # ----- determinants ----------------------------------------------------------------------
 
 
-det = functions_of(REGISTRY["linalg_det"])
-slogdet = functions_of(REGISTRY["linalg_slogdet"])
-matrix_exp = functions_of(REGISTRY["linalg_matrix_exp"])
+det = public_function(REGISTRY["linalg_det"])
+slogdet = public_function(REGISTRY["linalg_slogdet"])
+matrix_exp = public_function(REGISTRY["linalg_matrix_exp"])
 
 
 def logdet(input: Tensor) -> Tensor:
@@ -154,17 +175,17 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) ->
     >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([1., 2.])
     """
-    return _written(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out)
+    return _write_out(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out)
 
 
 def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The eigenvalues of a square matrix: complex.
+    """The eigenvalues of a square matrix, complex.
 
     >>> import flambeau as torch
     >>> torch.linalg.eigvals(torch.tensor([[2.]]))
     tensor([2.+0.j])
     """
-    return _written(apply(REGISTRY["linalg_eig"], [A])[0], out)
+    return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out)
 
 
 def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -174,11 +195,11 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None =
     >>> torch.linalg.svdvals(torch.tensor([[3.], [4.]]))
     tensor([5.])
     """
-    return _written(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out)
+    return _write_out(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out)
 
 
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
-    """Singular values and vectors, input = U diag(S) Vᴴ; `linalg.svd` gives Vᴴ.
+    """The singular value decomposition (U, S, V), input = U diag(S) Vᴴ; `linalg.svd` returns Vᴴ.
 
     >>> import flambeau as torch
     >>> torch.svd(torch.tensor([[3.], [4.]])).S
@@ -193,29 +214,34 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
         shape = input._array.shape
         u = fn.zeros((*shape[:-1], shape[-2]), dtype=input.dtype)
         v = fn.zeros((*shape[:-2], shape[-1], shape[-1]), dtype=input.dtype)
-    found = (u, s, v)
+    result = (u, s, v)
     if out is not None:
-        found = write_out(REGISTRY["linalg_svd"], list(found), out)
-    return result_class("svd", _BY_HAND["svd"])(found)
+        result = write_out(REGISTRY["linalg_svd"], list(result), out)
+    return result_class("svd", _FIELDS["svd"])(result)
 
 
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
-    """`linalg.qr`."""
-    found = apply(REGISTRY["linalg_qr"], [input], {"mode": "reduced" if some else "complete"})
+    """`linalg.qr`.
+
+    >>> import flambeau as torch
+    >>> torch.qr(torch.eye(1)).R.abs()
+    tensor([[1.]])
+    """
+    result = apply(REGISTRY["linalg_qr"], [input], {"mode": "reduced" if some else "complete"})
     if out is not None:
-        found = write_out(REGISTRY["linalg_qr"], list(found), out)
-    return result_class("qr", _BY_HAND["qr"])(found)
+        result = write_out(REGISTRY["linalg_qr"], list(result), out)
+    return result_class("qr", _FIELDS["qr"])(result)
 
 
 def _epsilon(A: Tensor) -> float:
-    """The distance from 1 to the next number of the dtype that decompositions of `A` are computed in."""
+    """The machine epsilon of the real dtype of `A`."""
     if A._array.dtype.kind not in "fc" or A._array.dtype == dtypes.HALF:
         raise RuntimeError("This function doesn't handle types other than float and double")
     return dtypes.finfo(A.dtype.to_real()).eps
 
 
 def _tolerances(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
-    """The absolute and relative limits below which singular values count as 0: numbers, or tensors where given so."""
+    """The absolute and relative tolerances for singular values that count as 0, with defaults."""
     if rtol is None:
         rtol = _epsilon(A) * max(A._array.shape[-2:])
         if isinstance(atol, Tensor):
@@ -230,7 +256,7 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
     """The Moore-Penrose inverse.
 
     Args:
-        hermitian: A is Hermitian.
+        hermitian: assume that A is Hermitian.
         atol, rtol: singular values up to max(atol, rtol · σ₁) count as 0.
 
     >>> import flambeau as torch
@@ -241,33 +267,38 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
     if A._array.ndim < 2 or kind.kind not in "fc" or kind == dtypes.HALF:
         raise RuntimeError(f"linalg.pinv({A.dtype.scalar_name}{{{list(A._array.shape)}}}): expected a tensor with 2 or "
                            "more dimensions of float, double, cfloat or cdouble types")
-    low, relative = _tolerances(A, atol, rcond if rcond is not None else rtol)
-    return _written(_pseudoinverse(A, low, relative, hermitian), out)
+    low, rtol_value = _tolerances(A, atol, rcond if rcond is not None else rtol)
+    return _write_out(_pseudoinverse(A, low, rtol_value, hermitian), out)
 
 
 def _pseudoinverse(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     op = REGISTRY["linalg_pinv"]
     if special[0]:
-        from ..dispatch.batched_tensor import aligned, batched, full, is_batched, levels_among
+        from ..dispatch.batched_tensor import align_levels, expand_levels, is_batched, make_batched, vmap_levels
 
         if is_batched(atol, rtol):
-            levels = levels_among([A, atol, rtol])
-            low, relative = (aligned(x, levels, A._array.ndim - 2)._array if isinstance(x, Tensor) else x
-                             for x in (atol, rtol))
-            how = {"atol": low, "rtol": relative, "hermitian": hermitian}
-            return batched(apply(op, [full(A, levels)], how), levels)
-    low, relative = (x._array if isinstance(x, Tensor) else x for x in (atol, rtol))
-    return apply(op, [A], {"atol": low, "rtol": relative, "hermitian": hermitian})
+            levels = vmap_levels([A, atol, rtol])
+            low, rtol_value = (align_levels(x, levels, A._array.ndim - 2)._array if isinstance(x, Tensor) else x
+                               for x in (atol, rtol))
+            params = {"atol": low, "rtol": rtol_value, "hermitian": hermitian}
+            return make_batched(apply(op, [expand_levels(A, levels)], params), levels)
+    low, rtol_value = (x._array if isinstance(x, Tensor) else x for x in (atol, rtol))
+    return apply(op, [A], {"atol": low, "rtol": rtol_value, "hermitian": hermitian})
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """`linalg.pinv`."""
+    """`linalg.pinv`.
+
+    >>> import flambeau as torch
+    >>> torch.pinverse(torch.tensor([[2.], [0.]]))
+    tensor([[0.5000, 0.0000]])
+    """
     return linalg_pinv(input, rcond)
 
 
 def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None,
                        out: Tensor | None = None) -> Tensor:
-    """How many singular values exceed max(atol, rtol · σ₁).
+    """The rank: the number of singular values greater than max(atol, rtol · σ₁).
 
     >>> import flambeau as torch
     >>> torch.linalg.matrix_rank(torch.eye(3))
@@ -277,16 +308,16 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
     fn = layer.functions
     x = A.detach()
     if not A._array.size:
-        return _written(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out)
-    low, relative = _tolerances(A, atol, rtol) if tol is None else (None, None)
+        return _write_out(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out)
+    low, rtol_value = _tolerances(A, atol, rtol) if tol is None else (None, None)
     s = fn.abs(linalg_eigvalsh(x)) if hermitian else linalg_svdvals(x)
     if tol is not None:
         limit = tol if isinstance(tol, Tensor) else fn.full((), float(tol), dtype=s.dtype)
     else:
-        least, share = (x.to(s.dtype) if isinstance(x, Tensor) else wrap(np.asarray(x, s._array.dtype))
-                        for x in (low, relative))
-        limit = fn.maximum(least, share * fn.amax(s, -1))
-    return _written(fn.sum(s > fn.unsqueeze(limit, -1), -1), out)
+        absolute, relative = (x.to(s.dtype) if isinstance(x, Tensor) else wrap(np.asarray(x, s._array.dtype))
+                              for x in (low, rtol_value))
+        limit = fn.maximum(absolute, relative * fn.amax(s, -1))
+    return _write_out(fn.sum(s > fn.unsqueeze(limit, -1), -1), out)
 
 
 def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -301,10 +332,10 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
     if p is None or p in (2, -2):
         s = linalg_svdvals(A)
         low, high = fn.select(s, -1, -1), fn.select(s, -1, 0)
-        return _written(low / high if p == -2 else high / low, out)
+        return _write_out(low / high if p == -2 else high / low, out)
     check_matrices("linalg.cond", A, square=True)
     inverse = apply(REGISTRY["linalg_inv_ex"], [A])[0]
-    return _written(fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p), out)
+    return _write_out(fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p), out)
 
 
 # ----- least squares and shapes ----------------------------------------------------------
@@ -312,11 +343,11 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
 
 def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None,
                  out: Any = None) -> Any:
-    """The X of least norm that brings A X nearest to B, and the squared distances, rank and singular values.
+    """The minimum-norm least-squares solution of A X = B, with residuals, rank and singular values.
 
     Args:
-        rcond: singular values up to this share of the largest count as 0.
-        driver: LAPACK's: what is told besides the solution depends on it.
+        rcond: singular values up to `rcond` times the largest count as 0.
+        driver: the LAPACK driver, on which the results besides the solution depend.
 
     >>> import flambeau as torch
     >>> torch.linalg.lstsq(torch.tensor([[2.], [0.]]), torch.tensor([[4.], [1.]])).solution
@@ -326,16 +357,16 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
     a, b = A._array.shape, B._array.shape
     if a[-2] != (b[-1] if are_vectors(a, b) else b[-2]):
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
-    share = _epsilon(A) * max(a[-2:]) if rcond is None else rcond
-    found = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": share, "driver": driver or "gelsy"})
-    found[3] = found[3].detach()
+    relative = _epsilon(A) * max(a[-2:]) if rcond is None else rcond
+    result = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": relative, "driver": driver or "gelsy"})
+    result[3] = result[3].detach()
     if out is not None:
-        found = write_out(REGISTRY["_linalg_lstsq"], found, out)
-    return result_class("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))(found)
+        result = write_out(REGISTRY["_linalg_lstsq"], result, out)
+    return result_class("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))(result)
 
 
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of matrices, as a view.
+    """The diagonals of matrices, a view.
 
     >>> import flambeau as torch
     >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
@@ -345,7 +376,7 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -
 
 
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """x[i]ʲ for j below N (by default as many as x has elements).
+    """The Vandermonde matrix, x[i]ʲ for j < N (default: the number of elements of x).
 
     >>> import flambeau as torch
     >>> torch.linalg.vander(torch.tensor([2, 3]))
@@ -364,7 +395,7 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 
 def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
-    """The inverse for `tensordot` over the first `ind` dimensions.
+    """The inverse of A as a linear map from its last dimensions to its first `ind` (`tensordot`).
 
     >>> import flambeau as torch
     >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
@@ -378,11 +409,11 @@ def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> T
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
                            f"but got {prod(columns)} != {prod(rows)}")
     inverse = linalg_inv(reshaped(A, (prod(rows), prod(columns))))
-    return _written(reshaped(inverse, (*columns, *rows)), out)
+    return _write_out(reshaped(inverse, (*columns, *rows)), out)
 
 
 def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """X with tensordot(A, X, X's dimensions) = B.
+    """The solution X of tensordot(A, X, X.ndim) = B.
 
     >>> import flambeau as torch
     >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4), torch.ones(2, 2))
@@ -400,7 +431,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | 
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
                            f"prod(self.shape[:other.ndim]), but got {prod(columns)} != {rows}")
     solution = linalg_solve(reshaped(A, (rows, prod(columns))), reshaped(B, (rows,)))
-    return _written(reshaped(solution, columns), out)
+    return _write_out(reshaped(solution, columns), out)
 
 
 METHODS: dict[str, Any] = {"inverse": inverse, "cholesky": cholesky, "det": det, "slogdet": slogdet, "logdet": logdet,

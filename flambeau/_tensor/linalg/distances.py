@@ -1,4 +1,4 @@
-"""Distances between rows as users call them."""
+"""Pairwise distances between rows: `cdist` and `pdist`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..tensor import Tensor
 __all__ = ["cdist", "pdist"]
 
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-ENOUGH_ROWS = 25  # from more on, a product of matrices pays
+MATMUL_MIN_ROWS = 25  # above this number a matmul is faster
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
@@ -23,7 +23,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     Args:
         x1: (..., P, M).
         x2: (..., R, M).
-        compute_mode: whether the Euclidean distance goes through a product of matrices.
+        compute_mode: whether to compute Euclidean distances by a matmul.
 
     Raises:
         RuntimeError: the rows differ in length, or p is negative.
@@ -47,16 +47,19 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
         raise RuntimeError(f"expected scalar type {x1.dtype.scalar_name} but found {x2.dtype.scalar_name}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    many_rows = a[-2] > ENOUGH_ROWS or b[-2] > ENOUGH_ROWS
-    by_product = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and many_rows)
-    if p == 2 and by_product and a[-1] and x1._array.size and x2._array.size:
-        found = apply(REGISTRY["_euclidean_dist"], [x1, x2])
-        return reshaped(found, found._array.shape)
+    many_rows = a[-2] > MATMUL_MIN_ROWS or b[-2] > MATMUL_MIN_ROWS
+    use_matmul = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and many_rows)
+    if p == 2 and use_matmul and a[-1] and x1._array.size and x2._array.size:
+        result = apply(REGISTRY["_euclidean_dist"], [x1, x2])
+        return reshaped(result, result._array.shape)
     return apply(REGISTRY["_cdist_forward"], [x1, x2], {"p": float(p)})
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norm distances of all pairs of rows, (N (N - 1) / 2).
+
+    Args:
+        input: (N, M).
 
     >>> import flambeau as torch
     >>> torch.pdist(torch.tensor([[0., 0.], [3., 4.], [0., 1.]]))

@@ -1,4 +1,4 @@
-"""Sums over products of indices: `einsum`, `tensordot` and their kin, made of permutations and `bmm` as in PyTorch."""
+"""Tensor contractions, `einsum`, `tensordot`, `multi_dot` etc., composed of `permute` and `bmm` as in PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ..dispatch.apply import apply
-from ..dispatch.binding import functions_of, write_out
+from ..dispatch.binding import public_function, write_out
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor
 from .matmul import matmul, mm
@@ -65,7 +65,7 @@ ger = outer
 
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The sum of products over the last dimension of both.
+    """The inner product over the last dimensions of both tensors.
 
     >>> import flambeau as torch
     >>> torch.inner(torch.tensor([1, 2, 3]), torch.tensor([0, 2, 1]))
@@ -94,10 +94,10 @@ def _contracted(dims: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """The sum of products over some dimensions of `a` and as many of `b`.
+    """The contraction over some dimensions of `a` and the same number of `b`.
 
     Args:
-        dims: how many, the last of `a` and the first of `b`; or two lists.
+        dims: a number n, for the last n of `a` and the first n of `b`; or two lists of dimensions.
 
     >>> import flambeau as torch
     >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1).shape
@@ -132,8 +132,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         product = layer.functions.dot(x, y)
     else:
         product = mm(reshaped(x, (prod(rows), depth)), reshaped(y, (depth, prod(columns))))
-    found = reshaped(product, (*rows, *columns))
-    return found if out is None else write_out(REGISTRY["mm"], found, out)
+    result = reshaped(product, (*rows, *columns))
+    return result if out is None else write_out(REGISTRY["mm"], result, out)
 
 
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -150,12 +150,12 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     x = apply(view, [input.contiguous()], {"size": tuple(s for m in a for s in (m, 1))})
     y = apply(view, [other.contiguous()], {"size": tuple(s for m in b for s in (1, m))})
     product = layer.functions.mul(x, y)
-    found = apply(view, [product], {"size": tuple(m * k for m, k in zip(a, b, strict=True))})
-    return found if out is None else write_out(REGISTRY["mul"], found, out)
+    result = apply(view, [product], {"size": tuple(m * k for m, k in zip(a, b, strict=True))})
+    return result if out is None else write_out(REGISTRY["mul"], result, out)
 
 
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
-    """The inner products of vectors along `dim`, the first conjugated.
+    """The inner products of vectors along `dim`; the first operand is conjugated.
 
     >>> import flambeau as torch
     >>> torch.linalg.vecdot(torch.tensor([[1., 2.]]), torch.tensor([[3., 4.]]))
@@ -167,17 +167,17 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = N
             raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
                                f"{v.dtype.scalar_name}")
     if x._array.ndim == 1 and y._array.ndim == 1:
-        found = fn.vdot(x, y)
+        result = fn.vdot(x, y)
     else:
-        found = fn.sum(fn.mul(fn.conj(x), y), dim)
-    return found if out is None else write_out(REGISTRY["mul"], found, out)
+        result = fn.sum(fn.mul(fn.conj(x), y), dim)
+    return result if out is None else write_out(REGISTRY["mul"], result, out)
 
 
-# ----- chains and powers -----------------------------------------------------------------
+# ----- matrix chains and powers --------------------------------------------------------------
 
 
 def _best_order(shapes: list[tuple[int, ...]]) -> list[list[int]]:
-    """Where to split the product of matrices i .. j, so that the fewest multiplications are needed."""
+    """split[i][j]: where to split the product of matrices i to j for the fewest multiplications."""
     n = len(shapes)
     sizes = [shapes[0][0], *(s[1] for s in shapes)]
     cost = [[0] * n for _ in range(n)]
@@ -187,9 +187,9 @@ def _best_order(shapes: list[tuple[int, ...]]) -> list[list[int]]:
             j = i + length
             best = None
             for k in range(i, j):
-                found = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
-                if best is None or found < best:
-                    best, split[i][j] = found, k
+                result = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
+                if best is None or result < best:
+                    best, split[i][j] = result, k
             assert best is not None
             cost[i][j] = best
     return split
@@ -214,10 +214,10 @@ def _chained(matrices: list[Tensor]) -> Tensor:
 
 
 def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The product of matrices in the order that takes the fewest multiplications; the ends may be vectors.
+    """The product of matrices in the order with the fewest multiplications; the first and last may be vectors.
 
     Raises:
-        RuntimeError: fewer than two tensors, or they do not fit.
+        RuntimeError: fewer than two tensors, or the shapes do not match.
 
     >>> import flambeau as torch
     >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
@@ -250,12 +250,12 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) ->
             raise RuntimeError(f"multi_dot(): tensors {i - 1} and {i} with shapes {list(_shape(tensors[i - 1]))} and "
                                f"{list(_shape(tensors[i]))} cannot be multiplied")
     product = mm(*matrices) if n == 2 else _chained(matrices)
-    found = _viewed(product, size)
-    return found if out is None else write_out(REGISTRY["mm"], found, out)
+    result = _viewed(product, size)
+    return result if out is None else write_out(REGISTRY["mm"], result, out)
 
 
 def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
-    """`linalg.multi_dot` of matrices given one by one.
+    """`linalg.multi_dot` of matrices passed as separate arguments.
 
     >>> import flambeau as torch
     >>> torch.chain_matmul(torch.ones(2, 3), torch.ones(3, 1))
@@ -268,13 +268,13 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
         if x._array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {x._array.ndim}, expected 2 instead.")
     if len(matrices) == 1:
-        found = matrices[0].clone()
-        return found if out is None else write_out(REGISTRY["mm"], found, out)
+        result = matrices[0].clone()
+        return result if out is None else write_out(REGISTRY["mm"], result, out)
     return linalg_multi_dot(matrices, out=out)
 
 
 def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
-    """A square matrix times itself, n times in all; its inverse's power for a negative n.
+    """The n-th power of square matrices; for negative n that of the inverse.
 
     >>> import flambeau as torch
     >>> torch.linalg.matrix_power(torch.tensor([[1., 1.], [0., 1.]]), 3)
@@ -289,8 +289,8 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tens
     if shape[-1] != shape[-2]:
         raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
                            f"{shape[-2]} by {shape[-1]} matrices")
-    found = _power(A, n)
-    return found if out is None else write_out(REGISTRY["mm"], found, out)
+    result = _power(A, n)
+    return result if out is None else write_out(REGISTRY["mm"], result, out)
 
 
 def _power(a: Tensor, n: int) -> Tensor:
@@ -350,7 +350,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
                 break
         else:
             raise RuntimeError("no dimension of size 3 in input")
-    return functions_of(REGISTRY["linalg_cross"])(input, other, dim=dim, out=out)
+    return public_function(REGISTRY["linalg_cross"])(input, other, dim=dim, out=out)
 
 
 # ----- einsum ----------------------------------------------------------------------------
@@ -364,8 +364,8 @@ def _label(letter: str, position: int) -> int:
 
 
 def _labels(text: str, start: int, who: str) -> list[int]:
-    """The labels of one operand, or of the output, in an equation."""
-    found: list[int] = []
+    """The labels of one operand, or of the output, of an equation."""
+    result: list[int] = []
     i, seen = 0, False
     while i < len(text):
         letter = text[i]
@@ -381,17 +381,17 @@ def _labels(text: str, start: int, who: str) -> list[int]:
                 whose = f"operand {who}" if who else "output"
                 extra = "any ellipsis" if who else "any ellipsis (...)"
                 raise RuntimeError(f"einsum(): found '.' for {whose} that is not part of {extra}")
-            found.append(_ELLIPSIS)
+            result.append(_ELLIPSIS)
             seen = True
             i += 3
             continue
-        found.append(_label(letter, start + i))
+        result.append(_label(letter, start + i))
         i += 1
-    return found
+    return result
 
 
 def _parsed(equation: str, count: int) -> tuple[list[list[int]], list[int] | None]:
-    """The operands' labels and the output's, or None where it is implied."""
+    """The labels of the operands and of the output; None for an implicit output."""
     arrow = equation.find("->")
     left = equation if arrow < 0 else equation[:arrow]
     terms, start = [], 0
@@ -408,15 +408,15 @@ def _parsed(equation: str, count: int) -> tuple[list[list[int]], list[int] | Non
 
 def _from_sublists(args: tuple[Any, ...]) -> tuple[list[Tensor], list[list[int]], list[int] | None]:
     def labels(sublist: Any) -> list[int]:
-        found = []
+        result = []
         for s in sublist:
             if s is Ellipsis:
-                found.append(_ELLIPSIS)
+                result.append(_ELLIPSIS)
             elif s >= 0 and s < 52:
-                found.append(int(s))
+                result.append(int(s))
             else:
                 raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
-        return found
+        return result
 
     operands = list(args[:-1:2]) if len(args) % 2 else list(args[::2])
     terms = [labels(s) for s in args[1::2]]
@@ -424,14 +424,14 @@ def _from_sublists(args: tuple[Any, ...]) -> tuple[list[Tensor], list[list[int]]
 
 
 def einsum(*args: Any) -> Tensor:
-    """The sum over the indices that the output lacks of the product of the operands, in Einstein's notation.
+    """The product of the operands, summed over the labels that are not in the output (Einstein notation).
 
     Args:
-        args: an equation such as "ij,jk->ik" and the operands; or operands, each followed by a list of
-            numbers for its indices, and at last, if wanted, such a list for the output.
+        args: an equation such as "ij,jk->ik" and the operands; or operands, each followed by a list of label numbers,
+            and optionally such a list for the output.
 
     Raises:
-        RuntimeError: the equation is wrong, or does not fit the operands.
+        RuntimeError: the equation is invalid, or does not match the operands.
 
     >>> import flambeau as torch
     >>> torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 1))
@@ -474,42 +474,42 @@ def _contract(operands: list[Tensor], terms: list[list[int]], output: list[int] 
     if output is None:
         output = [_ELLIPSIS] if _ELLIPSIS in counts else []
         output += sorted(label for label, count in counts.items() if count == 1 and label != _ELLIPSIS)
-    place: dict[int, int] = {}  # label -> its dimension in the common order: the output's first
+    dim_of: dict[int, int] = {}  # label -> its dimension in the common order, in which those of the output come first
     size = 0
     for label in output:
         if label == _ELLIPSIS:
-            place[label] = size
+            dim_of[label] = size
             size += ellipsis
             continue
-        if label in place:
+        if label in dim_of:
             raise RuntimeError(f"einsum(): output subscript {_LETTERS[label]} appears more than once in the output")
         if label not in counts:
             raise RuntimeError(f"einsum(): output subscript {_LETTERS[label]} does not appear in the equation for any "
                                "input operand")
-        place[label] = size
+        dim_of[label] = size
         size += 1
-    kept = size
-    if _ELLIPSIS not in place:
-        place[_ELLIPSIS] = size
+    n_output_dims = size
+    if _ELLIPSIS not in dim_of:
+        dim_of[_ELLIPSIS] = size
         size += ellipsis
     for label in sorted(counts):
-        if label not in place:
-            place[label] = size
+        if label not in dim_of:
+            dim_of[label] = size
             size += 1
-    aligned = [_aligned(x, term, place, ellipsis, size, k) for k, (x, term) in enumerate(zip(operands, terms,
-                                                                                            strict=True))]
-    _check_sizes(operands, terms, place, ellipsis)
+    aligned = [_align_operand(x, term, dim_of, ellipsis, size, k)
+               for k, (x, term) in enumerate(zip(operands, terms, strict=True))]
+    _check_sizes(operands, terms, dim_of, ellipsis)
     if len(aligned) == 1:
-        return aligned[0] if kept == size else _summed(aligned[0], range(kept, size), False)
+        return aligned[0] if n_output_dims == size else _summed(aligned[0], range(n_output_dims, size), False)
     users = [sum(x._array.shape[i] != 1 for x in aligned) for i in range(size)]
     product = aligned[0]
     for y in aligned[1:]:
-        product = _paired(product, y, users, kept, size)
-    return product if kept == size else _viewed(product, _shape(product)[:kept])
+        product = _contract_pair(product, y, users, n_output_dims, size)
+    return product if n_output_dims == size else _viewed(product, _shape(product)[:n_output_dims])
 
 
-def _aligned(x: Tensor, term: list[int], place: dict[int, int], ellipsis: int, size: int, number: int) -> Tensor:
-    """An operand with all labels' dimensions in the common order; those it lacks have size 1."""
+def _align_operand(x: Tensor, term: list[int], dim_of: dict[int, int], ellipsis: int, size: int, number: int) -> Tensor:
+    """An operand with the dimensions of all labels in the common order, of size 1 where it lacks the label."""
     fn = layer.functions
     order: list[int | None] = [None] * size
     at = 0
@@ -517,12 +517,12 @@ def _aligned(x: Tensor, term: list[int], place: dict[int, int], ellipsis: int, s
         if label == _ELLIPSIS:
             own = x._array.ndim - at - sum(1 for _ in term[term.index(_ELLIPSIS) + 1:])
             for i in range(ellipsis - own, ellipsis):
-                order[place[label] + i] = at
+                order[dim_of[label] + i] = at
                 at += 1
             continue
-        first = order[place[label]]
+        first = order[dim_of[label]]
         if first is None:
-            order[place[label]] = at
+            order[dim_of[label]] = at
             at += 1
             continue
         m, n = x._array.shape[first], x._array.shape[at]
@@ -540,7 +540,7 @@ def _aligned(x: Tensor, term: list[int], place: dict[int, int], ellipsis: int, s
     return _permuted(x, [axis for axis in order if axis is not None])
 
 
-def _check_sizes(operands: list[Tensor], terms: list[list[int]], place: dict[int, int], ellipsis: int) -> None:
+def _check_sizes(operands: list[Tensor], terms: list[list[int]], dim_of: dict[int, int], ellipsis: int) -> None:
     seen: dict[int, int] = {}
     for k, (x, term) in enumerate(zip(operands, terms, strict=True)):
         at = 0
@@ -557,15 +557,15 @@ def _check_sizes(operands: list[Tensor], terms: list[list[int]], place: dict[int
             seen[label] = before if n == 1 else n
 
 
-def _paired(a: Tensor, b: Tensor, users: list[int], kept: int, size: int) -> Tensor:
-    """The product of two operands, summed over the dimensions that no later one has."""
-    together, only_a, only_b = [], [], []
-    for i in range(kept, size):
+def _contract_pair(a: Tensor, b: Tensor, users: list[int], n_output_dims: int, size: int) -> Tensor:
+    """The product of two operands, summed over the dimensions that no later operand has."""
+    contracted, only_a, only_b = [], [], []
+    for i in range(n_output_dims, size):
         m, n = a._array.shape[i], b._array.shape[i]
         if m != 1 and n != 1:
             users[i] -= 1
             if users[i] == 1:
-                together.append(i)
+                contracted.append(i)
                 users[i] = 0
         elif users[i] == 1:
             if m != 1:
@@ -578,13 +578,13 @@ def _paired(a: Tensor, b: Tensor, users: list[int], kept: int, size: int) -> Ten
         a = _summed(a, only_a, True)
     if only_b:
         b = _summed(b, only_b, True)
-    if not together:
+    if not contracted:
         return layer.functions.mul(a, b)
-    return _sum_of_products(a, b, together)
+    return _sum_of_products(a, b, contracted)
 
 
 def _sum_of_products(a: Tensor, b: Tensor, over: list[int]) -> Tensor:
-    """One `bmm`: common dimensions as its batch, `over` as its depth; `over` keeps size 1."""
+    """The product summed over the dimensions `over`, which keep size 1, as one `bmm` batched over common dimensions."""
     s, t = _shape(a), _shape(b)
     batch: list[int] = []
     rows: list[int] = []
@@ -620,7 +620,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         bias: (out).
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        RuntimeError: the shapes do not match.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 2, 3))
@@ -632,9 +632,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     for i in range(len(s) - 1):
         if s[i] != t[i]:
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {s[i]} and {t[i]}")
-    for k, have, expected in ((1, s[-1], w[1]), (2, t[-1], w[2])):
-        if have != expected:
-            raise RuntimeError(f"bilinear(): input{k} size does not match weight size: got {have} but expected "
+    for k, size, expected in ((1, s[-1], w[1]), (2, t[-1], w[2])):
+        if size != expected:
+            raise RuntimeError(f"bilinear(): input{k} size does not match weight size: got {size} but expected "
                                f"{expected}")
     if bias is not None and _shape(bias)[0] != w[0]:
         raise RuntimeError(f"bilinear(): bias size does not match weight size: got {_shape(bias)[0]} but expected "

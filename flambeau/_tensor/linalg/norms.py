@@ -1,4 +1,4 @@
-"""Norms as users call them: `norm`, and `linalg`'s norms of vectors and matrices."""
+"""Vector and matrix norms, `pairwise_distance` and `cosine_similarity`."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from ...shapes import broadcast_shapes, wrap_dim
 from ..dispatch.binding import write_out
 from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
-from ..fastpath.unary_with_parameters import along
+from ..fastpath.unary_with_parameters import positional_parameters
 from ..reduction.dims import dims
 from ..tensor import Tensor
 
 __all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm",
            "pairwise_distance"]
 
-_vector_norm = along(REGISTRY["linalg_vector_norm"])
+_vector_norm = positional_parameters(REGISTRY["linalg_vector_norm"])
 _INF = float("inf")
 
 
 def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
-                out: Any = None) -> Any:
+                       out: Any = None) -> Any:
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
 
     Args:
         x: any shape, floating point or complex.
-        ord: p; ±inf are the greatest and least magnitude, 0 counts what is not zero.
-        dtype: converts `x` first; it must not narrow.
+        ord: p; inf is the largest and -inf the smallest magnitude, 0 counts the nonzero elements.
+        dtype: convert `x` to it first; it must not be narrower.
 
     Raises:
-        RuntimeError: `x` is not of floating point or complex numbers.
+        RuntimeError: the dtype of `x` is neither floating point nor complex.
 
     >>> import flambeau as torch
     >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
@@ -48,8 +48,8 @@ def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     dim = dims("linalg_vector_norm", dim)
     if dtype is not None and isinstance(x, Tensor):
         x, dtype = _converted("linalg.vector_norm", x, dtype)
-    found = _vector_norm(x, ord, dim, keepdim, dtype)
-    return found if out is None else write_out(REGISTRY["linalg_vector_norm"], found, out)
+    result = _vector_norm(x, ord, dim, keepdim, dtype)
+    return result if out is None else write_out(REGISTRY["linalg_vector_norm"], result, out)
 
 
 def _converted(name: str, x: Tensor, dtype: Any) -> tuple[Tensor, Any]:
@@ -70,7 +70,7 @@ def _converted(name: str, x: Tensor, dtype: Any) -> tuple[Tensor, Any]:
 
 
 def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None,
-                out: Any = None) -> Any:
+                       out: Any = None) -> Any:
     """The norm of matrices in the last two dimensions (or `dim`).
 
     Args:
@@ -83,8 +83,8 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     >>> torch.linalg.matrix_norm(torch.tensor([[3., 0.], [0., 4.]]))
     tensor(5.)
     """
-    found = _matrix_norm(A, ord, dim, keepdim, dtype)
-    return found if out is None else write_out(REGISTRY["linalg_vector_norm"], found, out)
+    result = _matrix_norm(A, ord, dim, keepdim, dtype)
+    return result if out is None else write_out(REGISTRY["linalg_vector_norm"], result, out)
 
 
 def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -113,13 +113,13 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
         rest = [i for i in range(ndim) if i not in (rows, columns)]
         values = xp.linalg_svdvals(A.permute(*rest, rows, columns))
         if ord == "nuc":
-            found = values.sum(-1)
+            result = values.sum(-1)
         else:
-            found = _greatest(values, -1, False) if ord > 0 else values.amin(-1)
+            result = _greatest(values, -1, False) if ord > 0 else values.amin(-1)
         if keepdim:
             for axis in sorted((rows, columns)):
-                found = found.unsqueeze(axis)
-        return found
+                result = result.unsqueeze(axis)
+        return result
     if abs(ord) not in (1, _INF):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
@@ -130,7 +130,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 def _greatest(norms: Any, dim: int, keepdim: bool) -> Any:
-    """The greatest of norms along a dimension; 0 where there are none."""
+    """The largest of norms along a dimension; 0 for an empty dimension."""
     if norms._array.shape[dim]:
         return norms.amax(dim, keepdim)
     return layer.functions.zeros_like(norms.detach().sum(dim, keepdim))
@@ -138,7 +138,7 @@ def _greatest(norms: Any, dim: int, keepdim: bool) -> Any:
 
 def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None,
                 dtype: Any = None) -> Any:
-    """A vector's or a matrix's norm, as the number of dimensions (or `dim`) says.
+    """A vector norm or, for two dimensions (of the tensor or in `dim`), a matrix norm.
 
     Raises:
         RuntimeError: `ord` is given for more dimensions than two.
@@ -163,9 +163,9 @@ def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False,
 
 
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
-    """The norm of all elements as one vector, or over `dim`; `p` may be a number, "fro" or "nuc".
+    """The norm of all elements as a vector, or over `dim`; `p` may be a number, "fro" or "nuc".
 
-    Kept for old programs, as PyTorch keeps it: `linalg.vector_norm` and `linalg.matrix_norm` say what they mean.
+    Deprecated in PyTorch in favour of `linalg.vector_norm` and `linalg.matrix_norm`.
 
     >>> import flambeau as torch
     >>> torch.norm(torch.tensor([3., 4.]))
@@ -201,10 +201,10 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """x1 · x2 / (max(‖x1‖, eps) · max(‖x2‖, eps)) along `dim`.
 
     Args:
-        x1, x2: tensors that broadcast with each other, floating point together.
+        x1, x2: tensors that broadcast with each other and promote to a floating point dtype.
 
     Raises:
-        RuntimeError: their common dtype is not of floating point numbers.
+        RuntimeError: the common dtype is not a floating point type.
 
     >>> import flambeau as torch
     >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
@@ -222,15 +222,15 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
-    """max(‖x‖, eps), whose gradient is the norm's even where it is clamped."""
-    found = _vector_norm(x, 2, dim, True, None).clone()
-    a = found._array
-    if not special[0] and a.dtype in (F32, F64):  # nobody has seen it yet, so that nobody need be told
+    """max(‖x‖, eps); the gradient is that of the norm, even where it is clamped."""
+    result = _vector_norm(x, 2, dim, True, None).clone()
+    a = result._array
+    if not special[0] and a.dtype in (F32, F64):  # the tensor is new: no version bump is needed
         np.maximum(a, a.dtype.type(eps), out=a)
-        return found
+        return result
     with no_grad():
-        found.clamp_min_(eps)
-    return found
+        result.clamp_min_(eps)
+    return result
 
 
 def _norm_method(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:

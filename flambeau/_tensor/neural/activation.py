@@ -1,4 +1,4 @@
-"""Activations whose arguments no declaration can take: weights by channel, constants, random slopes."""
+"""Activations whose arguments a declaration cannot express: `prelu`, `selu`, `relu6`, `rrelu`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ..creation.constants import empty
 from ..dispatch.apply import apply
-from ..dispatch.binding import functions_of, in_place
+from ..dispatch.binding import inplace_function, public_function
 from ..tensor import Tensor, wrap
-from ..tracer_notifications import tell_created, tell_reading
+from ..tracer_notifications import notify_created, notify_read
 
 __all__ = ["prelu", "relu6", "rrelu", "rrelu_", "selu", "selu_"]
 
@@ -28,12 +28,12 @@ def selu(input: Tensor) -> Tensor:
     >>> torch.selu(torch.tensor([-1., 1.]))
     tensor([-1.1113,  1.0507])
     """
-    return functions_of(REGISTRY["elu"])(input, **_SELU)
+    return public_function(REGISTRY["elu"])(input, **_SELU)
 
 
 def selu_(input: Tensor) -> Tensor:
     """`selu`, in place."""
-    return in_place(REGISTRY["elu"])(input, **_SELU)
+    return inplace_function(REGISTRY["elu"])(input, **_SELU)
 
 
 def relu6(input: Tensor) -> Tensor:
@@ -43,14 +43,17 @@ def relu6(input: Tensor) -> Tensor:
     >>> torch.nn.functional.relu6(torch.tensor([-1., 8.]))
     tensor([0., 6.])
     """
-    return functions_of(REGISTRY["hardtanh"])(input, min_val=0.0, max_val=6.0)
+    return public_function(REGISTRY["hardtanh"])(input, min_val=0.0, max_val=6.0)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x where x > 0, else weight · x: one weight, or one for each channel (dimension 1).
+    """x where x > 0, else weight · x.
+
+    Args:
+        weight: one element, or one for each channel (dimension 1).
 
     Raises:
-        RuntimeError: the weights are neither one nor as many as the channels.
+        RuntimeError: another number of weights.
 
     >>> import flambeau as torch
     >>> torch.prelu(torch.tensor([-2., 2.]), torch.tensor([0.25]))
@@ -81,8 +84,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return apply(REGISTRY["_prelu_kernel"], [input, weight])
 
 
-def _noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
-    """The slopes: drawn where x ≤ 0, in order of the elements, and 1 elsewhere; zeros where nothing is trained."""
+def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
+    """The slopes: sampled in memory order where x ≤ 0, 1 elsewhere; zeros in evaluation mode."""
     if lower > upper:
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got lower: {lower:g} and "
                            f"upper: {upper:g}")
@@ -90,37 +93,37 @@ def _noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
     if not training:
         zeros = np.zeros(a.shape, a.dtype)
         if special[0]:
-            tell_created(zeros)
+            notify_created(zeros)
         return wrap(zeros)
     if special[0]:
-        from ..dispatch.batched_tensor import running
+        from ..dispatch.batched_tensor import active_levels
 
-        tell_reading(input, "rrelu in training")
-        if running():
+        notify_read(input, "rrelu in training")
+        if active_levels():
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
     slopes = np.ones(a.shape, np.float64)
-    below = dtypes.widen(a) <= 0
-    drawn = empty(int(below.sum()), dtype=dtypes.float64).uniform_(lower, upper)
-    slopes[below] = drawn._array
+    nonpositive = dtypes.widen(a) <= 0
+    samples = empty(int(nonpositive.sum()), dtype=dtypes.float64).uniform_(lower, upper)
+    slopes[nonpositive] = samples._array
     return wrap(dtypes.cast(slopes, a.dtype))
 
 
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
-    """x where x > 0, else x times a slope drawn from [lower, upper]; the mean slope where nothing is trained.
+    """x where x > 0, else x times a slope sampled from [lower, upper]; in evaluation mode the mean slope.
 
     >>> import flambeau as torch
     >>> torch.rrelu(torch.tensor([-1., 2.]))
     tensor([-0.2292,  2.0000])
     """
-    noise = _noise(input, lower, upper, training)
+    noise = _rrelu_noise(input, lower, upper, training)
     return apply(REGISTRY["_rrelu_with_noise"], [input, noise],
                  {"lower": lower, "upper": upper, "training": training})
 
 
 def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
     """`rrelu`, in place."""
-    noise = _noise(input, lower, upper, training)
-    return in_place(REGISTRY["_rrelu_with_noise"])(
+    noise = _rrelu_noise(input, lower, upper, training)
+    return inplace_function(REGISTRY["_rrelu_with_noise"])(
         input, noise, lower=lower, upper=upper, training=training)
 
 

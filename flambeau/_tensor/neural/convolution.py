@@ -1,4 +1,4 @@
-"""Convolutions as users call them: sizes spread over the dimensions, batches of one, paddings by name."""
+"""Convolutions, `fold` and `unfold`: argument normalization, checks, unbatched inputs and named paddings."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = [
 _convolution = REGISTRY["convolution"]
 
 
-def _spread(value: Any, rank: int, name: str) -> tuple[int, ...]:
-    """`value` once for each dimension, unless it says all."""
+def _to_tuple(value: Any, rank: int, name: str) -> tuple[int, ...]:
+    """`value` as a tuple with one element for each spatial dimension."""
     if value.__class__ is int:
         return (value,) * rank
-    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    if len(found) == 1 and rank > 1:
-        found *= rank
-    if len(found) != rank:
+    result = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(result) == 1 and rank > 1:
+        result *= rank
+    if len(result) != rank:
         raise RuntimeError(f"expected {name} to be a single integer value or a list of {rank} values to match the "
-                           f"convolution dimensions, but got {name}={list(found)}")
-    return found
+                           f"convolution dimensions, but got {name}={list(result)}")
+    return result
 
 
 def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
@@ -49,20 +49,20 @@ def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}")
 
 
-def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | None, how: dict[str, Any]) -> None:
-    """Refuse what does not fit, in PyTorch's words. Shapes are those of a batch."""
+def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | None, params: dict[str, Any]) -> None:
+    """Check the arguments of a convolution, with PyTorch's errors. The shapes are batched."""
     rank = len(x) - 2
-    groups, transposed = how["groups"], how["transposed"]
+    groups, transposed = params["groups"], params["transposed"]
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if len(w) != len(x):
-        _refuse_rank(len(w) - 2, how["stride"])
-    for sizes, what, least in ((how["padding"], "negative padding", 0),
-                               (how["output_padding"], "negative output_padding", 0),
-                               (how["stride"], "non-positive stride", 1)):
+        _raise_rank_error(len(w) - 2, params["stride"])
+    for sizes, what, least in ((params["padding"], "negative padding", 0),
+                               (params["output_padding"], "negative output_padding", 0),
+                               (params["stride"], "non-positive stride", 1)):
         if min(sizes) < least:
             raise RuntimeError(f"{what} is not supported")
-    _check_dilation(how["dilation"])
+    _check_dilation(params["dilation"])
     if w[0] < groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
                            f"weight of size {list(w)} instead")
@@ -80,32 +80,33 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
         raise RuntimeError(f"Given {first}weight of size {list(w)}, expected bias to be 1-dimensional with {outputs} "
                            f"elements, but got bias of size {list(bias._array.shape)} instead")
     if transposed:
-        for e, s, d in zip(how["output_padding"], how["stride"], how["dilation"], strict=True):
+        for e, s, d in zip(params["output_padding"], params["stride"], params["dilation"], strict=True):
             if e >= s and e >= d:
-                raise RuntimeError(_output_padding_text(how, rank))
-        _check_transposed_sizes(x, w, how)
+                raise RuntimeError(_output_padding_text(params, rank))
+        _check_transposed_sizes(x, w, params)
         return
-    padded = [n + 2 * p for n, p in zip(x[2:], how["padding"], strict=True)]
-    reach = [d * (k - 1) + 1 for d, k in zip(how["dilation"], w[2:], strict=True)]
-    if any(n < k for n, k in zip(padded, reach, strict=True)):
+    padded = [n + 2 * p for n, p in zip(x[2:], params["padding"], strict=True)]
+    extent = [d * (k - 1) + 1 for d, k in zip(params["dilation"], w[2:], strict=True)]
+    if any(n < k for n, k in zip(padded, extent, strict=True)):
         raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
-                           f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
+                           f"({' x '.join(map(str, extent))}). Kernel size can't be greater than actual input size")
 
 
-def _check_transposed_sizes(x: tuple[int, ...], w: tuple[int, ...], how: dict[str, Any]) -> None:
-    """Refuse a transposed convolution that gives nothing; of one dimension PyTorch tells as of a plane one high."""
+def _check_transposed_sizes(x: tuple[int, ...], w: tuple[int, ...], params: dict[str, Any]) -> None:
+    """Check the output size of a transposed convolution; PyTorch's message shows one dimension as two."""
     if 0 in x[:2]:
         return
     if 0 in x:
         raise RuntimeError("Only zero batch or zero channel inputs are supported, but got input shape: "
-                           f"{[*x[:2], *_plane(x[2:])]}")
-    out = geometry_of(x, w, **how).spatial
+                           f"{[*x[:2], *_as_plane(x[2:])]}")
+    out = geometry_of(x, w, **params).spatial
     if min(out) < 1:
-        raise RuntimeError(f"Given input size per channel: ({' x '.join(map(str, _plane(x[2:])))}). Calculated output "
-                           f"size per channel: ({' x '.join(map(str, _plane(out)))}). Output size is too small")
+        given, calculated = (" x ".join(map(str, _as_plane(size))) for size in (x[2:], out))
+        raise RuntimeError(f"Given input size per channel: ({given}). Calculated output size per channel: "
+                           f"({calculated}). Output size is too small")
 
 
-def _plane(sizes: tuple[int, ...]) -> tuple[int, ...]:
+def _as_plane(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (1, *sizes) if len(sizes) == 1 else sizes
 
 
@@ -115,22 +116,23 @@ def _check_dilation(dilation: tuple[int, ...]) -> None:
         raise RuntimeError(f"dilation should be greater than zero{got}")
 
 
-def _refuse_rank(rank: int, stride: tuple[int, ...]) -> None:
-    """The errors for a weight of another number of dimensions than the input's."""
+def _raise_rank_error(rank: int, stride: tuple[int, ...]) -> None:
+    """Raise the error for a weight with another number of dimensions than the input."""
     if rank < 1:
         raise RuntimeError("weight should have at least three dimensions")
     raise RuntimeError(f"expected stride to be a single integer value or a list of {rank} values to match the "
                        f"convolution dimensions, but got stride={list(stride)}")
 
 
-def _output_padding_text(how: dict[str, Any], rank: int) -> str:
+def _output_padding_text(params: dict[str, Any], rank: int) -> str:
     names = ("depth", "height", "width")[3 - rank:]
-    told = " ".join(f"{what}_{name}: {how[what][i]}" for what in ("output_padding", "stride", "dilation")
-                    for i, name in enumerate(names))
-    return f"output padding must be smaller than either stride or dilation, but got {told}"
+    details = " ".join(f"{what}_{name}: {params[what][i]}" for what in ("output_padding", "stride", "dilation")
+                       for i, name in enumerate(names))
+    return f"output padding must be smaller than either stride or dilation, but got {details}"
 
 
-def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, how: dict[str, Any]) -> Tensor:
+def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None,
+              params: dict[str, Any]) -> Tensor:
     try:
         x, w = input._array.shape, weight._array.shape
     except AttributeError:
@@ -141,17 +143,17 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
     if not unbatched and len(x) != rank + 2:
         raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
                            f"of size: {list(x)}")
-    _check(name, (1, *x) if unbatched else x, w, bias, how)
+    _check(name, (1, *x) if unbatched else x, w, bias, params)
     _check_types(input, weight, bias)
     if unbatched:
         input = apply(REGISTRY["unsqueeze"], [input], {"dim": 0})
-    out = apply(_convolution, [input, weight, bias], how)
+    out = apply(_convolution, [input, weight, bias], params)
     return apply(REGISTRY["_squeeze_dim"], [out], {"dim": 0}) if unbatched else out
 
 
-def _padded(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: tuple[int, ...],
-            rank: int) -> tuple[Tensor, tuple[int, ...]]:
-    """The input, padded where both sides differ, and the padding of both sides that remains."""
+def _pad_same(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: tuple[int, ...],
+              rank: int) -> tuple[Tensor, tuple[int, ...]]:
+    """The input, zero-padded on one side where the padding is asymmetric, and the symmetric padding that remains."""
     if padding == "valid":
         return input, (0,) * rank
     if padding != "same":
@@ -174,27 +176,27 @@ def _padded(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: 
     return input, tuple(total // 2 for total in totals)
 
 
-def _convolver(rank: int) -> Any:
+def _convolution_function(rank: int) -> Any:
     name = f"conv{rank}d"
-    none = (0,) * rank
+    zeros = (0,) * rank
 
     def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
              dilation: Any = 1, groups: int = 1) -> Tensor:
-        stride, dilation = _spread(stride, rank, "stride"), _spread(dilation, rank, "dilation")
+        stride, dilation = _to_tuple(stride, rank, "stride"), _to_tuple(dilation, rank, "dilation")
         if padding.__class__ is str:
-            input, padding = _padded(input, weight, padding, stride, dilation, rank)
+            input, padding = _pad_same(input, weight, padding, stride, dilation, rank)
         return _convolve(name, rank, input, weight, bias, {
-            "stride": stride, "padding": _spread(padding, rank, "padding"), "dilation": dilation, "transposed": False,
-            "output_padding": none, "groups": groups})
+            "stride": stride, "padding": _to_tuple(padding, rank, "padding"), "dilation": dilation, "transposed": False,
+            "output_padding": zeros, "groups": groups})
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"""The cross-correlation of images with {rank} spatial dimension{'s' * (rank > 1)} and kernels.
+    call.__doc__ = f"""The cross-correlation of inputs with {rank} spatial dimension{'s' * (rank > 1)} and kernels.
 
     Args:
         input: (N, C, *spatial) or (C, *spatial).
         weight: (O, C / groups, *kernel).
         bias: (O).
-        padding: a number or numbers of zeros on both sides, "valid" for none, or "same" for the input's size.
+        padding: the number of zeros on both sides, one or for each dimension; "valid" (none) or "same".
 
     >>> import flambeau as torch
     >>> x, w = torch.ones(1, 1{', 3' * rank}), torch.ones(1, 1{', 3' * rank})
@@ -204,24 +206,24 @@ def _convolver(rank: int) -> Any:
     return call
 
 
-def _transposer(rank: int) -> Any:
+def _transposed_function(rank: int) -> Any:
     name = f"conv_transpose{rank}d"
 
     def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
              output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
         return _convolve(name, rank, input, weight, bias, {
-            "stride": _spread(stride, rank, "stride"), "padding": _spread(padding, rank, "padding"),
-            "dilation": _spread(dilation, rank, "dilation"), "transposed": True,
-            "output_padding": _spread(output_padding, rank, "output_padding"), "groups": groups})
+            "stride": _to_tuple(stride, rank, "stride"), "padding": _to_tuple(padding, rank, "padding"),
+            "dilation": _to_tuple(dilation, rank, "dilation"), "transposed": True,
+            "output_padding": _to_tuple(output_padding, rank, "output_padding"), "groups": groups})
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"""The transpose of `conv{rank}d` as a linear map.
+    call.__doc__ = f"""The transposed convolution: the gradient of `conv{rank}d` with respect to its input.
 
     Args:
         input: (N, C, *spatial) or (C, *spatial).
         weight: (C, O / groups, *kernel).
         bias: (O).
-        output_padding: added to one side of the output.
+        output_padding: additional size on one side of the output.
 
     >>> import flambeau as torch
     >>> x, w = torch.ones(1, 1{', 2' * rank}), torch.ones(1, 1{', 2' * rank})
@@ -231,8 +233,8 @@ def _transposer(rank: int) -> Any:
     return call
 
 
-conv1d, conv2d, conv3d = _convolver(1), _convolver(2), _convolver(3)
-conv_transpose1d, conv_transpose2d, conv_transpose3d = _transposer(1), _transposer(2), _transposer(3)
+conv1d, conv2d, conv3d = _convolution_function(1), _convolution_function(2), _convolution_function(3)
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed_function, (1, 2, 3))
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
@@ -247,40 +249,40 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     return fn.permute(out, (2, 0, 1))
 
 
-# ----- windows as columns ----------------------------------------------------------------
+# ----- unfold and fold ------------------------------------------------------------------
 
 
-def _pair(value: Any, name: str) -> tuple[int, ...]:
-    found = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    if len(found) == 1:
-        found *= 2
-    if len(found) != 2:
-        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(found)}")
-    return found
+def _to_pair(value: Any, name: str) -> tuple[int, ...]:
+    result = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(result) == 1:
+        result *= 2
+    if len(result) != 2:
+        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(result)}")
+    return result
 
 
-def _windows(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> dict[str, tuple[int, ...]]:
-    how = {"kernel_size": _pair(kernel_size, "kernel_size"), "dilation": _pair(dilation, "dilation"),
-           "padding": _pair(padding, "padding"), "stride": _pair(stride, "stride")}
+def _window_params(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> dict[str, tuple[int, ...]]:
+    params = {"kernel_size": _to_pair(kernel_size, "kernel_size"), "dilation": _to_pair(dilation, "dilation"),
+              "padding": _to_pair(padding, "padding"), "stride": _to_pair(stride, "stride")}
     for name, word in (("kernel_size", "kernel"), ("dilation", "dilation"), ("stride", "stride")):
-        h, w = how[name]
+        h, w = params[name]
         if h <= 0 or w <= 0:
             label = "kernel size" if word == "kernel" else word
             raise RuntimeError(f"{label} should be greater than zero, but got {word}_height: {h} {word}_width: {w}")
-    if min(how["padding"]) < 0:
-        h, w = how["padding"]
+    if min(params["padding"]) < 0:
+        h, w = params["padding"]
         raise RuntimeError(f"padding should be non-negative, but got pad_height: {h} pad_width: {w}")
-    return how
+    return params
 
 
-def _positions(size: Any, how: dict[str, Any]) -> list[int]:
+def _window_counts(size: Any, params: dict[str, Any]) -> list[int]:
     return [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in zip(
-        size, how["padding"], how["dilation"], how["kernel_size"], how["stride"], strict=True)]
+        size, params["padding"], params["dilation"], params["kernel_size"], params["stride"], strict=True)]
 
 
 def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """`nn.functional.unfold`: each window of (N, C, H, W) or (C, H, W) images as a column, (N, C · kernel, windows)."""
-    how = _windows(kernel_size, dilation, padding, stride)
+    """`nn.functional.unfold`: the sliding windows of (N, C, H, W) or (C, H, W) as columns, (N, C · kernel, windows)."""
+    params = _window_params(kernel_size, dilation, padding, stride)
     shape = input._array.shape
     n = len(shape)
     if n < 3:
@@ -288,35 +290,35 @@ def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 
     if n > 4 or 0 in shape[n - 3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
                            f"dimensions for input, but got: {list(shape)}")
-    blocks = _positions(shape[-2:], how)
+    blocks = _window_counts(shape[-2:], params)
     if min(blocks) < 1:
         raise RuntimeError(
-            f"Given input with spatial size {tuple(shape[-2:])}, kernel_size={how['kernel_size']}, "
-            f"dilation={how['dilation']}, padding={how['padding']}, calculated shape of the array of sliding blocks as "
-            f"{tuple(blocks)}, but its components must be at least one.")
-    return apply(REGISTRY["im2col"], [input], how)
+            f"Given input with spatial size {tuple(shape[-2:])}, kernel_size={params['kernel_size']}, "
+            f"dilation={params['dilation']}, padding={params['padding']}, calculated shape of the array of sliding "
+            f"blocks as {tuple(blocks)}, but its components must be at least one.")
+    return apply(REGISTRY["im2col"], [input], params)
 
 
 def folded(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
            stride: Any = 1) -> Tensor:
-    """`nn.functional.fold`: columns (N, C · kernel, windows) added up where `unfold` takes them from."""
-    how = _windows(kernel_size, dilation, padding, stride)
-    size = _pair(output_size, "output_size")
+    """`nn.functional.fold`: the transpose of `unfold`, the sum of columns (N, C · kernel, windows) at their windows."""
+    params = _window_params(kernel_size, dilation, padding, stride)
+    size = _to_pair(output_size, "output_size")
     shape = input._array.shape
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
                            f"dimensions for input, but got: {list(shape)}")
-    area = prod(how["kernel_size"])
+    area = prod(params["kernel_size"])
     if shape[-2] % area:
         raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
-                           f"got input.size(1)={shape[-2]} and kernel_size={how['kernel_size']}.")
-    blocks = _positions(size, how)
-    told = (f"Given output_size={size}, kernel_size={how['kernel_size']}, dilation={how['dilation']}, "
-            f"padding={how['padding']}, stride={how['stride']}, ")
+                           f"got input.size(1)={shape[-2]} and kernel_size={params['kernel_size']}.")
+    blocks = _window_counts(size, params)
+    details = (f"Given output_size={size}, kernel_size={params['kernel_size']}, dilation={params['dilation']}, "
+               f"padding={params['padding']}, stride={params['stride']}, ")
     if min(blocks) < 1:
-        raise RuntimeError(told + f"calculated shape of the array of sliding blocks as {tuple(blocks)}, which is too "
-                           "small (non-positive)")
+        raise RuntimeError(details + f"calculated shape of the array of sliding blocks as {tuple(blocks)}, which is "
+                           "too small (non-positive)")
     if prod(blocks) != shape[-1]:
-        raise RuntimeError(told + "expected size of input's dimension 2 to match the calculated number of sliding "
+        raise RuntimeError(details + "expected size of input's dimension 2 to match the calculated number of sliding "
                            f"blocks {blocks[0]} * {blocks[1]} = {prod(blocks)}, but got input.size(2)={shape[-1]}.")
-    return apply(REGISTRY["col2im"], [input], {"output_size": size, **how})
+    return apply(REGISTRY["col2im"], [input], {"output_size": size, **params})

@@ -1,4 +1,4 @@
-"""Embeddings, dropout and attention as users call them."""
+"""Embeddings, dropout and attention: argument checks and the operators they are composed of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ... import dtypes
-from ...backends.numpy.memory import refuse_number
+from ...backends.numpy.memory import check_scalar_fits
 from ...dtypes import C_NAMES
 from ...engine.tensor_interface import layer
 from ...modes import special
@@ -16,7 +16,7 @@ from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..linalg.matmul import matmul
 from ..tensor import Tensor, wrap
-from ..tracer_notifications import tell_created
+from ..tracer_notifications import notify_created
 
 __all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dropout_", "embedding",
            "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
@@ -28,16 +28,16 @@ __all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dr
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, scale_grad_by_freq: bool = False,
               sparse: bool = False) -> Tensor:
-    """The rows of `weight` that `input` names.
+    """The rows of `weight` at the indices `input`.
 
     Args:
-        input: numbers of rows, any shape.
+        input: row indices, int64 or int32, any shape.
         weight: (rows, width).
-        padding_idx: a row that gets no gradient.
-        scale_grad_by_freq: divide the gradient of a row by how often the input names it.
+        padding_idx: the index of a row that gets no gradient.
+        scale_grad_by_freq: divide the gradient of a row by the number of its occurrences in `input`.
 
     Raises:
-        IndexError: there is no such row.
+        IndexError: an index is out of range.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0], [2.0]]))
@@ -47,17 +47,17 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, sca
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if input._array.dtype not in (np.int64, np.int32):
-        _refuse_type("embedding", "indices", input, "Long, Int")
+        _raise_dtype_error("embedding", "indices", input, "Long, Int")
     return apply(REGISTRY["_embedding"], [weight, input], {
         "padding_idx": -1 if padding_idx is None else padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),
         "sparse": bool(sparse)})
 
 
-#: dtypes that PyTorch's older checks call by their tensors' legacy names
+#: dtypes that PyTorch's older checks name by the legacy tensor type
 _WITH_LEGACY_NAME = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))
 
 
-def _refuse_type(function: str, name: str, x: Tensor, types: str) -> NoReturn:
+def _raise_dtype_error(function: str, name: str, x: Tensor, types: str) -> NoReturn:
     d = x.dtype
     got = f"torch.{d.legacy}" if d.scalar_name in _WITH_LEGACY_NAME else f"CPU{d.scalar_name}Type"
     raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: {types}; "
@@ -66,26 +66,26 @@ def _refuse_type(function: str, name: str, x: Tensor, types: str) -> NoReturn:
 
 def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: str,
                      per_sample_weights: Tensor | None, include_last_offset: bool, padding_idx: int | None) -> Tensor:
-    """The sum, mean or maximum of the rows of `weight` in each bag; `nn.functional.embedding_bag` after its checks.
+    """`nn.functional.embedding_bag` after its checks: the sum, mean or maximum of the rows of `weight` in each bag.
 
     Args:
-        input: (L) numbers of rows.
-        offsets: where each bag begins; and where the last one ends, with `include_last_offset`.
-        padding_idx: a row that is left out.
+        input: (L) row indices.
+        offsets: the start of each bag in `input`; with `include_last_offset` also the end of the last one.
+        padding_idx: the index of a row that is ignored.
     """
     if special[0]:
-        from ..dispatch.batched_tensor import is_batched, levels_among
-        from ..dispatch.batching_rules import loop, tell_of_loop
+        from ..dispatch.batched_tensor import is_batched, vmap_levels
+        from ..dispatch.batching_rules import fallback_loop, warn_fallback
 
-        given = [input, weight, offsets, per_sample_weights]
-        if is_batched(*given):
-            tell_of_loop("_embedding_bag")
-            return loop(lambda i, w, o, p: bagged_embedding(i, w, o, scale_grad_by_freq, mode, p, include_last_offset,
-                                                            padding_idx), given, levels_among(given))
+        inputs = [input, weight, offsets, per_sample_weights]
+        if is_batched(*inputs):
+            warn_fallback("_embedding_bag")
+            return fallback_loop(lambda i, w, o, p: bagged_embedding(
+                i, w, o, scale_grad_by_freq, mode, p, include_last_offset, padding_idx), inputs, vmap_levels(inputs))
     if input._array.dtype not in (np.int64, np.int32):
-        _refuse_type("embedding_bag", "indices", input, "Long, Int")
+        _raise_dtype_error("embedding_bag", "indices", input, "Long, Int")
     if not weight.dtype.is_floating_point:
-        _refuse_type("embedding_bag", "weight", weight, "Half, BFloat16, Float, Double")
+        _raise_dtype_error("embedding_bag", "weight", weight, "Half, BFloat16, Float, Double")
     index, starts = input._array.astype(np.int64), offsets._array.astype(np.int64)
     if starts.size and starts[0] != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
@@ -101,41 +101,41 @@ def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_
         starts = starts[:-1]
     count = starts.size
     bags = np.repeat(np.arange(count), np.diff(np.append(starts, index.size)))
-    counted = np.ones(index.size, bool)
+    is_counted = np.ones(index.size, bool)
     if padding_idx is not None:
-        counted = index != padding_idx % weight._array.shape[0]
+        is_counted = index != padding_idx % weight._array.shape[0]
     if mode == "max":
-        places = _largest(dtypes.widen(weight._array), index[counted], bags[counted], count)
-        return apply(REGISTRY["_embedding_bag_max"], [weight], {"places": places})
-    factors = counted.astype(np.float64)
+        positions = _argmax_per_bag(dtypes.widen(weight._array), index[is_counted], bags[is_counted], count)
+        return apply(REGISTRY["_embedding_bag_max"], [weight], {"positions": positions})
+    factors = is_counted.astype(np.float64)
     if mode == "mean":
-        factors /= np.maximum(np.bincount(bags[counted], minlength=count), 1)[bags]
+        factors /= np.maximum(np.bincount(bags[is_counted], minlength=count), 1)[bags]
     kind = weight._array.dtype if weight._array.dtype not in dtypes.NARROW else np.float32
     return apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], {
         "indices": index, "bags": bags, "count": count, "factors": factors.astype(kind)})
 
 
-def _largest(rows: np.ndarray, index: np.ndarray, bags: np.ndarray, count: int) -> np.ndarray:
-    """Flat places of the largest elements of each bag, the first of equals; -1 where a bag is empty."""
+def _argmax_per_bag(rows: np.ndarray, index: np.ndarray, bags: np.ndarray, count: int) -> np.ndarray:
+    """Flat indices of the largest elements of each bag, the first of equal ones; -1 for an empty bag."""
     width = rows.shape[1]
-    places = np.full((count, width), -1, np.int64)
+    positions = np.full((count, width), -1, np.int64)
     if index.size:
         taken = rows[index]
         starts = np.flatnonzero(np.concatenate(([True], bags[1:] != bags[:-1])))
         top = np.repeat(np.maximum.reduceat(taken, starts, 0), np.diff(np.append(starts, len(bags))), 0)
         order = np.where(taken == top, np.arange(len(bags))[:, None], len(bags))
         first = np.minimum(np.minimum.reduceat(order, starts, 0), len(bags) - 1)
-        places[bags[starts]] = index[first] * width + np.arange(width)
-    return places
+        positions[bags[starts]] = index[first] * width + np.arange(width)
+    return positions
 
 
 # ----- dropout ---------------------------------------------------------------------------
 
-#: alpha · scale of the self-normalizing unit, what dropped elements tend to
+#: alpha · scale of selu, the negative of the value that dropped elements are set to
 _SELU_FLOOR = 1.7580993408473766
 
 
-def _dropped(input: Tensor, p: float, train: bool, inplace: bool, feature: bool, alpha: bool) -> Tensor:
+def _dropout(input: Tensor, p: float, train: bool, inplace: bool, feature: bool, alpha: bool) -> Tensor:
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     a = input._array
@@ -154,7 +154,7 @@ def _dropped(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
     else:
         noise = wrap(np.empty(a.shape, a.dtype))
     if special[0]:
-        tell_created(noise._array, True)
+        notify_created(noise._array, True)
         noise = fn.bernoulli(noise, 1 - p)
     else:
         noise.bernoulli_(1 - p)
@@ -167,27 +167,29 @@ def _dropped(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
     return input.mul_(noise).add_(shift) if inplace else input * noise + shift
 
 
-def _dropper(name: str, feature: bool, alpha: bool, what: str) -> tuple[Any, Any]:
+def _dropout_functions(name: str, feature: bool, alpha: bool, doc: str) -> tuple[Any, Any]:
     def drop(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
-        return _dropped(input, p, train, False, feature, alpha)
+        return _dropout(input, p, train, False, feature, alpha)
 
     def drop_in_place(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
-        return _dropped(input, p, train, True, feature, alpha)
+        return _dropout(input, p, train, True, feature, alpha)
 
     drop.__name__ = drop.__qualname__ = name
     drop_in_place.__name__ = drop_in_place.__qualname__ = name + "_"
-    drop.__doc__ = what
+    drop.__doc__ = doc
     drop_in_place.__doc__ = f"`{name}`, in place."
     return drop, drop_in_place
 
 
-dropout, dropout_ = _dropper("dropout", False, False, "Each element zero with probability `p`, the others over 1 - p.")
-feature_dropout, feature_dropout_ = _dropper(
-    "feature_dropout", True, False, "Each channel (dimension 1) zero with probability `p`, the others over 1 - p.")
-alpha_dropout, alpha_dropout_ = _dropper(
-    "alpha_dropout", False, True, "Dropout that keeps the mean and variance of selu's outputs.")
-feature_alpha_dropout, feature_alpha_dropout_ = _dropper(
-    "feature_alpha_dropout", True, True, "`alpha_dropout` of whole channels (dimension 1).")
+dropout, dropout_ = _dropout_functions(
+    "dropout", False, False, "Sets each element to zero with probability `p` and divides the others by 1 - p.")
+feature_dropout, feature_dropout_ = _dropout_functions(
+    "feature_dropout", True, False, "Sets each channel (dimension 1) to zero with probability `p` and divides the\n"
+    "    others by 1 - p.")
+alpha_dropout, alpha_dropout_ = _dropout_functions(
+    "alpha_dropout", False, True, "Dropout that preserves the mean and variance of selu's outputs.")
+feature_alpha_dropout, feature_alpha_dropout_ = _dropout_functions(
+    "feature_alpha_dropout", True, True, "`alpha_dropout` of entire channels (dimension 1).")
 
 
 # ----- attention -------------------------------------------------------------------------
@@ -232,11 +234,11 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         query: (..., L, E).
         key: (..., S, E).
         value: (..., S, Ev).
-        attn_mask: numbers to add, or True where attention is allowed; broadcasts to (..., L, S).
-        dropout_p: the probability of dropping a weight.
-        is_causal: let no query see a later key.
-        scale: 1 / √E by default.
-        enable_gqa: let several heads of queries share a head of keys and values.
+        attn_mask: float values to add, or bool, True where attention is permitted; broadcasts to (..., L, S).
+        dropout_p: the dropout probability of the attention weights.
+        is_causal: mask keys after the query's position.
+        scale: default: 1 / √E.
+        enable_gqa: grouped queries: several query heads share a head of keys and values.
 
     >>> import flambeau as torch
     >>> x = torch.ones(1, 1, 2, 4)
@@ -249,15 +251,15 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if mask is not None and mask._array.dtype.kind == "b" and special[0]:
         mask = fn.where(mask, fn.zeros((), dtype=query.dtype), fn.full((), float("-inf"), dtype=query.dtype))
     elif mask is not None and mask._array.dtype.kind == "b":
-        refuse_number(-math.inf, query.dtype)
+        check_scalar_fits(-math.inf, query.dtype)
         added = np.where(mask._array, np.float32(0), np.float32(-np.inf))
         mask = wrap(dtypes.cast(added, query._array.dtype))
     width = query._array.shape[-1]
     if _fits_one_node(query, key, value, attn_mask, dropout_p, enable_gqa):
         k, v = key, value
         if enable_gqa and query._array.shape[1] != key._array.shape[1]:
-            times = query._array.shape[1] // key._array.shape[1]
-            k, v = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
+            repeats = query._array.shape[1] // key._array.shape[1]
+            k, v = fn.repeat_interleave(key, repeats, -3), fn.repeat_interleave(value, repeats, -3)
         return apply(REGISTRY["_flash_attention"], [query, k, v, mask], {
             "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale, "saved": []})
     if is_causal:
@@ -268,24 +270,24 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         mask = wrap(dtypes.cast(np.where(np.tri(n, m, dtype=bool), np.float32(0), np.float32(-np.inf)),
                                 query._array.dtype))
     if enable_gqa:
-        times = query._array.shape[-3] // key._array.shape[-3]
-        key, value = fn.repeat_interleave(key, times, -3), fn.repeat_interleave(value, times, -3)
+        repeats = query._array.shape[-3] // key._array.shape[-3]
+        key, value = fn.repeat_interleave(key, repeats, -3), fn.repeat_interleave(value, repeats, -3)
     narrow = query.dtype if query._array.dtype in dtypes.NARROW else None
     if narrow is not None:
         query, key, value = (x.to(dtypes.float32) for x in (query, key, value))
         mask = None if mask is None else mask.to(dtypes.float32)
-    # the root of the scale on either side: products stay in range
+    # the square root of the scale on either side, so that scores do not overflow
     factor = {"other": math.sqrt(1 / math.sqrt(width) if scale is None else scale) if width else 1.0}
     scaled = apply(REGISTRY["_mul_scalar"], [query], factor)
-    turned = apply(REGISTRY["_mul_scalar"], [fn.transpose(key, -2, -1)], factor)
-    scores = matmul(scaled, turned)
+    key_t = apply(REGISTRY["_mul_scalar"], [fn.transpose(key, -2, -1)], factor)
+    scores = matmul(scaled, key_t)
     if mask is not None:
         scores = scores + mask
     weights = apply(REGISTRY["_safe_softmax"], [scores], {"dim": -1})
     if dropout_p > 0:
         weights = dropout(weights, dropout_p, True)
-    found = matmul(weights, value)
-    return found if narrow is None else found.to(narrow)
+    result = matmul(weights, value)
+    return result if narrow is None else result.to(narrow)
 
 
 METHODS: dict[str, Any] = {}

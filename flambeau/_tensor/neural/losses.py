@@ -1,4 +1,4 @@
-"""Losses over classes as users call them: any number of dimensions, probabilities for classes, smoothed labels."""
+"""Classification losses: `nll_loss`, `cross_entropy` (class indices or probabilities, label smoothing), `ctc_loss`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled.thresholds import MOVES
+from ...backends.compiled.thresholds import COPIES
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
@@ -57,12 +57,12 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduct
 
     Args:
         input: log-probabilities, (C), (N, C) or (N, C, ...).
-        target: classes, (), (N) or (N, ...); those equal to `ignore_index` do not count.
-        weight: the weight of each class; the mean divides by the sum of the weights met.
+        target: class indices, (), (N) or (N, ...); those equal to `ignore_index` are ignored.
+        weight: (C) class weights; the mean divides by the sum of the weights of the targets.
 
     Raises:
-        IndexError: a target is no class.
-        RuntimeError, ValueError: the shapes or dtypes do not fit.
+        IndexError: a target is out of range.
+        RuntimeError, ValueError: the shapes or dtypes do not match.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.]]), torch.tensor([1]))
@@ -70,20 +70,20 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduct
     """
     shape = input._array.shape
     if len(shape) == 2 and weight is None and not special[0]:
-        found = _quick_nll(input, target, reduction, ignore_index)
-        if found is not None:
-            return found
+        result = _fast_nll(input, target, reduction, ignore_index)
+        if result is not None:
+            return result
     _check_classes(shape, target, weight, input.dtype)
-    how = {"reduction": "mean" if reduction == "elementwise_mean" else reduction, "ignore_index": ignore_index}
+    params = {"reduction": "mean" if reduction == "elementwise_mean" else reduction, "ignore_index": ignore_index}
     n = len(shape)
     if n <= 2:
-        return apply(REGISTRY["_nll_loss"], [input, target, weight], how)
+        return apply(REGISTRY["_nll_loss"], [input, target, weight], params)
     op = REGISTRY["_nll_loss2d"]
     if n == 4:
-        return apply(op, [input, target, weight], how)
+        return apply(op, [input, target, weight], params)
     rest = prod(shape[2:])
     flat = reshaped(input, (shape[0], shape[1], 1, rest))
-    loss = apply(op, [flat, reshaped(target, (shape[0], 1, rest)), weight], how)
+    loss = apply(op, [flat, reshaped(target, (shape[0], 1, rest)), weight], params)
     if reduction == "none":
         return reshaped(loss, (shape[0], *shape[2:]))
     return loss
@@ -95,19 +95,19 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _LONG, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
 
-def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int) -> Any:
-    """The mean or the sum over plain rows, all of whose targets are classes; None where it is not so."""
+def _fast_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int) -> Any:
+    """The fast path of `nll_loss`, (N, C) with all targets in range, mean or sum; None for other calls."""
     a, t = input._array, target._array
     n, classes = a.shape
     if (t.ndim != 1 or t.shape[0] != n or not n or t.dtype is not _LONG or a.dtype not in _FLOATS
             or reduction not in ("mean", "sum") or ignore_index >= 0):
         return None
-    if np.maximum.reduce(t.view(_UNSIGNED)) >= classes:  # what is negative is large then
+    if np.maximum.reduce(t.view(_UNSIGNED)) >= classes:  # negative ones are large as unsigned
         return None
-    places = np.arange(0, n * classes, classes)
-    places += t
+    positions = np.arange(0, n * classes, classes)
+    positions += t
     divisor = -n if reduction == "mean" else -1
-    result: Any = wrap(np.asarray(np.add.reduce(a.reshape(-1).take(places)) / a.dtype.type(divisor)))
+    result: Any = wrap(np.asarray(np.add.reduce(a.reshape(-1).take(positions)) / a.dtype.type(divisor)))
     if input._requires_grad and grad_mode.get():
         node = OpNode()
         node.seq = next_number()
@@ -120,12 +120,13 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
         if any(counters):
             node.versions = (*counters, 0)
         node.consts = (reduction, ignore_index)
-        named = a.size > MOVES[0] and a.flags.c_contiguous and not input._output_nr and accepts_one_hot(node.edge0)
+        one_hot = (a.size > COPIES[0] and a.flags.c_contiguous and not input._output_nr
+                   and accepts_one_hot(node.edge0))
 
         def run(node: Any, g: Any) -> Any:
             a = node.unpack(False)[0]
-            made = OneHotGradient if named and still_accepts_one_hot(node.edge0) else one_hot_matrix
-            return made(places, g / a.dtype.type(divisor), a.shape), None, None
+            make = OneHotGradient if one_hot and still_accepts_one_hot(node.edge0) else one_hot_matrix
+            return make(positions, g / a.dtype.type(divisor), a.shape), None, None
 
         node.run = run
         result._requires_grad = True
@@ -135,11 +136,11 @@ def _quick_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int)
     return result
 
 
-def _over(x: Tensor, number: float) -> Tensor:
+def _div_scalar(x: Tensor, number: float) -> Tensor:
     return apply(REGISTRY["_div_scalar"], [x], {"other": number})
 
 
-def _times(x: Tensor, number: float) -> Tensor:
+def _mul_scalar(x: Tensor, number: float) -> Tensor:
     return apply(REGISTRY["_mul_scalar"], [x], {"other": number})
 
 
@@ -149,8 +150,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
 
     Args:
         input: logits, (C), (N, C) or (N, C, ...).
-        target: classes, as in `nll_loss`, or probabilities in the shape of `input`.
-        label_smoothing: the share of each target that is spread evenly over all classes.
+        target: class indices, as in `nll_loss`, or probabilities of the shape of `input`.
+        label_smoothing: the fraction of each target that is distributed evenly over all classes.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
@@ -179,7 +180,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
     loss = nll_loss(logs, target, weight, reduction, ignore_index)
     if label_smoothing == 0:
         return loss
-    return _smoothed(logs, loss, target, weight, reduction, ignore_index, dim, label_smoothing)
+    return _smooth_labels(logs, loss, target, weight, reduction, ignore_index, dim, label_smoothing)
 
 
 def _with_probabilities(logs: Tensor, target: Tensor, weight: Tensor | None, reduction: str, dim: int,
@@ -187,8 +188,8 @@ def _with_probabilities(logs: Tensor, target: Tensor, weight: Tensor | None, red
     fn = layer.functions
     shape = logs._array.shape
     if label_smoothing > 0:
-        shared = label_smoothing / shape[dim]
-        target = apply(REGISTRY["_add_scalar"], [_times(target, 1 - label_smoothing)], {"other": shared})
+        per_class = label_smoothing / shape[dim]
+        target = apply(REGISTRY["_add_scalar"], [_mul_scalar(target, 1 - label_smoothing)], {"other": per_class})
     product = logs * target
     if weight is not None:
         product = product * reshaped(weight, [-1 if i == dim else 1 for i in range(len(shape))])
@@ -198,11 +199,11 @@ def _with_probabilities(logs: Tensor, target: Tensor, weight: Tensor | None, red
     if reduction == "sum":
         return total
     count = prod(shape) // max(shape[dim], 1)
-    return _over(total, count) if count else total * float("nan")
+    return _div_scalar(total, count) if count else total * float("nan")
 
 
-def _smoothed(logs: Tensor, loss: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int,
-              dim: int, label_smoothing: float) -> Tensor:
+def _smooth_labels(logs: Tensor, loss: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int,
+                   dim: int, label_smoothing: float) -> Tensor:
     fn = layer.functions
     shape = logs._array.shape
     if weight is not None:
@@ -216,18 +217,18 @@ def _smoothed(logs: Tensor, loss: Tensor, target: Tensor, weight: Tensor | None,
         total = fn.sum(smooth)
         if weight is not None:
             kept = fn.masked_fill(target, ignored, 0)
-            named = reshaped(fn.index_select(weight, 0, fn.flatten(kept)), kept._array.shape)
-            smooth = total / fn.sum(fn.masked_fill(named, ignored, 0.0))
+            target_weights = reshaped(fn.index_select(weight, 0, fn.flatten(kept)), kept._array.shape)
+            smooth = total / fn.sum(fn.masked_fill(target_weights, ignored, 0.0))
         else:
             counted = fn.sum(fn.logical_not(ignored))
             smooth = total / counted
     elif reduction == "sum":
         smooth = fn.sum(smooth)
-    shared = label_smoothing / shape[dim]
-    return _times(loss, 1 - label_smoothing) + _times(smooth, shared)
+    per_class = label_smoothing / shape[dim]
+    return _mul_scalar(loss, 1 - label_smoothing) + _mul_scalar(smooth, per_class)
 
 
-# ----- alignments ------------------------------------------------------------------------
+# ----- ctc_loss --------------------------------------------------------------------------
 
 
 def _lengths(value: Any) -> np.ndarray:
@@ -240,18 +241,18 @@ def _lengths(value: Any) -> np.ndarray:
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
-    """Minus the log-probability that the outputs, blanks and repetitions taken out, spell the targets.
+    """The connectionist temporal classification loss: minus the log-probability of the targets over all alignments.
 
     Args:
         log_probs: (T, N, C) or (T, C), from a log_softmax.
-        targets: (N, S), or one after the other.
+        targets: (N, S), or concatenated, (sum of target_lengths).
         input_lengths, target_lengths: (N) each, or () for one sample.
-        blank: the class that stands for nothing.
+        blank: the index of the blank class.
         reduction: "mean" divides by the targets' lengths first.
-        zero_infinity: take infinite losses and their gradients for 0.
+        zero_infinity: set infinite losses and their gradients to 0.
 
     Raises:
-        RuntimeError: lengths or classes do not fit.
+        RuntimeError: invalid lengths or classes.
 
     >>> import flambeau as torch
     >>> logs = torch.zeros(2, 1, 2).log_softmax(2)
@@ -259,14 +260,14 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     True
     """
     if special[0]:
-        from ..dispatch.batched_tensor import is_batched, levels_among
-        from ..dispatch.batching_rules import loop, tell_of_loop
+        from ..dispatch.batched_tensor import is_batched, vmap_levels
+        from ..dispatch.batching_rules import fallback_loop, warn_fallback
 
-        given = [log_probs, targets, input_lengths, target_lengths]
-        if is_batched(*given):
-            tell_of_loop("ctc_loss")
-            return loop(lambda x, t, i, n: ctc_loss(x, t, i, n, blank, reduction, zero_infinity), given,
-                        levels_among(given))
+        arguments = [log_probs, targets, input_lengths, target_lengths]
+        if is_batched(*arguments):
+            warn_fallback("ctc_loss")
+            return fallback_loop(lambda x, t, i, n: ctc_loss(x, t, i, n, blank, reduction, zero_infinity), arguments,
+                                 vmap_levels(arguments))
     fn = layer.functions
     x, single = log_probs, log_probs._array.ndim == 2
     inputs, sizes = np.atleast_1d(_lengths(input_lengths)), np.atleast_1d(_lengths(target_lengths))

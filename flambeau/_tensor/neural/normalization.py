@@ -1,4 +1,4 @@
-"""Normalizations as users call them: shapes checked, running averages moved."""
+"""Normalization functions: shape checks and updates of running statistics."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ __all__ = ["batch_norm", "group_norm", "layer_norm", "native_batch_norm", "nativ
            "rms_norm"]
 
 
-# ----- by channel ------------------------------------------------------------------------
+# ----- batch_norm ------------------------------------------------------------------------
 
 
-def _check_channels(input: Tensor, named: dict[str, Tensor | None], training: bool) -> None:
+def _check_channels(input: Tensor, params: dict[str, Tensor | None], training: bool) -> None:
     shape = input._array.shape
     channels = shape[1] if len(shape) > 1 else 0
-    for name, x in named.items():
+    for name, x in params.items():
         if x is not None:
             if x._array.size != channels:
                 raise RuntimeError(f"{name} should contain {channels} elements not {x._array.size}")
         elif name.startswith("running") and not training:
             raise RuntimeError(f"{name} must be defined in evaluation mode")
     kind = input._array.dtype
-    for x in named.values():
+    for x in params.values():
         if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
             raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of "
                                f"{'Float' if kind in dtypes.NARROW else input.dtype.scalar_name}")
 
 
-def _moved(average: Tensor | None, value: np.ndarray, momentum: float, factor: float = 1.0) -> None:
+def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, factor: float = 1.0) -> None:
     """average ← (1 - momentum) · average + momentum · factor · value."""
     if average is None:
         return
@@ -66,18 +66,18 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
 
         if is_batched(input, weight, bias, running_mean, running_var):
             return _batch_norm_of_batches(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    kept: list[Any] = []
+    statistics: list[Any] = []
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else dtypes.widen(running_mean._array),
         "running_var": None if running_var is None or training else dtypes.widen(running_var._array),
-        "training": training, "eps": eps, "saved": kept})
+        "training": training, "eps": eps, "saved": statistics})
     if training and input._array.size:
-        _moved(running_mean, kept[0], momentum)
+        _update_running(running_mean, statistics[0], momentum)
         if running_var is not None:
             shape = input._array.shape
             count = prod(shape) // max(shape[1], 1)
-            _moved(running_var, kept[2], momentum, count / max(count - 1, 1) if count != 1 else np.nan)
-    return out, kept
+            _update_running(running_var, statistics[2], momentum, count / max(count - 1, 1) if count != 1 else np.nan)
+    return out, statistics
 
 
 _UNBATCHED_AVERAGES = (
@@ -90,44 +90,44 @@ _UNBATCHED_AVERAGES = (
 def _batch_norm_of_batches(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                            running_var: Tensor | None, training: bool, momentum: float,
                            eps: float) -> tuple[Tensor, list[Any]]:
-    """`_batch_norm` inside `vmap`: hidden dimensions are more channels, (N, h · C, ...).
+    """`_batch_norm` inside `vmap`: the batch dimensions become channels, (N, batch · C, ...).
 
     Raises:
-        RuntimeError: running averages that would have to differ from element to element do not.
+        RuntimeError: the input is batched and a running average is not.
     """
-    from ..dispatch.batched_tensor import batched, full, levels_among
+    from ..dispatch.batched_tensor import expand_levels, make_batched, vmap_levels
 
-    if input._array.ndim < 2:  # no channels: nothing to be normalized
+    if input._array.ndim < 2:  # no channels: nothing to normalize
         return input.clone(), [wrap(np.empty(0, input._array.dtype)) for _ in range(2)]
     averages = [x for x in (running_mean, running_var) if x is not None]
-    levels = levels_among([input, *averages])
-    if training and not all(set(levels_among([input])) <= set(levels_among([x])) for x in averages):
+    levels = vmap_levels([input, *averages])
+    if training and not all(set(vmap_levels([input])) <= set(vmap_levels([x])) for x in averages):
         raise RuntimeError(_UNBATCHED_AVERAGES)
     fn = layer.functions
     sizes = tuple(level.size for level in levels)
     count = prod(sizes)
     shape = input._array.shape
     channels = shape[1]
-    x = full(input, levels)
+    x = expand_levels(input, levels)
     x = fn.movedim(fn.reshape(x, (count, *shape)), 0, 1)  # (N, h, C, ...)
     x = fn.reshape(x, (shape[0], count * channels, *shape[2:]))
-    flat = [None if x is None else wrap(np.array(full(x, levels)._array).reshape(-1))
+    flat = [None if x is None else wrap(np.array(expand_levels(x, levels)._array).reshape(-1))
             for x in (running_mean, running_var)]
-    out, kept = _batch_norm(x, None, None, flat[0], flat[1], training, momentum, eps)
+    out, statistics = _batch_norm(x, None, None, flat[0], flat[1], training, momentum, eps)
     if training:
-        for average, moved in zip((running_mean, running_var), flat, strict=True):
-            if average is not None and moved is not None and levels_among([average]) == levels:
+        for average, updated in zip((running_mean, running_var), flat, strict=True):
+            if average is not None and updated is not None and vmap_levels([average]) == levels:
                 target = getattr(average, "_value", average)
-                target._array[...] = moved._array.reshape(target._array.shape)
+                target._array[...] = updated._array.reshape(target._array.shape)
     out = fn.movedim(fn.reshape(out, (shape[0], count, *shape[1:])), 1, 0)
-    out = batched(fn.reshape(out, (*sizes, *shape)), levels)
-    kept = [batched(wrap(a.reshape(*sizes, channels)), levels) for a in kept]
+    out = make_batched(fn.reshape(out, (*sizes, *shape)), levels)
+    statistics = [make_batched(wrap(a.reshape(*sizes, channels)), levels) for a in statistics]
     across = (channels, *(1 for _ in shape[2:]))
     if weight is not None:
         out = out * fn.reshape(weight, across)
     if bias is not None:
         out = out + fn.reshape(bias, across)
-    return out, kept
+    return out, statistics
 
 
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
@@ -136,30 +136,35 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     """(x - mean) / √(var + eps) · weight + bias, by channel (dimension 1).
 
     Args:
-        running_mean, running_var: used in evaluation; in training the batch's own statistics are used, and
-            move these by `momentum`.
+        input: (N, C, ...).
+        running_mean, running_var: (C), used in evaluation mode; in training mode the batch statistics are used and
+            these are updated with `momentum`.
 
     Raises:
-        RuntimeError: a number of elements is not that of the channels.
+        RuntimeError: the number of elements of an argument is not C.
+
+    >>> import flambeau as torch
+    >>> torch.batch_norm(torch.tensor([[0.], [2.]]), None, None, training=True, eps=0.).flatten()
+    tensor([-1.,  1.])
     """
     return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
 
 
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                       running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:
-    """`batch_norm`, and in training the mean and 1 / √(var + eps) that it used."""
-    out, kept = _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)
-    given = next((x._array.dtype for x in (weight, bias, running_mean, running_var) if x is not None),
-                 input._array.dtype)
+    """`batch_norm`, and in training mode the mean and 1 / √(var + eps) that it used."""
+    out, statistics = _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)
+    param_dtype = next((x._array.dtype for x in (weight, bias, running_mean, running_var) if x is not None),
+                       input._array.dtype)
     if training:
-        mean, rstd = (a.to(dtypes.of(given)) if isinstance(a, Tensor) else wrap(dtypes.cast(a, given))
-                      for a in kept[:2])
+        mean, rstd = (a.to(dtypes.of(param_dtype)) if isinstance(a, Tensor) else wrap(dtypes.cast(a, param_dtype))
+                      for a in statistics[:2])
         return out, mean, rstd
-    empty = np.empty(0, given)
+    empty = np.empty(0, param_dtype)
     return out, wrap(empty), wrap(empty.copy())
 
 
-# ----- over the last dimensions ----------------------------------------------------------
+# ----- layer_norm, rms_norm --------------------------------------------------------------
 
 
 def _normalized(shape: Any) -> tuple[int, ...]:
@@ -169,11 +174,11 @@ def _normalized(shape: Any) -> tuple[int, ...]:
     return tuple(map(int, shape))
 
 
-def _check_last(input: Tensor, normalized: tuple[int, ...], named: dict[str, Tensor | None], comma: str) -> None:
+def _check_normalized(input: Tensor, normalized: tuple[int, ...], params: dict[str, Tensor | None], comma: str) -> None:
     if not normalized:
         raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
                            "element, but got normalized_shape = []")
-    for name, x in named.items():
+    for name, x in params.items():
         if x is not None and x._array.shape != normalized:
             raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                                f"{list(x._array.shape)} and normalized_shape = {list(normalized)}")
@@ -186,16 +191,16 @@ def _check_last(input: Tensor, normalized: tuple[int, ...], named: dict[str, Ten
 def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
                 eps: float) -> tuple[Tensor, list[Any]]:
     normalized = _normalized(normalized_shape)
-    _check_last(input, normalized, {"weight": weight, "bias": bias}, ", ")
+    _check_normalized(input, normalized, {"weight": weight, "bias": bias}, ", ")
     kind = input._array.dtype
     for x in (weight, bias):
         if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
-            wanted = ("expect parameter to have scalar type of Float" if kind in dtypes.NARROW
-                      else "all inputs must share same datatype.")
-            raise RuntimeError("mixed dtype (CPU): " + wanted)
-    kept: list[Any] = []
+            expected = ("expect parameter to have scalar type of Float" if kind in dtypes.NARROW
+                        else "all inputs must share same datatype.")
+            raise RuntimeError("mixed dtype (CPU): " + expected)
+    statistics: list[Any] = []
     return apply(REGISTRY["_layer_norm"], [input, weight, bias], {
-        "normalized_shape": normalized, "eps": eps, "saved": kept}), kept
+        "normalized_shape": normalized, "eps": eps, "saved": statistics}), statistics
 
 
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
@@ -203,10 +208,10 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     """(x - mean) / √(var + eps) · weight + bias, over the last dimensions.
 
     Args:
-        normalized_shape: the sizes of the dimensions to normalize over, also of weight and bias.
+        normalized_shape: the sizes of the last dimensions, over which to normalize; the shape of weight and bias.
 
     Raises:
-        RuntimeError: the sizes do not fit.
+        RuntimeError: the shapes do not match.
 
     >>> import flambeau as torch
     >>> torch.layer_norm(torch.tensor([[0., 2.]]), (2,), eps=0.)
@@ -218,26 +223,26 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """`layer_norm`, and the mean and 1 / √(var + eps) that it used."""
-    out, kept = _layer_norm(input, normalized_shape, weight, bias, eps)
+    out, statistics = _layer_norm(input, normalized_shape, weight, bias, eps)
     shape = input._array.shape
     n = len(tuple(normalized_shape))
     size = (*shape[:len(shape) - n], *(1 for _ in range(n)))
     kind = input._array.dtype
-    mean, rstd = (_told(out, dtypes.cast(np.ascontiguousarray(a), kind), size) for a in kept)
+    mean, rstd = (_statistic(out, dtypes.cast(np.ascontiguousarray(a), kind), size) for a in statistics)
     return out, mean, rstd
 
 
-def _told(out: Any, a: np.ndarray, size: tuple[int, ...]) -> Tensor:
-    """What an operator left besides its result, in the shape `size`; hidden dimensions are those of the result."""
+def _statistic(out: Any, a: np.ndarray, size: tuple[int, ...]) -> Tensor:
+    """A saved statistic as a tensor of shape `size`, batched like the result `out`."""
     if out._array.__class__ is np.ndarray or a.size == prod(size):
         return wrap(a.reshape(size))
-    from ..dispatch.batched_tensor import batched
+    from ..dispatch.batched_tensor import make_batched
 
     levels = out._levels
-    return batched(wrap(a.reshape(*(level.size for level in levels), *size)), levels)
+    return make_batched(wrap(a.reshape(*(level.size for level in levels), *size)), levels)
 
 
-#: of the dtypes that are computed as they are
+#: the default `eps`, for the dtypes that the fast path supports
 _EPSILON = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 
 
@@ -246,25 +251,25 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     """x / √(mean(x²) + eps) · weight, over the last dimensions.
 
     Args:
-        eps: the dtype's own by default.
+        eps: default: the machine epsilon of the dtype.
 
     >>> import flambeau as torch
     >>> torch.rms_norm(torch.tensor([[3., 4.]]), (2,))
     tensor([[0.8485, 1.1314]])
     """
     normalized = _normalized(normalized_shape)
-    _check_last(input, normalized, {"weight": weight}, "")
+    _check_normalized(input, normalized, {"weight": weight}, "")
     fn = layer.functions
     x = input
     narrow = x._array.dtype in dtypes.NARROW
     if narrow:
         x = x.to(dtypes.float32)
-    plain = x._array.dtype in _EPSILON
-    if not plain and x._array.dtype.kind != "c":
+    supported = x._array.dtype in _EPSILON
+    if not supported and x._array.dtype.kind != "c":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{x.dtype.scalar_name}'")
     if eps is None:
         eps = _EPSILON.get(x._array.dtype) or dtypes.finfo(x.dtype.to_real()).eps
-    if not special[0] and plain and (weight is None or weight._array.dtype is x._array.dtype) and (
+    if not special[0] and supported and (weight is None or weight._array.dtype is x._array.dtype) and (
             not grad_mode.get() or not (x._requires_grad or (weight is not None and weight._requires_grad))):
         out = apply(REGISTRY["_rms_norm"], [x, weight], {"normalized_shape": normalized, "eps": eps})
         return out.to(input.dtype) if narrow else out
@@ -276,21 +281,26 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     return out.to(input.dtype) if narrow else out
 
 
-# ----- by group of channels --------------------------------------------------------------
+# ----- group_norm ------------------------------------------------------------------------
 
 
 def _group_norm(input: Tensor, group: int, weight: Tensor | None, bias: Tensor | None,
                 eps: float) -> tuple[Tensor, list[Any]]:
-    kept: list[Any] = []
-    return apply(REGISTRY["_group_norm"], [input, weight, bias], {"group": group, "eps": eps, "saved": kept}), kept
+    statistics: list[Any] = []
+    out = apply(REGISTRY["_group_norm"], [input, weight, bias], {"group": group, "eps": eps, "saved": statistics})
+    return out, statistics
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5, cudnn_enabled: bool = True) -> Tensor:
-    """(x - mean) / √(var + eps) · weight + bias, by sample and group of channels.
+    """(x - mean) / √(var + eps) · weight + bias, over each sample and group of channels.
+
+    Args:
+        input: (N, C, ...).
+        weight, bias: (C).
 
     Raises:
-        RuntimeError: the channels do not fall into so many groups.
+        RuntimeError: C is not divisible by `num_groups`.
 
     >>> import flambeau as torch
     >>> torch.group_norm(torch.tensor([[0., 2., 3., 5.]]), 2, eps=0.)
@@ -314,7 +324,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm`, and the mean and 1 / √(var + eps) that it used, (N, group) each."""
-    out, kept = _group_norm(input, group, weight, bias, eps)
-    given = next((x._array.dtype for x in (weight, bias) if x is not None), input._array.dtype)
-    mean, rstd = (_told(out, dtypes.cast(a, given), (N, group)) for a in kept)
+    out, statistics = _group_norm(input, group, weight, bias, eps)
+    param_dtype = next((x._array.dtype for x in (weight, bias) if x is not None), input._array.dtype)
+    mean, rstd = (_statistic(out, dtypes.cast(a, param_dtype), (N, group)) for a in statistics)
     return out, mean, rstd

@@ -1,4 +1,4 @@
-"""Pooling as users call it: sizes spread over the dimensions, one dimension as a flat plane, indices of the maxima."""
+"""Pooling functions: argument normalization and checks; 1-d pooling as 2-d pooling of height 1."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = [
 _PLANES = {2: "3D or 4D", 3: "4D or 5D"}
 
 
-def _spread(value: Any, rank: int, function: str, name: str) -> tuple[int, ...]:
+def _to_tuple(value: Any, rank: int, function: str, name: str) -> tuple[int, ...]:
     if value.__class__ is int:
         return (value,) * rank
-    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    if len(found) == 1:
-        return found * rank
-    if len(found) != rank:
+    result = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(result) == 1:
+        return result * rank
+    if len(result) != rank:
         words = "int" if rank == 1 else "ints"
         number = ("one", "two", "three")[rank - 1]
         raise RuntimeError(f"{function}: {name} must either be a single int, or a tuple of {number} {words}")
-    return found
+    return result
 
 
 def _strides(value: Any, kernel: tuple[int, ...], function: str, name: str = "stride") -> tuple[int, ...]:
@@ -41,7 +41,7 @@ def _strides(value: Any, kernel: tuple[int, ...], function: str, name: str = "st
     if isinstance(value, (tuple, list)) and len(value) not in (1, len(kernel)):
         number = ("one", "two", "three")[len(kernel) - 1]
         raise RuntimeError(f"{function}: {name} must either be omitted, a single int, or a tuple of {number} ints")
-    return _spread(value, len(kernel), function, name)
+    return _to_tuple(value, len(kernel), function, name)
 
 
 def _unsqueezed(x: Tensor) -> Tensor:
@@ -61,10 +61,10 @@ def _check_vectors(x: Tensor, function: str) -> None:
 
 def _check_windows(shape: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
                    dilation: tuple[int, ...], ceil_mode: bool) -> tuple[int, ...]:
-    """The output's size.
+    """The spatial output size.
 
     Raises:
-        RuntimeError: the window is wrong, or does not fit (PyTorch's texts).
+        RuntimeError: invalid window parameters (PyTorch's texts).
     """
     rank = len(kernel)
     for k, s, p, d in zip(kernel, stride, padding, dilation, strict=True):
@@ -108,39 +108,39 @@ def _check_planes(x: Tensor, rank: int) -> None:
                            "length zero!")
 
 
-# ----- maxima ----------------------------------------------------------------------------
+# ----- max_pool --------------------------------------------------------------------------
 
 
 def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
               ceil_mode: bool) -> tuple[Tensor, list[Any]]:
-    kernel = _spread(kernel_size, rank, function, "kernel_size")
-    how: dict[str, Any] = {"kernel_size": kernel, "stride": _strides(stride, kernel, function),
-                           "padding": _spread(padding, rank, function, "padding"),
-                           "dilation": _spread(dilation, rank, function, "dilation"), "ceil_mode": bool(ceil_mode)}
+    kernel = _to_tuple(kernel_size, rank, function, "kernel_size")
+    params: dict[str, Any] = {"kernel_size": kernel, "stride": _strides(stride, kernel, function),
+                              "padding": _to_tuple(padding, rank, function, "padding"),
+                              "dilation": _to_tuple(dilation, rank, function, "dilation"), "ceil_mode": bool(ceil_mode)}
     n = x._array.ndim
     if n in (rank + 1, rank + 2):
-        _check_windows(x._array.shape, *how.values())
+        _check_windows(x._array.shape, *params.values())
     _check_planes(x, rank)
-    kept: list[Any] = []
-    return apply(REGISTRY[f"_max_pool{rank}d"], [x], {**how, "saved": kept}), kept
+    saved: list[Any] = []
+    return apply(REGISTRY[f"_max_pool{rank}d"], [x], {**params, "saved": saved}), saved
 
 
-def _places(values: Any, kept: list[Any]) -> Tensor:
-    """Where the maxima lie, with the hidden dimensions that the values have."""
+def _indices(values: Any, saved: list[Any]) -> Tensor:
+    """The indices of the maxima, batched like the values."""
     if values._array.__class__ is np.ndarray:
-        return wrap(kept[0])
-    from ..dispatch.batched_tensor import batched
+        return wrap(saved[0])
+    from ..dispatch.batched_tensor import make_batched
 
-    return batched(wrap(kept[0]), values._levels)
+    return make_batched(wrap(saved[0]), values._levels)
 
 
-def _over_planes(rank: int) -> tuple[Any, Any]:
+def _max_pool_functions(rank: int) -> tuple[Any, Any]:
     name = f"max_pool{rank}d"
 
     def with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                      ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
-        values, kept = _max_pool(rank, name, input, kernel_size, stride, padding, dilation, ceil_mode)
-        return values, _places(values, kept)
+        values, saved = _max_pool(rank, name, input, kernel_size, stride, padding, dilation, ceil_mode)
+        return values, _indices(values, saved)
 
     def pool(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
              ceil_mode: bool = False) -> Tensor:
@@ -149,11 +149,11 @@ def _over_planes(rank: int) -> tuple[Any, Any]:
     return pool, with_indices
 
 
-max_pool2d, max_pool2d_with_indices = _over_planes(2)
-max_pool3d, max_pool3d_with_indices = _over_planes(3)
+max_pool2d, max_pool2d_with_indices = _max_pool_functions(2)
+max_pool3d, max_pool3d_with_indices = _max_pool_functions(3)
 
 
-def _one(value: Any, name: str, function: str = "max_pool1d") -> int:
+def _single_int(value: Any, name: str, function: str = "max_pool1d") -> int:
     if isinstance(value, (tuple, list)):
         if len(value) != 1:
             raise RuntimeError(f"{function}() argument '{name}' should contain one int (got {len(value)})")
@@ -188,15 +188,20 @@ def _check_max_pool1d(x: Tensor, kernel: int, stride: int, padding: int, dilatio
 
 def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                             ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
-    """`max_pool1d`, and where in its row each maximum lies."""
+    """`max_pool1d`, and the index of each maximum in its row.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.max_pool1d_with_indices(torch.tensor([[1., 3., 2., 0.]]), 2)[1]
+    tensor([[1, 2]])
+    """
     _check_vectors(input, "max_pool1d")
-    kernel = _one(kernel_size, "kernel_size")
-    step = kernel if stride is None or stride == [] or stride == () else _one(stride, "stride")
-    values, kept = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step),
-                             (0, _one(padding, "padding")), (1, _one(dilation, "dilation")), ceil_mode)
+    kernel = _single_int(kernel_size, "kernel_size")
+    step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride")
+    values, saved = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step),
+                              (0, _single_int(padding, "padding")), (1, _single_int(dilation, "dilation")), ceil_mode)
     if values._array.__class__ is not np.ndarray:
-        return _squeezed(values), _squeezed(_places(values, kept))
-    return _squeezed(values), wrap(kept[0].reshape(values._array.shape[:-2] + values._array.shape[-1:]))
+        return _squeezed(values), _squeezed(_indices(values, saved))
+    return _squeezed(values), wrap(saved[0].reshape(values._array.shape[:-2] + values._array.shape[-1:]))
 
 
 def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -207,9 +212,9 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     >>> torch.max_pool1d(torch.tensor([[1., 3., 2., 0.]]), 2)
     tensor([[3., 2.]])
     """
-    kernel = _one(kernel_size, "kernel_size")
-    step = kernel if stride is None or stride == [] or stride == () else _one(stride, "stride")
-    pad, dil = _one(padding, "padding"), _one(dilation, "dilation")
+    kernel = _single_int(kernel_size, "kernel_size")
+    step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride")
+    pad, dil = _single_int(padding, "padding"), _single_int(dilation, "dilation")
     _check_max_pool1d(input, kernel, step, pad, dil, ceil_mode)
     values, _ = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step), (0, pad), (1, dil), ceil_mode)
     return _squeezed(values)
@@ -231,12 +236,12 @@ def _check_adaptive(x: Tensor, output: tuple[int, ...], rank: int, function: str
 
 def _output(value: Any, rank: int, function: str, x: Tensor) -> tuple[int, ...]:
     if isinstance(value, (tuple, list)):
-        found = tuple(value)
-        if len(found) == 1:
-            found *= rank
-        if len(found) != rank:
+        result = tuple(value)
+        if len(result) == 1:
+            result *= rank
+        if len(result) != rank:
             raise RuntimeError(f"{function}: internal error: output_size.size() must be {rank}")
-        return tuple(x._array.shape[i - rank] if v is None else int(v) for i, v in enumerate(found))
+        return tuple(x._array.shape[i - rank] if v is None else int(v) for i, v in enumerate(result))
     return (int(value),) * rank
 
 
@@ -246,12 +251,12 @@ def _adaptive_max(rank: int) -> Any:
     def pool(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
         output = _output(output_size, rank, function, input)
         _check_adaptive(input, output, rank, function, ":")
-        kept: list[Any] = []
-        values = apply(REGISTRY["_" + function], [input], {"output_size": output, "saved": kept})
-        return values, _places(values, kept)
+        saved: list[Any] = []
+        values = apply(REGISTRY["_" + function], [input], {"output_size": output, "saved": saved})
+        return values, _indices(values, saved)
 
     pool.__name__ = pool.__qualname__ = function
-    pool.__doc__ = f"The maximum of each of `output_size` windows over the last {rank} dimensions, and its index."
+    pool.__doc__ = f"The maxima of `output_size` windows that cover the last {rank} dimensions, and their indices."
     return pool
 
 
@@ -259,26 +264,26 @@ adaptive_max_pool2d, adaptive_max_pool3d = _adaptive_max(2), _adaptive_max(3)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """The maximum of each of `output_size` windows over the last dimension, and its index.
+    """The maxima of `output_size` windows that cover the last dimension evenly, and their indices.
 
     >>> import flambeau as torch
     >>> torch.adaptive_max_pool1d(torch.tensor([[1., 3., 2., 0.]]), 2)[0]
     tensor([[3., 2.]])
     """
     _check_vectors(input, "adaptive_max_pool1d")
-    length = _one(output_size, "output_size", "adaptive_max_pool1d")
+    length = _single_int(output_size, "output_size", "adaptive_max_pool1d")
     values, index = adaptive_max_pool2d(_unsqueezed(input), (1, length))
     return _squeezed(values), _squeezed(index)
 
 
-# ----- means -----------------------------------------------------------------------------
+# ----- avg_pool --------------------------------------------------------------------------
 
 
 def _avg_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               count_include_pad: bool, divisor_override: int | None) -> Tensor:
-    kernel = _spread(kernel_size, rank, function, "kernel_size")
+    kernel = _to_tuple(kernel_size, rank, function, "kernel_size")
     steps = _strides(stride, kernel, function)
-    pad = _spread(padding, rank, function, "padding")
+    pad = _to_tuple(padding, rank, function, "padding")
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     n = x._array.ndim
@@ -301,36 +306,36 @@ def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     tensor([[2., 1.]])
     """
     _check_vectors(input, "avg_pool1d")
-    kernel = _one(kernel_size, "kernel_size", "avg_pool1d")
-    step = kernel if stride is None or stride == [] or stride == () else _one(stride, "stride", "avg_pool1d")
+    kernel = _single_int(kernel_size, "kernel_size", "avg_pool1d")
+    step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride", "avg_pool1d")
     return _squeezed(_avg_pool(2, "avg_pool1d", _unsqueezed(input), (1, kernel), (1, step),
-                               (0, _one(padding, "padding", "avg_pool1d")), ceil_mode, count_include_pad, None))
+                               (0, _single_int(padding, "padding", "avg_pool1d")), ceil_mode, count_include_pad, None))
 
 
-def _mean_of_windows(rank: int) -> Any:
+def _avg_pool_function(rank: int) -> Any:
     function = f"avg_pool{rank}d"
 
     def pool(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
              count_include_pad: bool = True, divisor_override: int | None = None, *,
              out: Tensor | None = None) -> Tensor:
-        found = _avg_pool(rank, function, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                          divisor_override)
-        return found if out is None else write_out(REGISTRY[f"_{function}"], found, out)
+        result = _avg_pool(rank, function, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                           divisor_override)
+        return result if out is None else write_out(REGISTRY[f"_{function}"], result, out)
 
     pool.__name__ = pool.__qualname__ = function
     pool.__doc__ = f"""The mean of each window over the last {rank} dimensions.
 
     Args:
-        count_include_pad: whether the padding's zeros count.
+        count_include_pad: whether zeros of the padding count as elements.
         divisor_override: divide by this instead of the number of elements.
     """
     return pool
 
 
-avg_pool2d, avg_pool3d = _mean_of_windows(2), _mean_of_windows(3)
+avg_pool2d, avg_pool3d = _avg_pool_function(2), _avg_pool_function(3)
 
 
-def _adaptive_mean(rank: int) -> Any:
+def _adaptive_avg(rank: int) -> Any:
     function = f"adaptive_avg_pool{rank}d"
 
     def pool(input: Tensor, output_size: Any) -> Tensor:
@@ -342,26 +347,26 @@ def _adaptive_mean(rank: int) -> Any:
         return apply(REGISTRY["_" + function], [input], {"output_size": output})
 
     pool.__name__ = pool.__qualname__ = function
-    pool.__doc__ = f"The mean of each of `output_size` windows that cover the last {rank} dimensions evenly."
+    pool.__doc__ = f"The means of `output_size` windows that cover the last {rank} dimensions evenly."
     return pool
 
 
-adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive_mean(2), _adaptive_mean(3)
+adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive_avg(2), _adaptive_avg(3)
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """The mean of each of `output_size` windows that cover the last dimension evenly.
+    """The means of `output_size` windows that cover the last dimension evenly.
 
     >>> import flambeau as torch
     >>> torch.adaptive_avg_pool1d(torch.tensor([[1., 3., 2., 0.]]), 2)
     tensor([[2., 1.]])
     """
     _check_vectors(input, "adaptive_avg_pool1d")
-    size = _one(output_size, "output_size", "adaptive_avg_pool1d")
+    size = _single_int(output_size, "output_size", "adaptive_avg_pool1d")
     return _squeezed(adaptive_avg_pool2d(_unsqueezed(input), (1, size)))
 
 
-# ----- back from maxima ------------------------------------------------------------------
+# ----- max_unpool ------------------------------------------------------------------------
 
 
 def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
@@ -371,16 +376,16 @@ def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], 
     default = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(shape, stride, kernel, padding, strict=True))
     if output_size is None:
         return default
-    found = tuple(output_size)
-    if len(found) == rank + 2:
-        found = found[2:]
-    if len(found) != rank:
+    result = tuple(output_size)
+    if len(result) == rank + 2:
+        result = result[2:]
+    if len(result) != rank:
         raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
-                         f"length of '{len(found)}'")
-    for d, (size, n, s) in enumerate(zip(found, default, stride, strict=True)):
+                         f"length of '{len(result)}'")
+    for d, (size, n, s) in enumerate(zip(result, default, stride, strict=True)):
         if not n - s < size < n + s:
-            raise ValueError(f'invalid output_size "{found}" (dim {d} must be between {n - s} and {n + s})')
-    return found
+            raise ValueError(f'invalid output_size "{result}" (dim {d} must be between {n - s} and {n + s})')
+    return result
 
 
 def _unpool(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
@@ -391,38 +396,38 @@ def _unpool(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Ten
                            f"but got indices tensor with shape: {list(indices._array.shape)}")
     op = REGISTRY[f"_max_unpool{rank}d"]
     if special[0]:
-        from ..dispatch.batched_tensor import batched, full, levels_among
+        from ..dispatch.batched_tensor import expand_levels, make_batched, vmap_levels
 
-        levels = levels_among([x, indices])
+        levels = vmap_levels([x, indices])
         if levels:
-            places = full(indices, levels)._array
-            return batched(apply(op, [full(x, levels)], {"indices": places, "output_size": size}), levels)
+            params = {"indices": expand_levels(indices, levels)._array, "output_size": size}
+            return make_batched(apply(op, [expand_levels(x, levels)], params), levels)
     return apply(op, [x], {"indices": indices._array, "output_size": size})
 
 
-def _unpooling(rank: int) -> Any:
+def _unpool_function(rank: int) -> Any:
     function = f"max_unpool{rank}d"
 
     def unpool(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                output_size: Any = None) -> Tensor:
-        kernel = _spread(kernel_size, rank, function, "kernel_size")
+        kernel = _to_tuple(kernel_size, rank, function, "kernel_size")
         steps = _strides(stride, kernel, function)
-        pad = _spread(padding, rank, function, "padding")
+        pad = _to_tuple(padding, rank, function, "padding")
         size = _unpooled_size(input, kernel, steps, pad, output_size)
         if rank == 1:
             return _squeezed(_unpool(2, _unsqueezed(input), _unsqueezed(indices), (1, *size)))
         return _unpool(rank, input, indices, size)
 
     unpool.__name__ = unpool.__qualname__ = function
-    unpool.__doc__ = f"Zeros with each value where `max_pool{rank}d` found it."
+    unpool.__doc__ = f"Zeros, with each value at the index that `max_pool{rank}d` returned for it."
     return unpool
 
 
-max_unpool1d, max_unpool2d, max_unpool3d = _unpooling(1), _unpooling(2), _unpooling(3)
+max_unpool1d, max_unpool2d, max_unpool3d = _unpool_function(1), _unpool_function(2), _unpool_function(3)
 
 for _rank, _pool, _with in ((2, max_pool2d, max_pool2d_with_indices), (3, max_pool3d, max_pool3d_with_indices)):
     _pool.__name__ = _pool.__qualname__ = f"max_pool{_rank}d"
     _pool.__doc__ = f"The maximum of each window over the last {_rank} dimensions."
     _with.__name__ = _with.__qualname__ = f"max_pool{_rank}d_with_indices"
-    _with.__doc__ = f"`max_pool{_rank}d`, and where in its plane each maximum lies."
+    _with.__doc__ = f"`max_pool{_rank}d`, and the flat index of each maximum in its channel."
 

@@ -1,4 +1,4 @@
-"""A recurrent layer's steps in one node, where nothing but plain tensors is about."""
+"""LSTM and GRU layers as one operator over all time steps, for float32 and float64 tensors outside modes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..tensor import Tensor
 _gru, _lstm, _lstm_wide = (REGISTRY[name] for name in ("_gru_layer", "_lstm_layer", "_lstm_layer_wide"))
 
 
-def _plain(tensors: Sequence[Any]) -> bool:
-    """Whether all are tensors of float32 or all of float64, in no mode that looks at each operator."""
+def _all_plain(tensors: Sequence[Any]) -> bool:
+    """Whether all are float32 or all float64 tensors, and `special` is 0."""
     if special[0]:
         return False
     dtype = tensors[0]._array.dtype
@@ -29,19 +29,20 @@ def _plain(tensors: Sequence[Any]) -> bool:
 
 def recurrent_layer(input: Tensor, state: Any, weights: Sequence[Any], bias: bool,
                     backwards: bool) -> tuple[Tensor, Any] | None:
-    """All steps of an LSTM, whose state is (h, c), or of a GRU; None: they are to be run one by one.
+    """All time steps of an LSTM or GRU layer; None if the steps must be run one by one.
 
     Args:
         input: (L, N, size).
-        weights: of the input and of the state; their biases if `bias`.
-        backwards: begin with the sequence's end.
+        state: (h, c) for an LSTM, h for a GRU.
+        weights: weight_ih, weight_hh and, if `bias`, bias_ih, bias_hh.
+        backwards: run from the end of the sequence.
     """
     is_lstm = state.__class__ is tuple
     states = state if is_lstm else (state,)
     weight_ih, weight_hh = weights[:2]
     bias_ih, bias_hh = weights[2:4] if bias else (None, None)
     inputs = [input, weight_ih, weight_hh, bias_ih, bias_hh, *states]
-    if not _plain(inputs) or not input._array.size:
+    if not _all_plain(inputs) or not input._array.size:
         return None
     params = {"backwards": backwards, "saved": []}
     if not is_lstm:

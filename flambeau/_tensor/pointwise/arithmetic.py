@@ -1,4 +1,4 @@
-"""Arithmetic whose arguments no declaration can take: an `alpha`, a rounding mode, numbers on either side."""
+"""Arithmetic functions that choose the operator by their arguments: `alpha`, rounding modes, scalars on either side."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ... import dtypes
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
-from ..dispatch.binding import functions_of, in_place
+from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.promotion import result_type
-from ..fastpath.unary_with_parameters import along
+from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor
 
 __all__ = ["add", "addcdiv", "addcmul", "div", "divide", "float_power", "mvlgamma", "polygamma", "pow", "remainder",
            "round", "rsub", "special_polygamma", "square", "sub", "subtract", "true_divide"]
 
-_add, _sub, _pow, _div = (functions_of(REGISTRY[name]) for name in ("add", "sub", "pow", "div"))
+_add, _sub, _pow, _div = (public_function(REGISTRY[name]) for name in ("add", "sub", "pow", "div"))
 
 
 def _call(key: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
-    return functions_of(REGISTRY[key])(*inputs, out=out, **params)
+    return public_function(REGISTRY[key])(*inputs, out=out, **params)
 
 
 def _write(key: str, *inputs: Any, **params: Any) -> Any:
-    return in_place(REGISTRY[key])(*inputs, **params)
+    return inplace_function(REGISTRY[key])(*inputs, **params)
 
 
 def _checked_alpha(input: Any, other: Any, alpha: Any) -> Any:
-    """The factor `alpha`, once it is known to suit the result's dtype."""
+    """`alpha`, converted to the result's dtype after a check that it fits."""
     if isinstance(alpha, Tensor):
         alpha = alpha.item()
     d = result_type([input, other])
@@ -41,13 +41,13 @@ def _checked_alpha(input: Any, other: Any, alpha: Any) -> Any:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if d.category < dtypes.COMPLEX and isinstance(alpha, complex):
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
-    if d.category == dtypes.INTEGER:  # wraps around as the elements do
+    if d.category == dtypes.INTEGER:  # wraps around like the elements
         return np.asarray(alpha, np.int64).astype(d.numpy).item()
     return bool(alpha) if d is dtypes.bool_ else alpha
 
 
-class _OldOrder:
-    """Calls with the factor in the middle, as before PyTorch 1.5; the first such call warns."""
+class _LegacyArgumentOrder:
+    """The deprecated argument order with the factor second, `add(input, alpha, other)`; the first call warns."""
 
     warned = False
 
@@ -61,43 +61,43 @@ class _OldOrder:
                       f"input, {operands}, *, Number {factor} = 1, Tensor out = None)", UserWarning, stacklevel=3)
 
 
-# ----- sums -----
+# ----- addition -----
 
-def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Any = None) -> Any:
+def add(input: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Any = None) -> Any:
     """input + alpha · other.
 
     >>> import flambeau as torch
     >>> torch.add(torch.ones(2), torch.ones(2), alpha=3)
     tensor([4., 4.])
     """
-    if older:
-        alpha, (other,) = other, older
-        _OldOrder.warn("add", "alpha", "Tensor other")
+    if legacy:
+        alpha, (other,) = other, legacy
+        _LegacyArgumentOrder.warn("add", "alpha", "Tensor other")
     if alpha == 1 and alpha is not True:
         return _add(input, other, out=out)
     return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
 
 
-def _add_in_place(self: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-    """`add`, written over this tensor."""
-    if older:
-        alpha, (other,) = other, older
-        _OldOrder.warn("add", "alpha", "Tensor other")
+def _add_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
+    """`add`, in place."""
+    if legacy:
+        alpha, (other,) = other, legacy
+        _LegacyArgumentOrder.warn("add", "alpha", "Tensor other")
     if alpha == 1:
         return _write("add", self, other)
     return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
 
 
-def sub(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Any = None) -> Any:
+def sub(input: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha · other.
 
     >>> import flambeau as torch
     >>> torch.sub(torch.ones(2), torch.ones(2), alpha=3)
     tensor([-2., -2.])
     """
-    if older:
-        alpha, (other,) = other, older
-        _OldOrder.warn("sub", "alpha", "Tensor other")
+    if legacy:
+        alpha, (other,) = other, legacy
+        _LegacyArgumentOrder.warn("sub", "alpha", "Tensor other")
     if alpha == 1:
         return _sub(input, other, out=out)
     return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
@@ -106,11 +106,11 @@ def sub(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Any = None) ->
 subtract = sub
 
 
-def _sub_in_place(self: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-    """`sub`, written over this tensor."""
-    if older:
-        alpha, (other,) = other, older
-        _OldOrder.warn("sub", "alpha", "Tensor other")
+def _sub_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
+    """`sub`, in place."""
+    if legacy:
+        alpha, (other,) = other, legacy
+        _LegacyArgumentOrder.warn("sub", "alpha", "Tensor other")
     if alpha == 1:
         return _write("sub", self, other)
     return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
@@ -124,7 +124,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     tensor([2., 2.])
     """
     if not isinstance(input, Tensor):
-        return _call("_rsub", input, other)  # says what is wrong
+        return _call("_rsub", input, other)  # raises
     if isinstance(other, np.generic):
         other = other.item()
     if alpha != 1:
@@ -132,29 +132,29 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     if isinstance(other, Tensor):
         return _call("_rsub", input, other, alpha=alpha)
     if isinstance(other, bool) != (input.dtype is dtypes.bool_):
-        return _sub(other, input)  # refused, in its words
+        return _sub(other, input)  # raises the error of subtraction
     return _call("_rsub_scalar", input, other=other, alpha=alpha)
 
 
 def _scaled_operands(name: str) -> tuple[Any, Any]:
-    """`addcmul` or `addcdiv`, and its in-place form, which take their factor in the old place too."""
+    """`addcmul` or `addcdiv` and its in-place form, with the deprecated argument order."""
     op = REGISTRY[name]
 
-    def call(input: Tensor, tensor1: Any, tensor2: Any, *older: Any, value: Any = 1, out: Any = None) -> Any:
-        if older:
-            value, tensor1, (tensor2,) = tensor1, tensor2, older
-            _OldOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
-        return functions_of(op)(input, tensor1, tensor2, value=value, out=out)
+    def call(input: Tensor, tensor1: Any, tensor2: Any, *legacy: Any, value: Any = 1, out: Any = None) -> Any:
+        if legacy:
+            value, tensor1, (tensor2,) = tensor1, tensor2, legacy
+            _LegacyArgumentOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
+        return public_function(op)(input, tensor1, tensor2, value=value, out=out)
 
-    def write(self: Tensor, tensor1: Any, tensor2: Any, *older: Any, value: Any = 1) -> Any:
-        if older:
-            value, tensor1, (tensor2,) = tensor1, tensor2, older
-            _OldOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
-        return in_place(op)(self, tensor1, tensor2, value=value)
+    def write(self: Tensor, tensor1: Any, tensor2: Any, *legacy: Any, value: Any = 1) -> Any:
+        if legacy:
+            value, tensor1, (tensor2,) = tensor1, tensor2, legacy
+            _LegacyArgumentOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
+        return inplace_function(op)(self, tensor1, tensor2, value=value)
 
     call.__name__ = call.__qualname__ = name
     write.__name__ = write.__qualname__ = name + "_"
-    call.__doc__, write.__doc__ = op.doc, f"`{name}`, written over this tensor."
+    call.__doc__, write.__doc__ = op.doc, f"`{name}`, in place."
     return call, write
 
 
@@ -162,7 +162,7 @@ addcmul, _addcmul_in_place = _scaled_operands("addcmul")
 addcdiv, _addcdiv_in_place = _scaled_operands("addcdiv")
 
 
-# ----- quotients -----
+# ----- division -----
 
 _ROUNDED = {"trunc": "_div_rounded", "floor": "_div_floored"}
 
@@ -179,7 +179,7 @@ def _rounded(rounding_mode: Any, input: Any, other: Any) -> str:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
-    """input / other, rounded down ("floor") or towards zero ("trunc") if asked.
+    """input / other, optionally rounded down (`rounding_mode="floor"`) or towards zero ("trunc").
 
     >>> import flambeau as torch
     >>> torch.div(torch.tensor([-7, 7]), 2, rounding_mode="trunc")
@@ -204,14 +204,14 @@ def true_divide(input: Any, other: Any, *, out: Any = None) -> Any:
 
 
 def _div_in_place(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """`div`, written over this tensor."""
+    """`div`, in place."""
     if rounding_mode is None:
         return _write("div", self, other)
     return _write(_rounded(rounding_mode, self, other), self, other, rounding_mode=rounding_mode)
 
 
 def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
-    """What is left of a division rounded down; it has the sign of the divisor.
+    """The remainder of division rounded down, input - other · floor(input / other); has the sign of `other`.
 
     >>> import flambeau as torch
     >>> torch.remainder(torch.tensor([-3., 3.]), 2)
@@ -234,11 +234,11 @@ def _check_integer_power(input: Tensor, exponent: Any) -> None:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
-float_to_number = along(REGISTRY["_pow_scalar"], arrays.pow_scalar)
+pow_scalar = positional_parameters(REGISTRY["_pow_scalar"], arrays.pow_scalar)
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
-    """input ** exponent, for tensors or a number on either side.
+    """input ** exponent; one of the two may be a scalar.
 
     >>> import flambeau as torch
     >>> torch.pow(2, torch.tensor([1., 2.]))
@@ -248,7 +248,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     if out is None and (kind is int or kind is float):
         try:
             if input._array.dtype.kind == "f":
-                return float_to_number(input, exponent)
+                return pow_scalar(input, exponent)
         except AttributeError:
             pass
     if isinstance(input, Tensor):
@@ -270,7 +270,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
 
 
 def _pow_in_place(self: Tensor, exponent: Any) -> Tensor:
-    """`pow`, written over this tensor."""
+    """`pow`, in place."""
     if isinstance(exponent, Tensor):
         return _write("pow", self, exponent)
     _check_integer_power(self, exponent)
@@ -288,15 +288,15 @@ def square(input: Tensor, *, out: Any = None) -> Tensor:
 
 
 def _square_in_place(self: Tensor) -> Tensor:
-    """`square`, written over this tensor."""
+    """`square`, in place."""
     return _pow_in_place(self, 2)
 
 
-def _doubled(x: Any, like: dtypes.dtype) -> Any:
+def _to_dtype(x: Any, like: dtypes.dtype) -> Any:
     return x.to(like) if isinstance(x, Tensor) and x.dtype is not like else x
 
 
-def _widest(*operands: Any) -> dtypes.dtype:
+def _power_dtype(*operands: Any) -> dtypes.dtype:
     for x in operands:
         d = x.dtype if isinstance(x, Tensor) else dtypes.of_scalar(x)
         if d.is_complex:
@@ -311,11 +311,11 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     >>> torch.float_power(torch.tensor([2, 3]), 2)
     tensor([4., 9.], dtype=flambeau.float64)
     """
-    d = _widest(input, exponent)
+    d = _power_dtype(input, exponent)
     if out is not None and out.dtype is not d:
         raise RuntimeError(f"the output given to float_power has dtype {out.dtype.scalar_name} but the operation's "
                            f"result requires dtype {d.scalar_name}")
-    return pow(_as_float(_doubled(input, d)), _as_float(_doubled(exponent, d)), out=out)
+    return pow(_as_float(_to_dtype(input, d)), _as_float(_to_dtype(exponent, d)), out=out)
 
 
 def _as_float(x: Any) -> Any:
@@ -323,18 +323,18 @@ def _as_float(x: Any) -> Any:
 
 
 def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
-    """`float_power`, written over this tensor."""
-    d = _widest(self, exponent)
+    """`float_power`, in place."""
+    d = _power_dtype(self, exponent)
     if self.dtype is not d:
         raise RuntimeError(f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's "
                            f"result requires dtype {d.scalar_name}")
-    return _pow_in_place(self, _as_float(_doubled(exponent, d)))
+    return _pow_in_place(self, _as_float(_to_dtype(exponent, d)))
 
 
-# ----- parameters that choose the operator -----
+# ----- rounding, polygamma -----
 
 def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
-    """Rounded to a number of decimals, halves to even.
+    """The input rounded to `decimals` digits after the point, halves to even.
 
     >>> import flambeau as torch
     >>> torch.round(torch.tensor([1.25, -2.7]), decimals=1)
@@ -346,7 +346,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
 
 
 def _round_in_place(self: Tensor, *, decimals: int = 0) -> Tensor:
-    """`round`, written over this tensor."""
+    """`round`, in place."""
     if decimals == 0:
         return _write("round", self)
     return _write("_round_decimals", self, decimals=decimals)
@@ -370,7 +370,7 @@ special_polygamma = polygamma
 
 
 def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
-    """`polygamma`, written over this tensor."""
+    """`polygamma`, in place."""
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return _write("_polygamma", self, n=n)

@@ -1,4 +1,4 @@
-"""Whole tensors compared: equal, nearly equal."""
+"""Comparisons of tensors: `equal`, `isclose`, `allclose`; and sign tests with a bool `out=`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ..dispatch.binding import _type_name, functions_of
+from ..dispatch.binding import _type_name, public_function
 from ..tensor import Tensor
-from ..tracer_notifications import tell_reading
+from ..tracer_notifications import notify_read
 
 __all__ = ["allclose", "equal", "isclose", "isneginf", "isposinf", "signbit"]
 
 
 def _with_boolean_out(name: str) -> Any:
-    """A classification, which writes to bool tensors only."""
+    """A predicate whose `out=` must be a bool tensor."""
     op = REGISTRY[name]
-    call = functions_of(op)
+    call = public_function(op)
 
     def classify(input: Tensor, *, out: Any = None) -> Tensor:
         if out is None:
@@ -45,13 +45,13 @@ def _check_tensors(name: str, input: Any, other: Any) -> None:
                             f"{_type_name(x)}")
 
 
-def _refuse_batches(text: str, *inputs: Tensor) -> None:
+def _check_no_batches(text: str, *inputs: Tensor) -> None:
     if any(x._array.__class__ is not np.ndarray for x in inputs):
         raise RuntimeError(text)
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether shapes and all elements are equal.
+    """Whether two tensors have the same shape and elements.
 
     >>> import flambeau as torch
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
@@ -59,15 +59,15 @@ def equal(input: Tensor, other: Tensor) -> bool:
     """
     _check_tensors("equal", input, other)
     if special[0]:
-        _refuse_batches("Batching rule not implemented for aten::equal. We could not generate a fallback.", input,
-                        other)
-        tell_reading(input, "equal()")
+        _check_no_batches("Batching rule not implemented for aten::equal. We could not generate a fallback.", input,
+                          other)
+        notify_read(input, "equal()")
     a, b = dtypes.widen(input._array), dtypes.widen(other._array)
     return a.shape == b.shape and bool(np.all(a == b))
 
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether |input - other| ≤ atol + rtol · |other|, element by element.
+    """Elementwise, whether |input - other| ≤ atol + rtol · |other|.
 
     Raises:
         RuntimeError: the dtypes differ, or a tolerance is negative.
@@ -101,7 +101,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether all elements are `isclose`.
+    """Whether `isclose` holds for all elements.
 
     >>> import flambeau as torch
     >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2.000001]))
@@ -111,9 +111,9 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
         raise RuntimeError("vmap over torch.allclose isn't supported yet. Please file an issue at "
                            "https://github.com/pytorch/pytorch/issues if you need this feature.")
     if special[0]:
-        _refuse_batches("vmap over torch.allclose isn't supported yet. Please file an issue at "
-                        "https://github.com/pytorch/pytorch/issues if you need this feature.", input, other)
-        tell_reading(input, "allclose()")
+        _check_no_batches("vmap over torch.allclose isn't supported yet. Please file an issue at "
+                          "https://github.com/pytorch/pytorch/issues if you need this feature.", input, other)
+        notify_read(input, "allclose()")
     return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
 
 

@@ -1,4 +1,4 @@
-"""The parts of complex tensors, as views of them."""
+"""Real and imaginary parts of complex tensors, as views, and conjugation."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ..tensor import Tensor
 __all__ = ["conj", "imag", "is_conj", "is_neg", "real"]
 
 
-def _part(input: Tensor, index: int) -> Tensor:
+def _component(input: Tensor, index: int) -> Tensor:
     pairs = apply(REGISTRY["view_as_real"], [input])
     return apply(REGISTRY["select"], [pairs], {"dim": -1, "index": index})
 
 
 def real(input: Tensor) -> Tensor:
-    """The real parts, in the same memory; a real tensor itself.
+    """The real part, a view; a real tensor itself.
 
     >>> import flambeau as torch
     >>> torch.real(torch.tensor([1 + 2j]))
     tensor([1.])
     """
-    return _part(input, 0) if input._array.dtype.kind == "c" else input
+    return _component(input, 0) if input._array.dtype.kind == "c" else input
 
 
 def imag(input: Tensor) -> Tensor:
-    """The imaginary parts, in the same memory.
+    """The imaginary part, a view.
 
     Raises:
         RuntimeError: the tensor is not complex.
@@ -38,11 +38,11 @@ def imag(input: Tensor) -> Tensor:
     """
     if input._array.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return _part(input, 1)
+    return _component(input, 1)
 
 
 def conj(input: Tensor) -> Tensor:
-    """The conjugate; a real tensor itself.
+    """The complex conjugate; a real tensor itself.
 
     >>> import flambeau as torch
     >>> torch.conj(torch.tensor([1 + 2j]))
@@ -54,12 +54,22 @@ def conj(input: Tensor) -> Tensor:
 
 
 def is_conj(input: Tensor) -> bool:
-    """Whether conjugation was put off: never, here."""
+    """Whether the conjugate bit is set: never; `conj` is computed eagerly.
+
+    >>> import flambeau as torch
+    >>> torch.is_conj(torch.tensor(1j).conj())
+    False
+    """
     return False
 
 
 def is_neg(input: Tensor) -> bool:
-    """Whether negation was put off: never, here."""
+    """Whether the negative bit is set: never.
+
+    >>> import flambeau as torch
+    >>> torch.is_neg(torch.ones(1))
+    False
+    """
     return False
 
 

@@ -1,4 +1,4 @@
-"""Choosing between values, where bounds and operands may be tensors, numbers or left out."""
+"""`where` and `clamp`, whose operands may be tensors, scalars or omitted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
-from ..dispatch.binding import functions_of, in_place, write_out
+from ..dispatch.binding import inplace_function, public_function, write_out
 from ..tensor import Tensor
 
 __all__ = ["clamp", "clip", "where"]
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
-    """input where the condition holds, else other; the positions where it holds, if neither is given.
+    """`input` where the condition is true, else `other`; with the condition alone, `nonzero(as_tuple=True)`.
 
     >>> import flambeau as torch
     >>> torch.where(torch.tensor([True, False]), 1., 0.)
@@ -41,7 +41,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
                       "future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
         condition = condition.to(dtypes.bool_)
     if out is not None:
-        return functions_of(REGISTRY["where"])(condition, input, other, out=out)
+        return public_function(REGISTRY["where"])(condition, input, other, out=out)
     for name, x in (("input", input), ("other", other)):
         if not isinstance(x, (Tensor, bool, int, float, complex, np.generic)):
             raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(x).__name__}")
@@ -50,12 +50,17 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
 
 
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
-    """This tensor where the condition holds, else other."""
+    """This tensor where the condition is true, else `other`.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).where(torch.tensor([True, False]), 0.)
+    tensor([1., 0.])
+    """
     return where(condition, self, other)
 
 
-def _bounded(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]:
-    """The operator that these bounds ask for, and its arguments after the input."""
+def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]:
+    """The operator for these bounds: (its key, the inputs after the first, the parameters)."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
@@ -71,27 +76,32 @@ def _bounded(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
-    """Limited to [min, max]; either bound may be left out, and may be a tensor.
+    """The input limited to [min, max]; either bound may be omitted or a tensor.
 
     >>> import flambeau as torch
     >>> torch.clamp(torch.tensor([-2., 0.5, 3.]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    key, bounds, params = _bounded(min, max)
+    key, bounds, params = _clamp_operator(min, max)
     op = REGISTRY[key]
     if not isinstance(input, Tensor):
         raise TypeError(f"clamp(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    found = apply(op, [input, *bounds], params)
-    return found if out is None else write_out(op, found, out)
+    result = apply(op, [input, *bounds], params)
+    return result if out is None else write_out(op, result, out)
 
 
 clip = clamp
 
 
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`clamp`, written over this tensor."""
-    key, bounds, params = _bounded(min, max)
-    return in_place(REGISTRY[key])(self, *bounds, **params)
+    """`clamp`, in place.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([-2., 3.]).clamp_(0, 1)
+    tensor([0., 1.])
+    """
+    key, bounds, params = _clamp_operator(min, max)
+    return inplace_function(REGISTRY[key])(self, *bounds, **params)
 
 
 METHODS: dict[str, Any] = {"where": _where_method, "clamp": clamp, "clip": clamp, "clamp_": clamp_, "clip_": clamp_}

@@ -13,15 +13,15 @@ from ..tensor import Tensor
 _INT = (int, np.integer)
 
 
-def refused(name: str, value: Any, *signatures: str) -> TypeError:
-    """The error for an argument that no overload takes."""
+def overload_error(name: str, value: Any, *signatures: str) -> TypeError:
+    """The TypeError for an argument that matches no overload."""
     lines = "".join(f" * {s}\n" for s in signatures)
     return TypeError(f"{name}() received an invalid combination of arguments - got ({type(value).__name__}), but "
                      f"expected one of:\n{lines}")
 
 
 def as_index(value: Any) -> int | None:
-    """An integer argument as int; None where it is none."""
+    """An integer argument as int; None if it is not an integer."""
     if value.__class__ is int:
         return value
     if isinstance(value, _INT):
@@ -30,51 +30,51 @@ def as_index(value: Any) -> int | None:
         if value._array.__class__ is not np.ndarray:
             return None
         if special[0]:
-            from ..tracer_notifications import tell_reading
+            from ..tracer_notifications import notify_read
 
-            tell_reading(value, "an integer argument")
+            notify_read(value, "an integer argument")
         return int(value._array)
     return None
 
 
 def dims(name: str, dim: Any, *signatures: str) -> Any:
-    """Dimensions to reduce as an int, a tuple of ints or None.
+    """The argument `dim` of a reduction as an int, a tuple of ints or None.
 
     Raises:
-        TypeError: they are something else.
+        TypeError: it is anything else.
     """
     if dim is None or dim.__class__ is int:
         return dim
     if isinstance(dim, (tuple, list)):
-        found = tuple(map(as_index, dim))
-        if None in found:
-            at = found.index(None)
+        result = tuple(map(as_index, dim))
+        if None in result:
+            at = result.index(None)
             raise TypeError(f"{name}(): argument 'dim' failed to unpack the object at pos {at + 1} with error \"type "
                             f"must be tuple of ints,but got {type(dim[at]).__name__}\"")
-        return found
-    single = as_index(dim)
-    if single is None:
+        return result
+    index = as_index(dim)
+    if index is None:
         if not signatures:
             signatures = ("(*, torch.dtype dtype = None)",
                           "(tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None)")
-        raise refused(name, dim, *signatures)
-    return single
+        raise overload_error(name, dim, *signatures)
+    return index
 
 
 def one_dim(name: str, dim: Any, position: int = 1) -> int:
-    """A dimension as an int.
+    """The argument `dim` of a scan as an int.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: it is anything else.
     """
-    found = as_index(dim)
-    if found is None:
+    result = as_index(dim)
+    if result is None:
         raise TypeError(f"{name}(): argument 'dim' (position {position}) must be int, not {type(dim).__name__}")
-    return found
+    return result
 
 
-def numpy_names_of(name: str, names: dict[str, Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
-    """`dim` and `keepdim`, which may come under NumPy's names, `axis` and `keepdims`."""
+def take_numpy_names(name: str, names: dict[str, Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
+    """`dim` and `keepdim`, which may be passed under NumPy's names `axis` and `keepdims`."""
     dim = names.pop("axis", dim)
     keepdim = names.pop("keepdims", keepdim)
     if names:
@@ -90,11 +90,11 @@ def checked_keepdim(name: str, keepdim: Any) -> bool:
 
 
 def converted(input: Tensor, dtype: Any) -> tuple[Tensor, Any]:
-    """`input`, and the dtype its kernel has to convert it to: float32 and float64 convert there, others before."""
+    """(`input`, `dtype` for the kernel). Kernels convert float32 and float64; other conversions are done here."""
     if dtype is None:
         return input, None
     if dtype.numpy.kind in "biu":
-        return input, dtype  # the result has it, too
+        return input, dtype  # also the dtype of the result
     if input.dtype is dtype:
         return input, None
     have, to = input._array.dtype, dtype.numpy
@@ -103,11 +103,11 @@ def converted(input: Tensor, dtype: Any) -> tuple[Tensor, Any]:
     return input.to(dtype), None
 
 
-def refuse_integers(name: str, input: Tensor, dtype: Any) -> None:
-    """Refuse an integer `dtype=` where a mean is asked for, or where a gradient would have to flow through it.
+def check_not_integer(name: str, input: Tensor, dtype: Any) -> None:
+    """Check an integer `dtype=` of a reduction.
 
     Raises:
-        RuntimeError: it is one of these (PyTorch's texts).
+        RuntimeError: for a mean, or for an input that requires grad (PyTorch's texts).
     """
     if name.endswith("mean"):
         raise RuntimeError(f"{name}(): could not infer output dtype. Optional dtype must be either a floating point or "
@@ -116,22 +116,22 @@ def refuse_integers(name: str, input: Tensor, dtype: Any) -> None:
         raise RuntimeError(f"Autograd not support dtype: {dtype.scalar_name}")
 
 
-def refuse_graph(name: str, *tensors: Any) -> None:
-    """Refuse `out=` where a gradient would have to flow.
+def check_out_records_nothing(name: str, *tensors: Any) -> None:
+    """Check that a call with `out=` needs no recording.
 
     Raises:
         RuntimeError: a tensor requires grad, and grad mode is on.
     """
-    if grad_mode.get() and _any_wants(tensors):
+    if grad_mode.get() and _any_requires_grad(tensors):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
                            "one of the arguments requires grad.")
 
 
-def _any_wants(tensors: Any) -> bool:
+def _any_requires_grad(tensors: Any) -> bool:
     for x in tensors:
         if isinstance(x, Tensor):
             if x._requires_grad:
                 return True
-        elif isinstance(x, (tuple, list)) and _any_wants(x):
+        elif isinstance(x, (tuple, list)) and _any_requires_grad(x):
             return True
     return False

@@ -1,4 +1,4 @@
-"""Orderings as users call them: overloads told apart, arguments checked."""
+"""Sorting, order statistics, `unique`, `searchsorted` and `histogram`: overload resolution and argument checks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
-from ..dispatch.binding import functions_of, write_out
+from ..dispatch.binding import public_function, write_out
 from ..fastpath.by_arity import unary
-from ..fastpath.unary_with_parameters import pairs_along
+from ..fastpath.unary_with_parameters import values_and_indices
 from ..return_types import named_result
 from ..tensor import Tensor, wrap
-from .dims import one_dim, refuse_graph
+from .dims import check_out_records_nothing, one_dim
 
 __all__ = ["bucketize", "histogram", "isin", "kthvalue", "median", "nanmedian", "searchsorted", "sort", "unique",
            "unique_consecutive"]
@@ -24,22 +24,22 @@ for _key in ("_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_
              "_unique_all", "_unique_dim", "_unique_consecutive", "_searchsorted", "_isin", "_histogram"):
     REGISTRY[_key].kernel = getattr(arrays, _key)  # type: ignore[attr-defined]
 
-_sort, _sort_stable = pairs_along(REGISTRY["_sort"]), pairs_along(REGISTRY["_sort_stable"])
+_sort, _sort_stable = values_and_indices(REGISTRY["_sort"]), values_and_indices(REGISTRY["_sort_stable"])
 
 
-def _delivered(op: Any, found: Any, out: Any, *inputs: Any) -> Any:
-    """A pair of results, in `out` where that is given."""
+def _write_outputs(op: Any, result: Any, out: Any, *inputs: Any) -> Any:
+    """The results, written into `out` if that is given."""
     if out is None:
-        return found
-    refuse_graph(op.name, *inputs, out)
-    return named_result(op)(write_out(op, found, out))
+        return result
+    check_out_records_nothing(op.name, *inputs, out)
+    return named_result(op)(write_out(op, result, out))
 
 
 def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = None, out: Any = None) -> Any:
-    """The elements in order along `dim`, and where they came from.
+    """The elements sorted along `dim`, and their indices: (values, indices).
 
     Args:
-        stable: equal elements keep their order.
+        stable: keep the order of equal elements.
 
     >>> import flambeau as torch
     >>> torch.sort(torch.tensor([3., 1., 2.])).indices
@@ -49,22 +49,22 @@ def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = No
         dim, descending = -1, dim
     dim = one_dim("sort", dim)
     if stable is None:
-        return _delivered(REGISTRY["_sort"], _sort(input, dim, descending), out, input)
-    return _delivered(REGISTRY["_sort_stable"], _sort_stable(input, stable, dim, descending), out, input)
+        return _write_outputs(REGISTRY["_sort"], _sort(input, dim, descending), out, input)
+    return _write_outputs(REGISTRY["_sort_stable"], _sort_stable(input, stable, dim, descending), out, input)
 
 
-_kthvalue = pairs_along(REGISTRY["kthvalue"])
+_kthvalue = values_and_indices(REGISTRY["kthvalue"])
 
 
 def kthvalue(input: Any, k: Any, dim: Any = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """The k-th least element along `dim`."""  # the declaration's words below
+    """The k-th smallest element along `dim`."""  # replaced by the declaration's docstring below
     if out is not None:
         for x in out:
             if np.may_share_memory(x._array, input._array):
                 raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
                                    "refer to a single memory location. Please clone() the tensor before performing the "
                                    "operation.")
-    return _delivered(REGISTRY["kthvalue"], _kthvalue(input, k, one_dim("kthvalue", dim, 2), keepdim), out, input)
+    return _write_outputs(REGISTRY["kthvalue"], _kthvalue(input, k, one_dim("kthvalue", dim, 2), keepdim), out, input)
 
 
 kthvalue.__doc__ = REGISTRY["kthvalue"].doc
@@ -72,19 +72,19 @@ kthvalue.__doc__ = REGISTRY["kthvalue"].doc
 
 def _median(name: str) -> Any:
     op_all, op_dim = REGISTRY[f"_{name}_all"], REGISTRY[f"_{name}_dim"]
-    whole = unary(op_all, functions_of(op_all))
-    pairs = pairs_along(op_dim)
+    reduce_all = unary(op_all, public_function(op_all))
+    with_indices = values_and_indices(op_dim)
 
     def call(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None,
              keepdims: bool = False) -> Any:
         dim = axis if dim is None else dim
         if dim is None:
-            return whole(input, out=out) if out is not None else whole(input)
-        return _delivered(op_dim, pairs(input, one_dim(name, dim), keepdim or keepdims), out, input)
+            return reduce_all(input, out=out) if out is not None else reduce_all(input)
+        return _write_outputs(op_dim, with_indices(input, one_dim(name, dim), keepdim or keepdims), out, input)
 
     call.__name__ = call.__qualname__ = name
-    what = "" if name == "median" else " of what is not NaN"
-    call.__doc__ = (f"The lower median{what}: of all elements, or along `dim`, with where it is.\n\n"
+    what = "" if name == "median" else " of the elements that are not NaN"
+    call.__doc__ = (f"The lower median{what}: of the entire tensor, or (values, indices) along `dim`.\n\n"
                     f"    >>> import flambeau as torch\n    >>> torch.{name}(torch.tensor([3., 1., 2.]))\n"
                     "    tensor(2.)\n    ")
     return call
@@ -94,56 +94,56 @@ median = _median("median")
 nanmedian = _median("nanmedian")
 
 
-def _chosen(found: Any, inverse: bool, counts: bool) -> Any:
-    output, places, numbers = found
+def _select_outputs(result: Any, inverse: bool, counts: bool) -> Any:
+    output, indices, counts_ = result
     if inverse and counts:
-        return output, places, numbers
+        return output, indices, counts_
     if inverse:
-        return output, places
-    return (output, numbers) if counts else output
+        return output, indices
+    return (output, counts_) if counts else output
 
 
 def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:
-    """The distinct elements (or slices along `dim`), sorted; with them, if asked for, places and counts.
+    """The unique elements (or slices along `dim`), sorted.
 
     Args:
-        return_inverse: also return the place of each element among the distinct ones.
-        return_counts: also return how often each occurs.
+        return_inverse: also return the index of each input element among the unique ones.
+        return_counts: also return the number of occurrences of each.
 
     >>> import flambeau as torch
     >>> torch.unique(torch.tensor([3, 1, 3]))
     tensor([1, 3])
     """
     if dim is None:
-        found = apply(REGISTRY["_unique_all"], [input])
+        result = apply(REGISTRY["_unique_all"], [input])
     else:
-        found = apply(REGISTRY["_unique_dim"], [input], {"dim": one_dim("unique_dim", dim)})
-    return _chosen(found, return_inverse, return_counts)
+        result = apply(REGISTRY["_unique_dim"], [input], {"dim": one_dim("unique_dim", dim)})
+    return _select_outputs(result, return_inverse, return_counts)
 
 
 def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:
-    """One of each run of equal neighbours; with them, if asked for, each element's run and their lengths.
+    """The input without consecutive duplicates; optionally with inverse indices and counts.
 
     >>> import flambeau as torch
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    found = apply(REGISTRY["_unique_consecutive"], [input], {"dim": None if dim is None else int(dim)})
-    return _chosen(found, return_inverse, return_counts)
+    result = apply(REGISTRY["_unique_consecutive"], [input], {"dim": None if dim is None else int(dim)})
+    return _select_outputs(result, return_inverse, return_counts)
 
 
 def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Any = None, out: Any = None, self: Any = None) -> Any:
-    """Where each value would be inserted to keep the sequence, sorted along its last dimension, in order.
+    """The index at which each value must be inserted to keep `sorted_sequence` sorted along its last dimension.
 
     Args:
-        right, side: after equal elements ("right") or before them ("left").
+        right, side: insert after equal elements ("right") or before them ("left").
         sorter: indices that sort `sorted_sequence`.
 
     Raises:
-        RuntimeError: shapes that do not match, or `side` and `right` that contradict each other.
+        RuntimeError: the shapes do not match, or `side` and `right` contradict each other.
 
     >>> import flambeau as torch
     >>> torch.searchsorted(torch.tensor([1., 2., 3.]), torch.tensor([2., 5.]))
@@ -177,12 +177,12 @@ def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = F
     if sorter is not None:
         _check_sorter(name, sorter, edges)
     params = {"right": right, "out_int32": out_int32}
-    found = apply(REGISTRY["_searchsorted"], [sorted_sequence, values, sorter], params)
-    if out is not None and out.dtype is not found.dtype:
+    result = apply(REGISTRY["_searchsorted"], [sorted_sequence, values, sorter], params)
+    if out is not None and out.dtype is not result.dtype:
         raise RuntimeError(f"{name}: output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
                            "depending on whether out_int32 flag is True, but we got output tensor's dtype "
                            f"{out.dtype.scalar_name} and out_int32 flag is {'True' if out_int32 else 'False'}")
-    return found if out is None else write_out(REGISTRY["_searchsorted"], found, out)
+    return result if out is None else write_out(REGISTRY["_searchsorted"], result, out)
 
 
 def _check_sorter(name: str, sorter: Any, edges: np.ndarray) -> None:
@@ -191,15 +191,15 @@ def _check_sorter(name: str, sorter: Any, edges: np.ndarray) -> None:
                            f"{list(edges.shape)}and got sorter tensor {list(sorter._array.shape)}")
     if sorter._array.dtype != np.int64:
         raise RuntimeError(f"{name}: sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}")
-    places = sorter._array
-    if special[0] and places.__class__ is not np.ndarray:
-        places = sorter._value._array
-    if places.size and not (places.min() >= 0 and places.max() < edges.shape[-1]):
+    indices = sorter._array
+    if special[0] and indices.__class__ is not np.ndarray:
+        indices = sorter._value._array
+    if indices.size and not (indices.min() >= 0 and indices.max() < edges.shape[-1]):
         raise RuntimeError(f"{name}: sorter index out of range")
 
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:
-    """The index of the bucket of each value: `boundaries` are sorted; a bucket ends with its boundary.
+    """The index of the bucket that contains each value; the sorted `boundaries` are the buckets' upper ends.
 
     >>> import flambeau as torch
     >>> torch.bucketize(torch.tensor([0.5, 1., 3.]), torch.tensor([1., 2.]))
@@ -216,7 +216,7 @@ _ISIN = (("Tensor elements", "Tensor test_elements"), ("Number element", "Tensor
 
 def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False,
          out: Any = None, element: Any = None, test_element: Any = None) -> Any:
-    """Whether each element is one of the test elements (one of the two may be a number).
+    """Whether each element is among the test elements; one of the two may be a scalar.
 
     >>> import flambeau as torch
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
@@ -231,13 +231,13 @@ def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = Fals
                                   for first, second in _ISIN))
     if out is not None and out.dtype.name != "bool":
         raise RuntimeError(f"Expected out tensor to have dtype bool, but got {_c_name(out)} instead")
-    found = apply(REGISTRY["_isin"], [elements, test_elements], {"assume_unique": assume_unique, "invert": invert})
-    return found if out is None else write_out(REGISTRY["_isin"], found, out)
+    result = apply(REGISTRY["_isin"], [elements, test_elements], {"assume_unique": assume_unique, "invert": invert})
+    return result if out is None else write_out(REGISTRY["_isin"], result, out)
 
 
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False,
               out: Any = None) -> Any:
-    """Counts, or sums of weights, in bins (a number of equal ones, or their edges), and the edges.
+    """The histogram, of counts or weights, and the bin edges; `bins` is a number of equal bins or a tensor of edges.
 
     >>> import flambeau as torch
     >>> torch.histogram(torch.tensor([1., 2., 1.]), bins=4, range=(0., 3.)).hist
@@ -252,9 +252,9 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
             which = "bins tensors" if what == "bins" else "weight tensor"
             raise RuntimeError(f"torch.histogramdd: input tensor and {which} should have the same dtype, but got input "
                                f"with dtype {_c_name(input)} and {what} with dtype {_c_name(other)}")
-    found = apply(op, [input, edges, weight], {"count": count, "range": range, "density": density})
-    found = named_result(op)(found)
-    return _delivered(op, found, out, input)
+    result = apply(op, [input, edges, weight], {"count": count, "range": range, "density": density})
+    result = named_result(op)(result)
+    return _write_outputs(op, result, out, input)
 
 
 def _c_name(x: Tensor) -> str:

@@ -1,4 +1,4 @@
-"""Scans and the softmax as users call them: `dim`, and a `dtype` to convert to."""
+"""`cumsum`, `cumprod`, `softmax` and `log_softmax`: argument checks and dtype conversion."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from ...ops.declare import REGISTRY
 from ..dispatch.binding import write_out
-from ..fastpath.unary_with_parameters import along
-from .dims import converted, one_dim, refuse_graph
+from ..fastpath.unary_with_parameters import positional_parameters
+from .dims import check_out_records_nothing, converted, one_dim
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "softmax"]
 
@@ -16,7 +16,7 @@ _MISSING = object()
 
 def _scan(name: str, converts_before: bool) -> Any:
     op = REGISTRY[name]
-    short = along(op)
+    fast = positional_parameters(op)
 
     def call(input: Any, dim: Any = _MISSING, dtype: Any = None, *, out: Any = None, axis: Any = _MISSING) -> Any:
         if dim.__class__ is not int:
@@ -35,9 +35,9 @@ def _scan(name: str, converts_before: bool) -> Any:
             else:
                 input, dtype = converted(input, dtype)
         if out is None:
-            return short(input, dim, dtype)
-        refuse_graph(name, input, out)
-        return write_out(op, short(input, dim, dtype), out)
+            return fast(input, dim, dtype)
+        check_out_records_nothing(name, input, out)
+        return write_out(op, fast(input, dim, dtype), out)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op.doc

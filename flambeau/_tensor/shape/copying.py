@@ -1,4 +1,4 @@
-"""Copies, conversions and fills: what moves elements from one memory to another."""
+"""Copies, dtype conversions, fills, and changes of a tensor's memory (`resize_`, `set_`)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from ... import config, devices, dtypes
-from ...backends.compiled import copy, mover
-from ...backends.compiled.thresholds import MOVES
+from ...backends.compiled import copy, copy_kernels
+from ...backends.compiled.thresholds import COPIES
 from ...backends.numpy.memory import (
     CHANNELS_LAST,
     address,
+    check_scalar_fits,
+    convert_scalar,
     copy_as,
-    filled,
     is_contiguous,
     owner,
-    refuse_number,
-    strided,
+    strided_view,
 )
 from ...dtypes import dtype as dtype_type
 from ...modes import active_tracer, inference, special
@@ -28,13 +28,13 @@ from ...warning_location import outside
 from ..dispatch.apply import apply
 from ..dispatch.inplace import overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
-from ..fastpath.views import copying
+from ..fastpath.views import copy_function
 from ..tensor import Tensor, wrap
 
 __all__ = ["clone", "contiguous", "detach_copy", "fill", "resize_as_", "to", "zero_"]
 
 
-_clone, _cast = copying("clone"), copying("_to_copy")
+_clone, _cast = copy_function("clone"), copy_function("_to_copy")
 
 
 # ----- conversions -------------------------------------------------------------------------
@@ -54,14 +54,14 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
     if memory_format is None and not special[0]:
         return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
-    if self._requires_grad and dtype.numpy.kind not in "fcV":  # whose history nobody asks for
+    if self._requires_grad and dtype.numpy.kind not in "fcV":  # PyTorch records no history
         self = self.detach()
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
 
 
 def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
        copy: bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
-    """This tensor with another dtype or device; itself where nothing changes and no copy is asked for.
+    """This tensor with another dtype or device; itself if nothing changes and `copy` is False.
 
     >>> import flambeau as torch
     >>> torch.ones(2).to(torch.int64)
@@ -95,7 +95,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     return _converted(self, dtype, copy, memory_format)
 
 
-def _named(name: str, dtype: dtype_type) -> Any:
+def _conversion(name: str, dtype: dtype_type) -> Any:
     def call(self: Tensor, memory_format: Any = None) -> Tensor:
         return _converted(self, dtype, False, memory_format)
 
@@ -105,27 +105,37 @@ def _named(name: str, dtype: dtype_type) -> Any:
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """The name of this tensor's type; with a dtype, this tensor converted to it."""
+    """The legacy name of this tensor's type; with a dtype, this tensor converted to it.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1).type(torch.int64)
+    tensor([1])
+    """
     if dtype is None:
         return f"{config.module_name}.{self.dtype.legacy}"
     if isinstance(dtype, str):
         legacy = dtype.rpartition(".")[2]
-        found = next((d for d in dtypes.ALL if d.legacy == legacy), None)
-        if found is None or legacy == dtype:
+        result = next((d for d in dtypes.ALL if d.legacy == legacy), None)
+        if result is None or legacy == dtype:
             raise ValueError(f"invalid type: '{dtype}'")
-        dtype = found
+        dtype = result
     elif not isinstance(dtype, dtype_type):
         dtype = dtypes.OF_PYTHON.get(dtype) or dtype.dtype
     return _converted(self, dtype, False, None)
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """This tensor, converted to the other's dtype."""
+    """This tensor, converted to the dtype of `other`.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1).type_as(torch.tensor(1))
+    tensor([1])
+    """
     return _converted(self, other.dtype, False, None)
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy, through which gradients flow.
+    """A copy; gradients flow to the original.
 
     >>> import flambeau as torch
     >>> torch.clone(torch.ones(2))
@@ -136,35 +146,50 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return _clone(input, copy_as(input._array, memory_format))
 
 
-def _refuse_format(x: Tensor, memory_format: Any) -> None:
+def _check_memory_format(x: Tensor, memory_format: Any) -> None:
     if special[0] and x._array.__class__ is not np.ndarray and memory_format not in (None, devices.contiguous_format):
         raise RuntimeError("NYI: querying is_contiguous inside of vmap for memory_format other than "
                            "torch.contiguous_format")
 
 
 def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) -> Tensor:
-    """This tensor with its elements in the order of the format: itself where they are."""
-    _refuse_format(input, memory_format)
+    """This tensor if its memory has the given format, else a copy that has.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3).T.contiguous().stride()
+    (2, 1)
+    """
+    _check_memory_format(input, memory_format)
     if is_contiguous(input._array, memory_format):
         return input
     return clone(input, memory_format=memory_format)
 
 
 def is_contiguous_(self: Tensor, memory_format: Any = None) -> bool:
-    """Whether the elements lie in the order of the format."""
-    _refuse_format(self, memory_format)
+    """Whether the memory has the given format.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3).T.is_contiguous()
+    False
+    """
+    _check_memory_format(self, memory_format)
     return is_contiguous(self._array, memory_format)
 
 
 def detach_copy(input: Tensor) -> Tensor:
-    """A copy without history."""
+    """A copy without a graph.
+
+    >>> import flambeau as torch
+    >>> torch.detach_copy(torch.ones(1, requires_grad=True))
+    tensor([1.])
+    """
     if special[0] and input._array.__class__ is not np.ndarray:
         return clone(input.detach())
     return wrap(input._array.copy())
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """This tensor on the CPU: itself."""
+    """This tensor, which is on the CPU."""
     return self if memory_format is None else _converted(self, None, False, memory_format)
 
 
@@ -172,17 +197,17 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
     """This tensor on a CUDA device.
 
     Raises:
-        AssertionError: this build has none.
+        AssertionError: always; there is no CUDA support.
     """
     devices.check(devices.device("cuda"))
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
-# ----- writes ------------------------------------------------------------------------------
+# ----- in place ----------------------------------------------------------------------------
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Copy the elements of `src`, stretched and converted as needed, into this tensor.
+    """Copy the elements of `src`, broadcast and converted to this tensor's shape and dtype.
 
     >>> import flambeau as torch
     >>> torch.zeros(2).copy_(torch.tensor([1, 2]))
@@ -191,23 +216,23 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     a = self._array
     if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex, np.generic)):
-            from ..creation.from_data import number_array
-            from ..tracer_notifications import tell_created
+            from ..creation.from_data import scalar_array
+            from ..tracer_notifications import notify_created
 
-            src = wrap(number_array(src, dtypes.of_scalar(src.item() if isinstance(src, np.generic) else src)))
+            src = wrap(scalar_array(src, dtypes.of_scalar(src.item() if isinstance(src, np.generic) else src)))
             if special[0]:
-                tell_created(src._array)
+                notify_created(src._array)
         else:
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     check_writable(self, is_tracked((self, src)))
-    given = src._array
-    itself = given.__class__ is a.__class__ is np.ndarray and (
-        given.shape == a.shape and given.strides == a.strides and given.dtype == a.dtype
-        and address(given) == address(a))
-    if not itself:
-        check_overlap(a, given)
-    if given.shape != a.shape:
-        shape = broadcast_shapes(a.shape, given.shape)
+    source = src._array
+    same_memory = source.__class__ is a.__class__ is np.ndarray and (
+        source.shape == a.shape and source.strides == a.strides and source.dtype == a.dtype
+        and address(source) == address(a))
+    if not same_memory:
+        check_overlap(a, source)
+    if source.shape != a.shape:
+        shape = broadcast_shapes(a.shape, source.shape)
         if shape != a.shape:
             raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     values = src._array
@@ -215,14 +240,14 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
 
     def compute() -> None:
-        if not itself:
+        if not same_memory:
             copy(a, dtypes.cast(values, a.dtype))
 
     return overwrite(REGISTRY["_copy"], [self, src], {}, compute)
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
-    """Set every element to `value`, a number or a 0-d tensor.
+    """Set every element to `value`, a scalar or a 0-d tensor.
 
     >>> import flambeau as torch
     >>> torch.zeros(2).fill_(3)
@@ -249,16 +274,16 @@ def fill_(self: Tensor, value: Any) -> Tensor:
                         "* (Tensor value)\n      didn't match because some of the arguments have invalid types: "
                         f"(!{name}!)\n * (Number value)\n      didn't match because some of the arguments have invalid "
                         f"types: (!{name}!)\n")
-    refuse_number(value, self.dtype)
+    check_scalar_fits(value, self.dtype)
 
     def compute_number() -> None:
-        copy(a, filled(value, a.dtype))
+        copy(a, convert_scalar(value, a.dtype))
 
     return overwrite(REGISTRY["_fill_scalar_"], [self], {"value": value}, compute_number)
 
 
 def fill(input: Tensor, value: Any) -> Tensor:
-    """A tensor shaped as `input` with every element `value`.
+    """A tensor of `input`'s shape with every element `value`.
 
     >>> import flambeau as torch
     >>> torch.fill(torch.zeros(2), 3)
@@ -269,28 +294,33 @@ def fill(input: Tensor, value: Any) -> Tensor:
             raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")
         return apply(REGISTRY["_fill_tensor"], [input, value])
-    refuse_number(value, input.dtype)
+    check_scalar_fits(value, input.dtype)
     return apply(REGISTRY["_fill_scalar"], [input], {"value": value})
 
 
-class _Nothing(dict):
-    """Zero, by dtype."""
+class _Zeros(dict):
+    """The zero of each dtype, cached."""
 
     def __missing__(self, dtype: np.dtype) -> Any:
         made = self[dtype] = np.zeros((), dtype)[()]
         return made
 
 
-_nothing = _Nothing()
+_zeros = _Zeros()
 
 
 def zero_(input: Tensor) -> Tensor:
-    """Set every element to zero."""
+    """Set every element to zero.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).zero_()
+    tensor([0., 0.])
+    """
     a = input._array
     if not (input._requires_grad or input._base is not None or special[0] or input._inference) and a.flags.owndata:
-        by = mover() if a.size > MOVES[0] else None  # nothing to record, as for a gradient between two steps
-        if by is None or not by.copy(a, np.asarray(_nothing[a.dtype])):
-            a.fill(_nothing[a.dtype])
+        kernels = copy_kernels() if a.size > COPIES[0] else None  # nothing to record: the case of `zero_grad`
+        if kernels is None or not kernels.copy(a, np.asarray(_zeros[a.dtype])):
+            a.fill(_zeros[a.dtype])
         input._bump_version()
         return input
 
@@ -301,7 +331,13 @@ def zero_(input: Tensor) -> Tensor:
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Set the main diagonal to a number; with `wrap`, again below it in tall matrices."""
+    """Set the main diagonal to a scalar; with `wrap`, of a tall matrix also the diagonals of the blocks below.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(2, 2).fill_diagonal_(1)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     a = self._array
     if a.ndim < 2:
         raise RuntimeError("dimensions must larger than 1")
@@ -321,33 +357,37 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     return self
 
 
-# ----- the memory itself -------------------------------------------------------------------
+# ----- changes of the memory ---------------------------------------------------------------
 
 
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
-    """Give this tensor another shape, in its own memory where that suffices; new elements are not set.
+    """Change the shape in place, within the same memory if it suffices; new elements are uninitialised.
 
     Raises:
         RuntimeError: it requires grad.
+
+    >>> import flambeau as torch
+    >>> torch.arange(4).resize_(2)
+    tensor([0, 1])
     """
-    from ..creation.from_data import sizes as shape_of
+    from ..creation.from_data import parse_sizes as shape_of
 
     if self._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, "resize_")
     if special[0] and self._array.__class__ is not np.ndarray:
-        return _resized_each(self, shape, memory_format)
+        return _resize_batched(self, shape, memory_format)
     return _resized(self, shape, memory_format)
 
 
-def _resized_each(self: Any, shape: tuple[int, ...], memory_format: Any) -> Tensor:
-    """Give the elements of a batch another shape."""
+def _resize_batched(self: Any, shape: tuple[int, ...], memory_format: Any) -> Tensor:
+    """`resize_` of a batched tensor."""
     resize_(self._value, (*(level.size for level in self._levels), *shape), memory_format=memory_format)
     return self
 
 
-def _tell_move(how: str) -> None:
-    """Tell a function's capture that a tensor is given other memory."""
+def _notify_memory_change(how: str) -> None:
+    """Notify the tracer that a tensor gets other memory."""
     tracer = active_tracer.get() if special[0] else None
     if tracer is not None:
         tracer.on_memory_change(how)
@@ -356,27 +396,27 @@ def _tell_move(how: str) -> None:
 def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor:
     from math import prod
 
-    _tell_move("resize_")
+    _notify_memory_change("resize_")
     a = self._array
     if a.shape != shape:
         self._bump_version()
     elif memory_format is None:
         return self
-    whole = owner(a)
-    offset = (address(a) - address(whole)) // a.itemsize
+    memory_owner = owner(a)
+    offset = (address(a) - address(memory_owner)) // a.itemsize
     count = prod(shape)
-    if (offset + count) * a.itemsize <= whole.nbytes and count:
+    if (offset + count) * a.itemsize <= memory_owner.nbytes and count:
         steps, step = [], 1
         for s in reversed(shape):
             steps.append(step)
             step *= s
-        self._array = strided(a, shape, tuple(reversed(steps)), offset)
+        self._array = strided_view(a, shape, tuple(reversed(steps)), offset)
     else:
-        fresh = np.zeros(offset + count, a.dtype)
-        flat = strided(a, (whole.nbytes // a.itemsize,), (1,), 0) if whole.nbytes else fresh[:0]
-        keep = min(flat.size, fresh.size)
-        fresh[:keep] = flat[:keep]
-        self._array = fresh[offset:].reshape(shape)
+        memory = np.zeros(offset + count, a.dtype)
+        flat = strided_view(a, (memory_owner.nbytes // a.itemsize,), (1,), 0) if memory_owner.nbytes else memory[:0]
+        keep = min(flat.size, memory.size)
+        memory[:keep] = flat[:keep]
+        self._array = memory[offset:].reshape(shape)
     if memory_format is not None and memory_format.name in CHANNELS_LAST:
         _, order, back = CHANNELS_LAST[memory_format.name]
         self._array = self._array.reshape([shape[i] for i in order]).transpose(back)
@@ -384,33 +424,37 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
 
 
 def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Give this tensor the other's shape (`resize_`)."""
+    """`resize_` to the shape of `other`."""
     if input._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")
     if special[0] and input._array.__class__ is not np.ndarray:
-        return _resized_each(input, other._array.shape, memory_format)
+        return _resize_batched(input, other._array.shape, memory_format)
     return _resized(input, other._array.shape, memory_format)
 
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
-    """Let this tensor show another tensor's memory, or a storage. There is no derivative.
+    """Make this tensor a view of the memory of another tensor or a storage, in place. There is no derivative.
 
     Raises:
-        RuntimeError: another dtype, or a leaf that requires grad.
+        RuntimeError: the dtypes differ, or this is a leaf that requires grad.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(1).set_(torch.ones(2))
+    tensor([1., 1.])
     """
     tracked = is_tracked((self, source))
     check_writable(self, tracked)
-    _tell_move("set_")
+    _notify_memory_change("set_")
     if self._requires_grad or (isinstance(source, Tensor) and source._requires_grad):
-        _lose_history(self, source, tracked)
+        _drop_history(self, source, tracked)
     self._bump_version()
-    return _showing(self, source, storage_offset, size, stride)
+    return _show_memory(self, source, storage_offset, size, stride)
 
 
-def _lose_history(self: Tensor, source: Any, tracked: bool) -> None:
+def _drop_history(self: Tensor, source: Any, tracked: bool) -> None:
     if not tracked:
         if self._node is None:
-            self._accumulator = None  # what was made of the old values is no longer of this leaf
+            self._accumulator = None  # gradients for the old memory do not belong to this leaf
         return
     from ...engine.nodes.unsupported_derivatives import NotImplemented
 
@@ -419,7 +463,7 @@ def _lose_history(self: Tensor, source: Any, tracked: bool) -> None:
     self._node, self._output_nr, self._requires_grad, self._accumulator = node, 0, True, None
 
 
-def _showing(self: Tensor, source: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
     if source is None:
         self._array = np.zeros(0, self._array.dtype)
         return self
@@ -427,12 +471,13 @@ def _showing(self: Tensor, source: Any, storage_offset: int, size: Any, stride: 
         if source._array.dtype != self._array.dtype:
             raise RuntimeError(f"Could not set tensor of type {dtypes.C_NAMES[source.dtype.name]} to a tensor of type "
                                f"{dtypes.C_NAMES[self.dtype.name]}")
-        self._array = source._array if size is None else strided(
+        self._array = source._array if size is None else strided_view(
             source._array, tuple(size), tuple(stride) if stride is not None else _row_major(size), storage_offset)
         return self
     memory = source._memory.view(self._array.dtype)
     shape = (memory.size,) if size is None else tuple(size)
-    self._array = strided(memory, shape, tuple(stride) if stride is not None else _row_major(shape), storage_offset)
+    strides = tuple(stride) if stride is not None else _row_major(shape)
+    self._array = strided_view(memory, shape, strides, storage_offset)
     return self
 
 
@@ -447,7 +492,7 @@ _CONVERSIONS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtype
                 "byte": dtypes.uint8, "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128}
 
 METHODS: dict[str, Any] = {
-    **{name: _named(name, d) for name, d in _CONVERSIONS.items()},
+    **{name: _conversion(name, d) for name, d in _CONVERSIONS.items()},
     "to": to, "type": type_, "type_as": type_as, "contiguous": contiguous, "is_contiguous": is_contiguous_, "cpu": cpu,
     "cuda": cuda, "clone": clone, "copy_": copy_, "fill_": fill_, "zero_": zero_, "fill_diagonal_": fill_diagonal_,
     "resize_": resize_, "resize_as_": resize_as_, "set_": set_,

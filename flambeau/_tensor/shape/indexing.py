@@ -1,7 +1,7 @@
-"""Indexing: `x[...]` taken apart into selects, slices and new axes, which are views, and index arrays.
+"""Indexing: `x[key]` and `x[key] = value`.
 
-What is basic (ints, slices, None, ...) gives a view; arrays and masks give a copy.
-Assignment writes through the same view, or puts values at the same index arrays.
+The basic parts of a key (ints, slices, None, ...) become view operators: select, slice, unsqueeze. Index tensors and
+masks become one gather, which copies. Assignment writes into the same view, or at the same index tensors.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from ...engine.grad_mode import grad_mode, inference
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
-from ..dispatch.binding import functions_of
+from ..dispatch.binding import public_function
 from ..dispatch.inplace import overwrite
-from ..dispatch.write_checks import check_apart, check_writable, is_tracked
-from ..fastpath.views import Step, plan_keeping, viewed_in_steps, viewing
+from ..dispatch.write_checks import check_no_overlap, check_writable, is_tracked
+from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
 from ..tensor import Tensor, wrap
-from ..tracer_notifications import tell_reading
+from ..tracer_notifications import notify_read
 from .copying import copy_, fill_
 from .reshaping import expand, unsqueeze, view
 
 __all__: list[str] = []
 
-_select = viewing("select", "input_shape", "dim", "index")
-_slice = viewing("slice", "input_shape", "dim", "start", "end", "step")
-_unsqueeze = viewing("unsqueeze", "input_shape")
-_alias = viewing("_alias")
+_select = view_function("select", "input_shape", "dim", "index")
+_slice = view_function("slice", "input_shape", "dim", "start", "end", "step")
+_unsqueeze = view_function("unsqueeze", "input_shape")
+_alias = view_function("_alias")
 
 _NOT_AN_INDEX = ("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
                  "(got {})")
-NOT_INDICES = "tensors used as indices must be long, int, byte or bool tensors"
+INDEX_DTYPE_ERROR = "tensors used as indices must be long, int, byte or bool tensors"
 _ZERO_DIM = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
              "0-dim tensor to a number")
 _NON_TUPLE = ("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch "
               "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
               "x[torch.tensor(seq)], which will result either in an error or a different result")
-MASK_HIDDEN = ("vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over "
-               "indexing with a boolean mask.")
-ON_EXPANDED = ("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this "
+BATCHED_MASK_ERROR = ("vmap: We do not support batching operators that can support dynamic shape. Attempting to batch "
+                      "over indexing with a boolean mask.")
+EXPANDED_WARNING = ("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this "
                 "operation. "
                 "This also applies to advanced indexing e.g. {}")
 
 
-# ----- basic steps: each a view ------------------------------------------------------------
+# ----- basic indexing: views ---------------------------------------------------------------
 
 
-def _selected(x: Tensor, dim: int, index: int) -> Tensor:
+def _select_dim(x: Tensor, dim: int, index: int) -> Tensor:
     a = x._array
     if not a.ndim:
         raise IndexError(_ZERO_DIM)
@@ -73,7 +73,7 @@ def _bound(value: Any) -> int | None:
         raise TypeError("slice indices must be integers or None or have an __index__ method") from None
 
 
-def _sliced(x: Tensor, dim: int, key: slice, always: bool = False) -> Tensor:
+def _slice_dim(x: Tensor, dim: int, key: slice, always: bool = False) -> Tensor:
     a = x._array
     start, end, step = _bound(key.start), _bound(key.stop), _bound(key.step)
     if step is None:
@@ -91,31 +91,31 @@ def _sliced(x: Tensor, dim: int, key: slice, always: bool = False) -> Tensor:
     return _slice(x, a[(slice(None),) * dim + (slice(start, end, step),)], a.shape, dim, start, end, step)
 
 
-def _aliased(x: Tensor) -> Tensor:
+def _alias_of(x: Tensor) -> Tensor:
     if special[0]:
         return apply(REGISTRY["_alias"], [x])
     return _alias(x, x._array[...])
 
 
-# ----- taking a key apart --------------------------------------------------------------------
+# ----- parsing a key -------------------------------------------------------------------------
 
 
 def _as_index(obj: Any) -> Tensor:
-    """A sequence or an array that stands for a tensor in an index; floats become integers."""
+    """A sequence or array in a key as an index tensor; floats are converted to integers."""
     from ..creation.from_data import tensor
 
     if isinstance(obj, np.ndarray):
-        found = wrap(obj if obj.dtype.kind != "f" else obj.astype(np.int64))
+        result = wrap(obj if obj.dtype.kind != "f" else obj.astype(np.int64))
         if not obj.dtype.isnative:
-            found = wrap(obj.astype(obj.dtype.newbyteorder("=")))
-        dtypes.of(found._array.dtype)
-        return found
+            result = wrap(obj.astype(obj.dtype.newbyteorder("=")))
+        dtypes.of(result._array.dtype)
+        return result
     if isinstance(obj, str):
         raise TypeError("new(): invalid data type 'str'")
-    found = tensor(list(obj) if not isinstance(obj, (list, tuple)) else obj)
-    if found._array.dtype.kind not in "iub":
-        found = wrap(found._array.astype(np.int64))
-    return found
+    result = tensor(list(obj) if not isinstance(obj, (list, tuple)) else obj)
+    if result._array.dtype.kind not in "iub":
+        result = wrap(result._array.astype(np.int64))
+    return result
 
 
 def _is_sequence(obj: Any) -> bool:
@@ -124,7 +124,7 @@ def _is_sequence(obj: Any) -> bool:
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:
-    """The key as PyTorch reads it: some lists count as tuples."""
+    """The key as a tuple; some lists count as tuples, as in PyTorch."""
     if key.__class__ is tuple:
         return key
     if isinstance(key, (Tensor, np.ndarray)) or not _is_sequence(key):
@@ -138,8 +138,8 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
     return (key,)
 
 
-def _specified(key: tuple[Any, ...]) -> int:
-    """How many dimensions the key names."""
+def _count_indexed_dims(key: tuple[Any, ...]) -> int:
+    """The number of dimensions that the key indexes."""
     count = 0
     for obj in key:
         if isinstance(obj, Tensor):
@@ -153,83 +153,83 @@ def _specified(key: tuple[Any, ...]) -> int:
 
 
 def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | None]]:
-    """The view that the key's basic parts make, and the index tensors, by dimension, to apply to it."""
+    """The view made by the basic parts of the key, and the index tensors to apply to it, by dimension."""
     n = x._array.ndim
-    names = _specified(key)
+    names = _count_indexed_dims(key)
     if names > n:
         if n == 0 and len(key) == 1 and isinstance(key[0], int):
             raise IndexError(_ZERO_DIM)
         raise IndexError(f"too many indices for tensor of dimension {n}")
-    found = x
+    result = x
     indices: list[Tensor | None] = []
     dim = 0
 
-    def put(index: Tensor) -> None:
+    def add_index(index: Tensor) -> None:
         nonlocal dim
         indices.extend([None] * (dim - len(indices)))
         indices.append(index)
         dim += 1
 
-    for place, obj in enumerate(key):
+    for position, obj in enumerate(key):
         kind = obj.__class__
         if kind is bool or kind is np.bool_:
-            found = unsqueeze(found, dim)
-            put(wrap(np.zeros(1 if obj else 0, np.int64)))
+            result = unsqueeze(result, dim)
+            add_index(wrap(np.zeros(1 if obj else 0, np.int64)))
         elif kind is int:
-            found = _selected_at(found, dim, obj, place)
+            result = _select_named(result, dim, obj, position)
         elif kind is slice:
-            found = _sliced(found, dim, obj)
+            result = _slice_dim(result, dim, obj)
             dim += 1
         elif obj is Ellipsis:
             dim += n - names
         elif obj is None:
-            found = unsqueeze(found, dim)
+            result = unsqueeze(result, dim)
             dim += 1
         else:
             if not isinstance(obj, Tensor):
                 if isinstance(obj, np.generic) and obj.dtype.kind in "iu":
-                    found = _selected(found, dim, int(obj))
+                    result = _select_dim(result, dim, int(obj))
                     continue
                 if not isinstance(obj, np.ndarray) and not _is_sequence(obj):
                     if hasattr(obj, "__index__"):
-                        found = _selected(found, dim, obj.__index__())
+                        result = _select_dim(result, dim, obj.__index__())
                         continue
                     raise IndexError(_NOT_AN_INDEX.format(type(obj).__name__))
                 obj = _as_index(obj)
             a = obj._array
             if special[0] and a.__class__ is not np.ndarray and (a.dtype == np.bool_ or not a.ndim):
                 if a.dtype == np.bool_:
-                    raise RuntimeError(MASK_HIDDEN)
+                    raise RuntimeError(BATCHED_MASK_ERROR)
                 if a.dtype.kind not in "iu":
-                    raise IndexError(NOT_INDICES)
-                put(obj if a.dtype.itemsize >= 4 else obj.to(dtypes.int64))
+                    raise IndexError(INDEX_DTYPE_ERROR)
+                add_index(obj if a.dtype.itemsize >= 4 else obj.to(dtypes.int64))
             elif a.ndim == 0 and a.dtype.kind in "iub":
                 if a.dtype == np.bool_ or a.dtype == np.uint8:
-                    found = unsqueeze(found, dim)
-                    put(wrap(np.zeros(1 if a else 0, np.int64)))
+                    result = unsqueeze(result, dim)
+                    add_index(wrap(np.zeros(1 if a else 0, np.int64)))
                 else:
                     if special[0]:
-                        tell_reading(obj, "an index")
-                    found = _selected(found, dim, a.item())
+                        notify_read(obj, "an index")
+                    result = _select_dim(result, dim, a.item())
             elif a.dtype == np.bool_ or a.dtype == np.uint8:
                 if a.dtype == np.uint8:
                     warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
                                   "instead.", UserWarning, stacklevel=3)
-                shape = found._array.shape
+                shape = result._array.shape
                 for k, s in enumerate(a.shape):
                     if dim + k >= len(shape) or shape[dim + k] != s:
                         raise IndexError(f"The shape of the mask {list(a.shape)} at index {k} does not match the "
                                          f"shape of the indexed tensor {list(shape)} at index {dim + k}")
                 if a.__class__ is not np.ndarray:
-                    raise RuntimeError(MASK_HIDDEN)
+                    raise RuntimeError(BATCHED_MASK_ERROR)
                 if special[0]:
-                    tell_reading(obj, "indexing with a mask")
+                    notify_read(obj, "indexing with a mask")
                 for places in np.nonzero(a):
-                    put(wrap(places))
+                    add_index(wrap(places))
             elif a.dtype == np.int64 or a.dtype == np.int32:
-                put(obj)
+                add_index(obj)
             else:
-                raise IndexError(NOT_INDICES)
+                raise IndexError(INDEX_DTYPE_ERROR)
     if indices:
         shapes = [i._array.shape for i in indices if i is not None]
         first = shapes[0]
@@ -239,21 +239,22 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
             except ValueError:
                 raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
                                  + ", ".join(str(list(s)) for s in shapes)) from None
-    return found, indices
+    return result, indices
 
 
-def _selected_at(found: Tensor, dim: int, index: int, place: int) -> Tensor:
-    """`_selected`, whose error names the place in the key, as the user counts."""
-    size = found._array.shape[dim]
+def _select_named(result: Tensor, dim: int, index: int, position: int) -> Tensor:
+    """`_select_dim`, whose error names the position in the key."""
+    size = result._array.shape[dim]
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
-    return _selected(found, dim, index)
+        raise IndexError(f"index {index} is out of bounds for dimension {position} with size {size}")
+    return _select_dim(result, dim, index)
 
 
 # ----- x[key] --------------------------------------------------------------------------------
 
 
 def __getitem__(self: Tensor, key: Any) -> Tensor:
+    """`self[key]`: a view for basic keys, a copy for index tensors and masks."""
     kind = key.__class__
     a = self._array
     if not special[0]:
@@ -270,7 +271,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 if k is int or obj is Ellipsis or (k is slice and obj.step is None):
                     continue
                 if obj is None:
-                    dim = _place_of_new(key, a.ndim)
+                    dim = _only_new_axis(key, a.ndim)
                     if dim is not None:
                         return unsqueeze(self, dim)
                 break
@@ -278,78 +279,78 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 try:
                     array = a[key] if Ellipsis in key else a[(*key, ...)]
                 except (IndexError, TypeError):
-                    pass  # said in PyTorch's words below
+                    pass  # the general path raises PyTorch's error
                 else:
-                    if self._steps is None:  # else every step on the way is remembered
+                    if self._view_steps is None:  # else each view of the chain must be stored
                         if not (self._requires_grad and grad_mode.get()):
                             return _alias(self, array)
-                        steps = _steps(a.shape, key)
-                        return viewed_in_steps(self, array, steps) if steps else _alias(self, array)
+                        view_steps = _view_steps_of(a.shape, key)
+                        return view_chain(self, array, view_steps) if view_steps else _alias(self, array)
         elif isinstance(key, Tensor) and not (self._requires_grad and grad_mode.get()):
             index = key._array
             if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get():
                 try:
                     return wrap(a[index])
                 except IndexError:
-                    pass  # said in PyTorch's words below
+                    pass  # the general path raises PyTorch's error
     if kind is slice:
-        return _sliced(self, 0, key, always=True)
+        return _slice_dim(self, 0, key, always=True)
     if key is None:
         return unsqueeze(self, 0)
     if key is Ellipsis:
-        return _aliased(self)
-    found, indices = _resolve(self, _as_tuple(key))
+        return _alias_of(self)
+    result, indices = _resolve(self, _as_tuple(key))
     if indices:
-        return apply(REGISTRY["_index"], [found, *indices])
-    return _aliased(self) if found is self else found
+        return apply(REGISTRY["_index"], [result, *indices])
+    return _alias_of(self) if result is self else result
 
 
-def _place_of_new(key: tuple[Any, ...], ndim: int) -> int | None:
-    """Where a key of one None beside whole slices puts its dimension; None for other keys."""
+def _only_new_axis(key: tuple[Any, ...], ndim: int) -> int | None:
+    """The new dimension of a key that consists of one None and full slices; None for other keys."""
     dim = None
-    for place, obj in enumerate(key):
+    for position, obj in enumerate(key):
         if obj is None:
             if dim is not None:
                 return None
-            dim = place
+            dim = position
         elif obj is Ellipsis and len(key) == 2:
-            if not place:
+            if not position:
                 return ndim if key[1] is None else None
         elif obj.__class__ is not slice or not obj.start is obj.stop is obj.step is None:
             return None
     return dim if len(key) <= ndim + 1 else None
 
 
-_SELECT = plan_keeping("select", "input_shape", "dim", "index")
-_SLICE = plan_keeping("slice", "input_shape", "dim", "start", "end", "step")
+_SELECT = plan_with_constants("select", "input_shape", "dim", "index")
+_SLICE = plan_with_constants("slice", "input_shape", "dim", "start", "end", "step")
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
-def _steps(shape: tuple[int, ...], key: tuple[Any, ...]) -> list[Step]:
-    """The views that a key of ints, slices and ... stands for, one after the other."""
-    steps: list[Step] = []
+def _view_steps_of(shape: tuple[int, ...], key: tuple[Any, ...]) -> list[ViewStep]:
+    """The chain of views of a key of ints, slices and `...`."""
+    view_steps: list[ViewStep] = []
     dim = 0
     for obj in key:
         kind = obj.__class__
         if kind is int:
-            steps.append((*_SELECT, (shape, dim, obj)))
+            view_steps.append((*_SELECT, (shape, dim, obj)))
             shape = (*shape[:dim], *shape[dim + 1:])
         elif kind is slice:
             if obj.start or (obj.stop is not None and obj.stop < shape[dim]):
                 first, last, _ = slice(obj.start, obj.stop).indices(shape[dim])
-                steps.append((*_SLICE, (shape, dim, obj.start, obj.stop, 1)))
+                view_steps.append((*_SLICE, (shape, dim, obj.start, obj.stop, 1)))
                 shape = (*shape[:dim], max(last - first, 0), *shape[dim + 1:])
             dim += 1
         else:  # ...
             dim = len(shape) - sum(1 for k in key[key.index(obj) + 1:] if k is not Ellipsis)
-    return steps
+    return view_steps
 
 
 # ----- x[key] = value ------------------------------------------------------------------------
 
 
-def _is_plain_key(key: Any) -> bool:
-    """Whether the key consists of ints, slices of step 1, None and ... alone."""
+def _is_basic_key(key: Any) -> bool:
+    """Whether the key consists of ints, slices of step 1, None and `...` only."""
     if key.__class__ is not tuple:
         key = (key,)
     for obj in key:
@@ -359,12 +360,12 @@ def _is_plain_key(key: Any) -> bool:
     return True
 
 
-def _written_plainly(self: Tensor, key: Any, value: Any) -> bool:
-    """Assign where nothing is recorded and nothing is unusual; False where the general way is needed."""
+def _fast_setitem(self: Tensor, key: Any, value: Any) -> bool:
+    """The fast path of assignment, where nothing is recorded; False where the general path is needed."""
     a = self._array
     base = self._base
     if (special[0] or self._requires_grad or self._inference or (base is not None and (
-            base._requires_grad or self._creation is not None)) or not _is_plain_key(key)):
+            base._requires_grad or self._creation is not None)) or not _is_basic_key(key)):
         return False
     if isinstance(value, Tensor):
         b = value._array
@@ -381,7 +382,7 @@ def _written_plainly(self: Tensor, key: Any, value: Any) -> bool:
         except (IndexError, TypeError):
             return False
     elif value.__class__ is float or value.__class__ is int:
-        if a.dtype.kind != "f" or 0 in a.strides or not -65504.0 <= value <= 65504.0:  # what any float dtype holds
+        if a.dtype.kind != "f" or 0 in a.strides or not -65504.0 <= value <= 65504.0:  # float16's range
             return False
         try:
             a[key] = value
@@ -398,19 +399,20 @@ def _written_plainly(self: Tensor, key: Any, value: Any) -> bool:
 
 
 def __setitem__(self: Tensor, key: Any, value: Any) -> None:
-    if _written_plainly(self, key, value):
+    """`self[key] = value`: a recorded in-place write."""
+    if _fast_setitem(self, key, value):
         return
     if not isinstance(value, Tensor):
         if not isinstance(value, (bool, int, float, complex, np.generic)):
             name = type(value).__name__ if type(value).__module__ == "builtins" else (
                 f"{type(value).__module__}.{type(value).__qualname__}")
             raise TypeError(f"can't assign a {name} to a torch.{self.dtype.legacy}")
-        from ..creation.from_data import number_array
-        from ..tracer_notifications import tell_created
+        from ..creation.from_data import scalar_array
+        from ..tracer_notifications import notify_created
 
-        value = wrap(number_array(value.item() if isinstance(value, np.generic) else value, self.dtype))
+        value = wrap(scalar_array(value.item() if isinstance(value, np.generic) else value, self.dtype))
         if special[0]:
-            tell_created(value._array)
+            notify_created(value._array)
     if key is Ellipsis:
         _assign(self, value)
         return
@@ -419,18 +421,18 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
             _assign(unsqueeze(self, 0), value)
         return
     if key.__class__ is int:
-        found: Tensor = __getitem__(self, key)
+        result: Tensor = __getitem__(self, key)
         indices: list[Tensor | None] = []
     elif key.__class__ is slice:
-        found, indices = _sliced(self, 0, key), []
+        result, indices = _slice_dim(self, 0, key), []
     else:
-        found, indices = _resolve(self, _as_tuple(key))
+        result, indices = _resolve(self, _as_tuple(key))
     if not indices:
-        _assign(found, value)
+        _assign(result, value)
         return
     if value._array.shape[:1] == (1,):
         value = view(value, _without_leading_ones(value._array.shape))
-    write_at(found, indices, value, False)
+    write_at(result, indices, value, False)
 
 
 def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -441,22 +443,22 @@ def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _assign(target: Tensor, value: Tensor) -> None:
-    """Copy a value into a view, stretching it where it is smaller."""
+    """Copy a value into a view, broadcast to its shape."""
     shape = target._array.shape
     if value._array.shape == shape:
         copy_(target, value)
     elif not value._array.ndim:
         fill_(target, value)
     else:
-        found = view(value, _without_leading_ones(value._array.shape))
-        copy_(target, found if found._array.shape == shape else expand(found, shape))
+        result = view(value, _without_leading_ones(value._array.shape))
+        copy_(target, result if result._array.shape == shape else expand(result, shape))
 
 
 def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool) -> Tensor:
     """Write, or add, values at index tensors of `target` itself.
 
     Raises:
-        RuntimeError: the dtypes differ, or the values do not fit.
+        RuntimeError: the dtypes differ, or the values do not broadcast.
     """
     a = target._array
     check_writable(target, is_tracked((target, values)))
@@ -465,33 +467,37 @@ def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accum
                            f"{target.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the "
                            "source.")
     if is_expanded(a):
-        warnings.warn(ON_EXPANDED.format("index_put_", "tensor[indices] = tensor"), UserWarning, stacklevel=4)
+        warnings.warn(EXPANDED_WARNING.format("index_put_", "tensor[indices] = tensor"), UserWarning, stacklevel=4)
     arrays = [None if i is None else i._array for i in indices]
-    check_apart(a, values._array, *(i for i in arrays if i is not None))
+    check_no_overlap(a, values._array, *(i for i in arrays if i is not None))
     return overwrite(REGISTRY["_index_put"], [target, values, *indices], {"accumulate": accumulate},
                      lambda: put_at(a, values._array, arrays, accumulate))
 
 
 def is_expanded(a: np.ndarray) -> bool:
-    """Whether elements of the array share memory, as `expand` makes them."""
+    """Whether a dimension of the array is expanded (stride 0)."""
     return a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))
 
 
 def __delitem__(self: Tensor, key: Any) -> None:
+    """Not supported."""
     raise TypeError("Tensor does not support deleting items")
 
 
 def __iter__(self: Tensor) -> Iterator[Tensor]:
+    """Iterate over the slices of the first dimension, which are views."""
     if not self._array.ndim:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(functions_of(REGISTRY["unbind"])(self, dim=0))
+    return iter(public_function(REGISTRY["unbind"])(self, dim=0))
 
 
 def __reversed__(self: Tensor) -> Any:
+    """The tensor with its first dimension reversed."""
     return self.flip(0) if self._array.ndim else self
 
 
 def __len__(self: Tensor) -> int:
+    """The size of the first dimension."""
     if not self._array.ndim:
         raise TypeError("len() of a 0-d tensor")
     return self._array.shape[0]

@@ -1,4 +1,4 @@
-"""Joining, splitting and repeating, where a declaration cannot take the arguments."""
+"""Joining, splitting and repeating functions whose arguments a declaration cannot express."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.compiled.thresholds import JOINS
-from ...backends.numpy.joining import joined, stacked
+from ...backends.compiled.thresholds import CONCATENATIONS
+from ...backends.numpy.joining import concatenate_arrays, stack_arrays
 from ...devices import contiguous_format
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import special
@@ -18,7 +18,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import row_major
-from ..dispatch.binding import functions_of
+from ..dispatch.binding import public_function
 from ..tensor import Tensor, wrap
 from .reshaping import as_ints, expand, reshape, unsqueeze, view
 
@@ -29,11 +29,11 @@ __all__ = ["block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "comb
            "vsplit", "vstack"]
 
 
-# ----- apart -------------------------------------------------------------------------------
+# ----- splitting ---------------------------------------------------------------------------
 
 
 def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> Any:
-    """Pieces along a dimension: of one size, or of the sizes listed.
+    """Views of consecutive slices along a dimension, all of one size or of the given sizes.
 
     >>> import flambeau as torch
     >>> torch.split(torch.arange(3), 2)
@@ -41,30 +41,35 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, s
     """
     sizes = split_size if split_size_or_sections is None else split_size_or_sections
     if isinstance(sizes, (tuple, list)):
-        return functions_of(REGISTRY["split_with_sizes"])(tensor, as_ints(sizes, "split", "split_size"), dim=dim)
-    return functions_of(REGISTRY["_split"])(tensor, split_size=sizes.__index__(), dim=dim)
+        return public_function(REGISTRY["split_with_sizes"])(tensor, as_ints(sizes, "split", "split_size"), dim=dim)
+    return public_function(REGISTRY["_split"])(tensor, split_size=sizes.__index__(), dim=dim)
 
 
-def _copies(key: str, doc: str) -> Any:
-    listed = functions_of(REGISTRY[key])
+def _copy_variant(key: str, doc: str) -> Any:
+    copy = public_function(REGISTRY[key])
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        found = listed(*args, out=out, **kwargs)
-        return found if out is None else None  # PyTorch's gives nothing back
+        result = copy(*args, out=out, **kwargs)
+        return result if out is None else None  # as in PyTorch
 
     call.__name__ = call.__qualname__ = key
     call.__doc__ = doc
     return call
 
 
-split_copy = _copies("split_copy", "Copies of what `split` shows.")
-split_with_sizes_copy = _copies("split_with_sizes_copy", "Copies of what `split_with_sizes` shows.")
-unbind_copy = _copies("unbind_copy", "Copies of what `unbind` shows.")
+split_copy = _copy_variant("split_copy", "`split` with copies instead of views.")
+split_with_sizes_copy = _copy_variant("split_with_sizes_copy", "`split_with_sizes` with copies instead of views.")
+unbind_copy = _copy_variant("unbind_copy", "`unbind` with copies instead of views.")
 
 
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """A copy of a slice."""
-    return functions_of(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)
+    """A copy of `input[start:end:step]` along a dimension.
+
+    >>> import flambeau as torch
+    >>> torch.slice_copy(torch.arange(4), 0, 1, 3)
+    tensor([1, 2])
+    """
+    return public_function(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)
 
 
 def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
@@ -76,14 +81,14 @@ def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
     length = shape[wrap_dim(dim, len(shape))]
     size = -(-length // chunks)
     if not size and not length:
-        return functions_of(REGISTRY[sizes])(input, split_sizes=(0,) * chunks, dim=dim)
+        return public_function(REGISTRY[sizes])(input, split_sizes=(0,) * chunks, dim=dim)
     if dim.__class__ is not int:
-        return functions_of(REGISTRY[one])(input, split_size=size, dim=dim)
+        return public_function(REGISTRY[one])(input, split_size=size, dim=dim)
     return tuple(apply(REGISTRY[one], [input], {"split_size": size, "dim": dim}))
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
-    """At most `chunks` pieces of one size along a dimension, the last perhaps smaller.
+    """At most `chunks` views of equal size along a dimension; the last may be smaller.
 
     >>> import flambeau as torch
     >>> torch.chunk(torch.arange(3), 2)
@@ -93,64 +98,70 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
 
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
-    """`chunk`, without telling autograd that the pieces share memory."""
+    """`chunk`, whose outputs autograd does not treat as views.
+
+    >>> import flambeau as torch
+    >>> torch.unsafe_chunk(torch.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
     return _chunks(input, chunks, dim, "unsafe_split", "unsafe_split_with_sizes")
 
 
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,
                  sections: Any = None) -> Any:
-    """Pieces along a dimension: a number of them as equal as can be, or cut at the indices listed.
+    """Views along a dimension: a number of sections of nearly equal size, or split at the given indices.
 
     >>> import flambeau as torch
     >>> torch.tensor_split(torch.arange(3), 2)
     (tensor([0, 1]), tensor([2]))
     """
-    where = next(x for x in (indices_or_sections, indices, sections) if x is not None)
+    splits = next(x for x in (indices_or_sections, indices, sections) if x is not None)
     shape = input._array.shape
     if not shape:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     axis = wrap_dim(dim, len(shape))
     length = shape[axis]
-    if isinstance(where, Tensor):
-        if where._array.dtype != np.int64 or where._array.ndim > 1:
-            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                               f"one-dimensional tensor, but got a tensor with {where._array.ndim} dims"
-                               if where._array.ndim > 1 else "tensor_split expected tensor_indices_or_sections to have "
-                               f"dtype of long, but got {where.dtype.scalar_name}")
-        where = where.tolist()
-    if isinstance(where, int):
-        if where <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
-        small, larger = divmod(length, where)
+    if isinstance(splits, Tensor):
+        if splits._array.dtype != np.int64 or splits._array.ndim > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                f"but got a tensor with {splits._array.ndim} dims" if splits._array.ndim > 1 else
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{splits.dtype.scalar_name}")
+        splits = splits.tolist()
+    if isinstance(splits, int):
+        if splits <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {splits}")
+        small, larger = divmod(length, splits)
         bounds, start = [], 0
-        for i in range(where):
+        for i in range(splits):
             end = start + small + (1 if i < larger else 0)
             bounds.append((start, end))
             start = end
     else:
-        cuts = [int(i) for i in where]
+        cuts = [int(i) for i in splits]
         bounds = list(zip([0, *cuts], [*cuts, length], strict=True))
     return tuple(apply(REGISTRY["slice"], [input], {"dim": axis, "start": a, "end": b, "step": 1}) for a, b in bounds)
 
 
 def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
     def call(input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> Any:
-        where = next(x for x in (indices_or_sections, indices, sections) if x is not None)
-        if not isinstance(where, (int, tuple, list)):
+        splits = next(x for x in (indices_or_sections, indices, sections) if x is not None)
+        if not isinstance(splits, (int, tuple, list)):
             raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, "
-                            f"{type(where).__name__}), but expected one of:\n * (Tensor input, int sections)\n * "
+                            f"{type(splits).__name__}), but expected one of:\n * (Tensor input, int sections)\n * "
                             "(Tensor input, tuple of ints indices)\n")
         n = input._array.ndim
         if n < at_least:
             raise RuntimeError(f"torch.{name} requires a tensor with at least {at_least} dimension"
                                f"{'s' if at_least > 1 else ''}, but got a tensor with {n} dimensions!")
         dim = dim_of(n)
-        if isinstance(where, int):
+        if isinstance(splits, int):
             length = input._array.shape[dim]
-            if where == 0 or length % where:
+            if splits == 0 or length % splits:
                 raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the "
-                                   f"dimension {length} is not divisible by the split_size {where}!")
-        return tensor_split(input, where, dim)
+                                   f"dimension {length} is not divisible by the split_size {splits}!")
+        return tensor_split(input, splits, dim)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "`tensor_split` along a fixed dimension."
@@ -162,11 +173,11 @@ vsplit = _split_along("vsplit", 2, lambda n: 0)
 dsplit = _split_along("dsplit", 3, lambda n: 2)
 
 
-# ----- end to end ----------------------------------------------------------------------------
+# ----- concatenation -------------------------------------------------------------------------
 
 
-def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
-    """The quick way for arrays of one dtype where nothing is recorded; None where it is not for it."""
+def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """The fast path for arrays of one dtype where nothing is recorded; None where the general path is needed."""
     tensors = args[0]
     dim = args[1] if len(args) == 2 else kwargs.get("dim", 0) if len(kwargs) < 2 else None
     if tensors.__class__ not in (list, tuple) or not tensors or dim.__class__ is not int or len(args) > 2 or (
@@ -184,29 +195,29 @@ def _joined(quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor
                 return None
             arrays.append(a)
             size += a.size
-        small, large = quick
-        return wrap(row_major((large if size > JOINS[0] else small)(arrays, dim)))
+        small, large = kernels
+        return wrap(row_major((large if size > CONCATENATIONS[0] else small)(arrays, dim)))
     except (AttributeError, ValueError):
-        return None  # said in PyTorch's words by the general way
+        return None  # the general path raises PyTorch's error
 
 
 def _cat_like(name: str) -> Any:
-    plain = functions_of(REGISTRY[name])
-    quick = {"cat": (np.concatenate, joined), "stack": (np.stack, stacked)}.get(name)
+    general = public_function(REGISTRY[name])
+    kernels = {"cat": (np.concatenate, concatenate_arrays), "stack": (np.stack, stack_arrays)}.get(name)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
-        if quick is not None and out is None and args and not special[0]:
-            found = _joined(quick, args, kwargs)
-            if found is not None:
-                return found
+        if kernels is not None and out is None and args and not special[0]:
+            result = _fast_join(kernels, args, kwargs)
+            if result is not None:
+                return result
         if args and args[0].__class__ in (list, tuple) and not args[0]:
             if name == "cat":
                 raise ValueError("torch.cat(): expected a non-empty list of Tensors")
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         if out is None:
-            return plain(*args, **kwargs)
+            return general(*args, **kwargs)
         try:
-            return plain(*args, out=out, **kwargs)
+            return general(*args, out=out, **kwargs)
         except RuntimeError as error:
             if "desired output type" in str(error):
                 raise TypeError("torch.cat(): input types can't be cast to the desired output type "
@@ -214,7 +225,7 @@ def _cat_like(name: str) -> Any:
             raise
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = plain.__doc__
+    call.__doc__ = general.__doc__
     return call
 
 
@@ -224,31 +235,31 @@ concat = concatenate = cat
 row_stack = vstack
 
 
-# ----- together ----------------------------------------------------------------------------
+# ----- combinations ------------------------------------------------------------------------
 
 
-def _given(tensors: tuple[Any, ...]) -> list[Tensor]:
+def _as_list(tensors: tuple[Any, ...]) -> list[Tensor]:
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         return list(tensors[0])
     return list(tensors)
 
 
 def block_diag(*tensors: Any) -> Tensor:
-    """Matrices along the diagonal of a larger one, zeros elsewhere.
+    """A block diagonal matrix.
 
     >>> import flambeau as torch
     >>> torch.block_diag(torch.tensor([[1]]), torch.tensor([[2, 3]]))
     tensor([[1, 0, 0],
             [0, 2, 3]])
     """
-    given = _given(tensors)
-    if not given:
+    inputs = _as_list(tensors)
+    if not inputs:
         return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
-    return apply(REGISTRY["_block_diag"], given)
+    return apply(REGISTRY["_block_diag"], inputs)
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Each vector, stretched over the grid that all of them span.
+    """The coordinates of a grid: each vector, expanded to the shape of the grid.
 
     >>> import flambeau as torch
     >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3]), indexing="ij")
@@ -256,8 +267,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             [2]]), tensor([[3],
             [3]]))
     """
-    given = _given(tensors)
-    if not given:
+    inputs = _as_list(tensors)
+    if not inputs:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         import warnings
@@ -267,44 +278,44 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    for x in given:
+    for x in inputs:
         if x._array.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x!r}")
-        if x._array.dtype != given[0]._array.dtype:
+        if x._array.dtype != inputs[0]._array.dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
-    swapped = indexing == "xy" and len(given) >= 2
+    swapped = indexing == "xy" and len(inputs) >= 2
     if swapped:
-        given[0], given[1] = given[1], given[0]
-    shape = tuple(max(1, x._array.size) if not x._array.ndim else x._array.size for x in given)
+        inputs[0], inputs[1] = inputs[1], inputs[0]
+    shape = tuple(max(1, x._array.size) if not x._array.ndim else x._array.size for x in inputs)
     n = len(shape)
     grids = [expand(view(x, (1,) * i + (-1 if x._array.size else 0,) + (1,) * (n - 1 - i)), shape)
-             for i, x in enumerate(given)]
+             for i, x in enumerate(inputs)]
     if swapped:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """All combinations of one element of each vector, a row each.
+    """The Cartesian product of vectors, one row for each combination.
 
     >>> import flambeau as torch
     >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3]))
     tensor([[1, 3],
             [2, 3]])
     """
-    given = _given(tensors)
-    for x in given:
+    inputs = _as_list(tensors)
+    for x in inputs:
         if x._array.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(x._array.shape)}")
-    if len(given) == 1:
-        return given[0]
-    grids = meshgrid(*given, indexing="ij")
+    if len(inputs) == 1:
+        return inputs[0]
+    grids = meshgrid(*inputs, indexing="ij")
     flat = [reshape(x, -1) for x in grids]
-    return functions_of(REGISTRY["stack"])(flat, dim=1)
+    return public_function(REGISTRY["stack"])(flat, dim=1)
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All ways to choose `r` elements of a vector, a row each.
+    """The combinations of `r` elements of a vector, one row each.
 
     >>> import flambeau as torch
     >>> torch.combinations(torch.tensor([1, 2, 3]))
@@ -324,15 +335,15 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if chosen:
         mask[tuple(np.array(chosen).T)] = True
     grids = meshgrid(*[input] * r, indexing="ij")
-    select = functions_of(REGISTRY["masked_select"])
-    return functions_of(REGISTRY["stack"])([select(x, wrap(mask)) for x in grids], dim=1)
+    select = public_function(REGISTRY["masked_select"])
+    return public_function(REGISTRY["stack"])([select(x, wrap(mask)) for x in grids], dim=1)
 
 
-# ----- again and again ---------------------------------------------------------------------
+# ----- repetition --------------------------------------------------------------------------
 
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
-    """The input repeated in every dimension; missing counts are 1.
+    """The input repeated `dims[i]` times along each dimension; missing counts are 1.
 
     >>> import flambeau as torch
     >>> torch.tile(torch.tensor([1, 2]), (2,))
@@ -342,12 +353,12 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
         dims = tuple(dims[0])
     counts = as_ints(dims, "tile", "dims")
     counts = (1,) * (input._array.ndim - len(counts)) + counts
-    return functions_of(REGISTRY["repeat"])(input, counts)
+    return public_function(REGISTRY["repeat"])(input, counts)
 
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
                       output_size: int | None = None) -> Tensor:
-    """Each element, or slice, several times in a row.
+    """Each element, or each slice along `dim`, repeated consecutively.
 
     >>> import flambeau as torch
     >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
@@ -357,9 +368,9 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
 
     if special[0] and isinstance(repeats if repeats is not None else input, Tensor) and (
             repeats if repeats is not None else input)._array.__class__ is not np.ndarray:
-        return _repeated_each(input, repeats, dim, output_size)
+        return _repeat_batched(input, repeats, dim, output_size)
     if repeats is None:
-        return wrap(arrays.repeat_positions(input._array))
+        return wrap(arrays.repeat_interleave_indices(input._array))
     if dim is None:
         input = reshape(input, -1)
         dim = 0
@@ -371,8 +382,8 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
             if repeats < 0:
                 raise RuntimeError("Repeats must be non-negative")
             shape = input._array.shape
-            wide = expand(unsqueeze(input, axis + 1), (*shape[:axis + 1], repeats, *shape[axis + 1:]))
-            copied = apply(REGISTRY["clone"], [wide], {"memory_format": contiguous_format})
+            expanded_input = expand(unsqueeze(input, axis + 1), (*shape[:axis + 1], repeats, *shape[axis + 1:]))
+            copied = apply(REGISTRY["clone"], [expanded_input], {"memory_format": contiguous_format})
             return view(copied, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1:]))
     counts = repeats._array.reshape(-1) if not repeats._array.ndim or repeats._array.size == 1 else repeats._array
     length = input._array.shape[axis] if input._array.ndim else 1
@@ -383,29 +394,30 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     elif counts.size != length:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{counts.size} and input.size({axis}) = {length}")
-    places = arrays.repeat_positions(counts)
-    if output_size is not None and output_size != places.size:
+    indices = arrays.repeat_interleave_indices(counts)
+    if output_size is not None and output_size != indices.size:
         raise RuntimeError("allocated size does not match required size")
-    return functions_of(REGISTRY["index_select"])(input, axis, wrap(places))
+    return public_function(REGISTRY["index_select"])(input, axis, wrap(indices))
 
 
-def _repeated_each(input: Tensor, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
-    """`repeat_interleave` where the elements of a batch have counts of their own, whose sums are equal."""
-    from ..dispatch.batched_tensor import levels_among
-    from ..dispatch.batching_rules import loop, tell_of_loop
+def _repeat_batched(input: Tensor, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
+    """`repeat_interleave` with batched counts, whose sums must be equal."""
+    from ..dispatch.batched_tensor import vmap_levels
+    from ..dispatch.batching_rules import fallback_loop, warn_fallback
 
-    tell_of_loop("repeat_interleave.Tensor")
-    levels = levels_among([input, repeats])
+    warn_fallback("repeat_interleave.Tensor")
+    levels = vmap_levels([input, repeats])
     if repeats is None:
-        return loop(repeat_interleave, [input], levels)
-    return loop(lambda x, counts: repeat_interleave(x, counts, dim, output_size=output_size), [input, repeats], levels)
+        return fallback_loop(repeat_interleave, [input], levels)
+    return fallback_loop(lambda x, counts: repeat_interleave(x, counts, dim, output_size=output_size),
+                         [input, repeats], levels)
 
 
 # ----- diagonals ---------------------------------------------------------------------------
 
 
 def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
-    """A vector as the diagonal of a matrix, or a matrix's diagonal as a vector.
+    """A matrix with the given diagonal, for a vector; the diagonal, for a matrix.
 
     >>> import flambeau as torch
     >>> torch.diag(torch.tensor([1, 2]))
@@ -414,14 +426,14 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     """
     n = input._array.ndim
     if n == 1:
-        return functions_of(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)
+        return public_function(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)
     if n == 2:
-        return functions_of(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)
+        return public_function(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """All elements as the diagonal of a matrix.
+    """A matrix whose diagonal consists of all elements of the input.
 
     >>> import flambeau as torch
     >>> torch.diagflat(torch.tensor([[1, 2]]))
@@ -439,11 +451,11 @@ def _triangle(upper: bool) -> Any:
         if row < 0 or col < 0:
             which, n = ("row", row) if row < 0 else ("col", col)
             raise RuntimeError(f"{which} must be non-negative, got{n}")
-        found = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-        return wrap(np.stack(found).astype((dtype or dtypes.int64).numpy))
+        result = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
+        return wrap(np.stack(result).astype((dtype or dtypes.int64).numpy))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Row and column numbers of the {'upper' if upper else 'lower'} triangle of a matrix."
+    call.__doc__ = f"The row and column indices of the {'upper' if upper else 'lower'} triangle of a matrix."
     return call
 
 

@@ -1,4 +1,4 @@
-"""Functions that reshape, where a declaration cannot take their arguments or is not quick enough."""
+"""Reshaping, transposing and expanding functions, with fast paths."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
-from ..dispatch.binding import functions_of
-from ..fastpath.views import viewing
+from ..dispatch.binding import public_function
+from ..fastpath.views import view_function
 from ..tensor import Tensor
 
 __all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors",
            "broadcast_to", "flatten", "moveaxis", "movedim", "permute", "ravel", "reshape", "reshaped",
            "squeeze", "sum_to_size", "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
 
-_view = viewing("view", "input_shape")
-_transpose = viewing("transpose", "dim0", "dim1")
-_t = viewing("t")
-_permute = viewing("permute", "dims")
-_expand = viewing("expand", "input_shape")
-_unsqueeze = viewing("unsqueeze", "input_shape")
-_squeeze_all = viewing("_squeeze_all", "input_shape")
-_squeeze_dim = viewing("_squeeze_dim", "input_shape")
-_squeeze_dims = viewing("_squeeze_dims", "input_shape")
-_viewed = functions_of(REGISTRY["view"])
-_transposed = functions_of(REGISTRY["transpose"])
-_permuted = functions_of(REGISTRY["permute"])
-_expanded = functions_of(REGISTRY["expand"])
+_view = view_function("view", "input_shape")
+_transpose = view_function("transpose", "dim0", "dim1")
+_t = view_function("t")
+_permute = view_function("permute", "dims")
+_expand = view_function("expand", "input_shape")
+_unsqueeze = view_function("unsqueeze", "input_shape")
+_squeeze_all = view_function("_squeeze_all", "input_shape")
+_squeeze_dim = view_function("_squeeze_dim", "input_shape")
+_squeeze_dims = view_function("_squeeze_dims", "input_shape")
+_viewed = public_function(REGISTRY["view"])
+_transposed = public_function(REGISTRY["transpose"])
+_permuted = public_function(REGISTRY["permute"])
+_expanded = public_function(REGISTRY["expand"])
 
 
 def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
-    """A sequence of sizes or dimensions as ints, from whatever stands for an int.
+    """A sequence of sizes or dimensions as ints; elements may be any objects with `__index__`.
 
     Raises:
-        TypeError: an element is no integer.
+        TypeError: an element is not an integer.
     """
-    found = []
+    result = []
     for i, v in enumerate(values):
         if v.__class__ is int:
-            found.append(v)
+            result.append(v)
             continue
         try:
             if isinstance(v, bool):
                 raise TypeError
-            found.append(v.__index__())
+            result.append(v.__index__())
         except (AttributeError, TypeError):
             raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, but found element of "
                             f"type {type(v).__name__} at pos {i}") from None
-    return tuple(found)
+    return tuple(result)
 
 
-def _listed(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
-    """Ints given one by one or as one sequence."""
+def _int_args(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
+    """Ints passed separately or as one sequence."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     return as_ints(args, name, argument)
 
 
-# ----- another shape ---------------------------------------------------------------------
+# ----- shape -----------------------------------------------------------------------------
 
 
 def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
-    """The same memory under another shape, or as another dtype.
+    """A view with another shape, or with the memory interpreted as another dtype.
 
     Raises:
-        RuntimeError: the strides do not allow it, or the shape holds another number of elements.
+        RuntimeError: the strides do not permit it, or the number of elements differs.
 
     >>> import flambeau as torch
     >>> torch.arange(4).view(2, 2)
@@ -83,7 +83,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
         try:
             return _view(self, a.reshape(*size), a.shape)
         except (ValueError, TypeError):
-            pass  # a dtype, or said in PyTorch's words below
+            pass  # a dtype, or an error that the general path raises
     if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
         if size[0] is self.dtype:
             return apply(REGISTRY["_alias"], [self])
@@ -91,16 +91,16 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     if not size:
         raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
                         "(torch.dtype dtype)\n * (tuple of ints size)\n")
-    return _viewed(self, _listed(size, "view", "size"))
+    return _viewed(self, _int_args(size, "view", "size"))
 
 
 def reshaped(input: Tensor, shape: Any) -> Tensor:
-    """`reshape`: a view where strides allow, else a view of a copy."""
+    """`reshape` with the shape as one argument."""
     return reshape(input, shape)
 
 
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
-    """The same elements under another shape: a view where possible, else a copy.
+    """The elements in another shape: a view where the strides permit it, else a copy.
 
     >>> import flambeau as torch
     >>> torch.reshape(torch.arange(4), (2, 2))
@@ -114,8 +114,8 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         try:
             return _view(input, a.reshape(*shape), a.shape)
         except (ValueError, TypeError):
-            pass  # said in PyTorch's words below
-    size = _listed(shape, "reshape", "shape")
+            pass  # the general path raises PyTorch's error
+    size = _int_args(shape, "reshape", "shape")
     try:
         key = "view" if a.flags.c_contiguous else "_reshape_alias"
         return apply(REGISTRY[key], [input], {"size": size})
@@ -149,7 +149,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
-    """One dimension as several of the given sizes, one of which may be -1.
+    """One dimension split into several of the given sizes, one of which may be -1.
 
     >>> import flambeau as torch
     >>> torch.unflatten(torch.ones(6), 0, (2, -1)).shape
@@ -171,7 +171,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 def ravel(input: Tensor) -> Tensor:
-    """All elements as a vector: a view where possible.
+    """The elements as a vector: a view where possible.
 
     >>> import flambeau as torch
     >>> torch.ravel(torch.ones(2, 2))
@@ -184,7 +184,7 @@ def ravel(input: Tensor) -> Tensor:
 
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """The dimensions of size 1 left out: all of them, or those named.
+    """The tensor without its dimensions of size 1, or without those in `dim`.
 
     >>> import flambeau as torch
     >>> torch.squeeze(torch.ones(1, 2, 1), 0).shape
@@ -208,7 +208,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new dimension of size 1 at `dim`.
+    """The tensor with a new dimension of size 1 at `dim`.
 
     >>> import flambeau as torch
     >>> torch.unsqueeze(torch.ones(2), 1).shape
@@ -221,11 +221,11 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
 
 
-# ----- dimensions in another order -------------------------------------------------------
+# ----- order of dimensions ---------------------------------------------------------------
 
 
 def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -> Tensor:
-    """Two dimensions swapped.
+    """The tensor with two dimensions swapped, a view.
 
     >>> import flambeau as torch
     >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
@@ -246,7 +246,7 @@ swapaxes = swapdims = transpose
 
 
 def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; a vector as it is.
+    """The transpose of a matrix, a view; a vector unchanged.
 
     >>> import flambeau as torch
     >>> torch.t(torch.ones(2, 3)).shape
@@ -259,7 +259,7 @@ def t(input: Tensor) -> Tensor:
 
 
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
-    """The dimensions in another order.
+    """The tensor with its dimensions in another order, a view.
 
     >>> import flambeau as torch
     >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
@@ -267,17 +267,17 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """
     if named:
         dims = (named["dims"],)
-    order = _listed(dims, "permute", "dims")
+    order = _int_args(dims, "permute", "dims")
     if not special[0]:
         try:
             return _permute(input, input._array.transpose(order), order)
         except ValueError:
-            pass  # said in PyTorch's words below
+            pass  # the general path raises PyTorch's error
     return _permuted(input, order)
 
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """Dimensions moved to other places; the rest keep their order.
+    """The tensor with dimensions moved to other positions; the others keep their order.
 
     >>> import flambeau as torch
     >>> torch.movedim(torch.ones(2, 3, 5), 0, 2).shape
@@ -290,9 +290,9 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
                            f"contain the same number of dims as destination ({list(targets)} dims)")
     sources, targets = tuple(wrap_dim(d, n) for d in sources), tuple(wrap_dim(d, n) for d in targets)
-    for name, dims, given in (("source", sources, source), ("destination", targets, destination)):
+    for name, dims, argument in (("source", sources, source), ("destination", targets, destination)):
         if len(set(dims)) != len(dims):
-            shown = [given] if isinstance(given, int) else list(given)
+            shown = [argument] if isinstance(argument, int) else list(argument)
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({shown})")
     if not n:
         return apply(REGISTRY["_alias"], [input])
@@ -319,12 +319,17 @@ def adjoint(input: Tensor) -> Tensor:
                            f"{input._array.ndim}-D tensor.")
     from ...engine.tensor_interface import layer
 
-    turned = transpose(input, -2, -1)
-    return layer.functions.conj(turned) if input._array.dtype.kind == "c" else turned
+    transposed = transpose(input, -2, -1)
+    return layer.functions.conj(transposed) if input._array.dtype.kind == "c" else transposed
 
 
 def _transposed_property(self: Tensor) -> Tensor:
-    """The dimensions in reverse order."""
+    """The tensor with its dimensions reversed.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3).T.shape
+    flambeau.Size([3, 2])
+    """
     n = self._array.ndim
     if n not in (0, 2):
         import warnings
@@ -338,7 +343,12 @@ def _transposed_property(self: Tensor) -> Tensor:
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
-    """The last two dimensions swapped."""
+    """The tensor with its last two dimensions swapped.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3, 5).mT.shape
+    flambeau.Size([2, 5, 3])
+    """
     if self._array.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
                            "tensor.")
@@ -346,7 +356,13 @@ def _matrix_transposed(self: Tensor) -> Tensor:
 
 
 def _hermitian(self: Tensor) -> Tensor:
-    """The conjugate transpose of a matrix."""
+    """The conjugate transpose of a matrix.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([[1j, 2]]).H
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
     if self._array.ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._array.ndim}-D tensor."
                            + (" For batches of matrices, consider using tensor.mH" if self._array.ndim > 2 else ""))
@@ -354,21 +370,31 @@ def _hermitian(self: Tensor) -> Tensor:
 
 
 def _matrix_hermitian(self: Tensor) -> Tensor:
-    """The conjugate transpose of the last two dimensions."""
+    """The conjugate transpose of the last two dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3, 5).mH.shape
+    flambeau.Size([2, 5, 3])
+    """
     if self._array.ndim < 2:
         raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
                            "tensor.")
     return adjoint(self)
 
 
-# ----- stretching ------------------------------------------------------------------------
+# ----- expansion -------------------------------------------------------------------------
 
 
 def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
-    """Dimensions of size 1 stretched, without copying. -1 keeps a size."""
+    """A view with dimensions of size 1 expanded to the given sizes; -1 keeps a size.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 1).expand(-1, 3).shape
+    flambeau.Size([2, 3])
+    """
     if named:
         size = (named["size"],)
-    shape = _listed(size, "expand", "size")
+    shape = _int_args(size, "expand", "size")
     if special[0]:
         return _expanded(self, size=shape)
     a = self._array
@@ -376,7 +402,7 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
 
 
 def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
-    """`expand` to a whole shape.
+    """`expand` to a shape.
 
     >>> import flambeau as torch
     >>> torch.broadcast_to(torch.ones(1), (2, 3)).shape
@@ -413,7 +439,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """The tensors, expanded to one shape.
+    """The tensors, expanded to their common shape.
 
     >>> import flambeau as torch
     >>> [x.shape for x in torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))]
@@ -421,22 +447,22 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
-    from ...shapes import broadcast_shapes as joint
+    from ...shapes import broadcast_shapes as broadcast_two
 
     shape: tuple[int, ...] = ()
     for x in tensors:
-        shape = joint(shape, x._array.shape)
+        shape = broadcast_two(shape, x._array.shape)
     return tuple(x if x._array.shape == shape else expand(x, shape) for x in tensors)
 
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
-    """The sum over broadcast dimensions that brings `input` to `size`.
+    """`input` summed over dimensions to the shape `size`, which must broadcast to that of `input`.
 
     >>> import flambeau as torch
     >>> torch.ones(2, 3).sum_to_size(1, 3)
     tensor([[2., 2., 2.]])
     """
-    shape = _listed(size, "sum_to_size", "size")
+    shape = _int_args(size, "sum_to_size", "size")
     have = input._array.shape
     if not shape:
         return apply(REGISTRY["_sum_all"], [input])
@@ -450,11 +476,11 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     return view(summed, shape) if lead else summed
 
 
-# ----- dimensions added -------------------------------------------------------------------
+# ----- added dimensions -------------------------------------------------------------------
 
 
 def _at_least(n: int) -> Any:
-    def grown(x: Tensor) -> Tensor:
+    def add_dims(x: Tensor) -> Tensor:
         have = x._array.ndim
         if have >= n:
             return x
@@ -464,8 +490,8 @@ def _at_least(n: int) -> Any:
 
     def call(*tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-            return tuple(grown(x) for x in tensors[0])
-        return grown(tensors[0]) if len(tensors) == 1 else tuple(grown(x) for x in tensors)
+            return tuple(add_dims(x) for x in tensors[0])
+        return add_dims(tensors[0]) if len(tensors) == 1 else tuple(add_dims(x) for x in tensors)
 
     call.__name__ = call.__qualname__ = f"atleast_{n}d"
     call.__doc__ = f"The tensors, with at least {n} dimension{'s' if n > 1 else ''} each."

@@ -1,4 +1,4 @@
-"""Taking, writing and finding elements by indices and masks, where a declaration cannot take the arguments."""
+"""Gather, scatter, `index_put`, `index_fill` and `nonzero`: functions whose arguments a declaration cannot express."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from ... import dtypes
 from ...engine.grad_mode import grad_mode
-from ...engine.saved.saved_tensor_mutation import about_to_write
+from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import special
 from ...ops.declare import REGISTRY, Op
 from ..creation.constants import full_like
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
-from ..dispatch.binding import bind, functions_of, in_place, write_out
-from ..dispatch.inplace import overwrite, write
+from ..dispatch.binding import bind, inplace_function, public_function, write_out
+from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..pointwise.selection import where
 from ..tensor import Tensor, wrap
-from ..tracer_notifications import tell_overwritten, tell_reading
-from .indexing import MASK_HIDDEN, NOT_INDICES, ON_EXPANDED, is_expanded, write_at
+from ..tracer_notifications import notify_overwritten, notify_read
+from .indexing import BATCHED_MASK_ERROR, EXPANDED_WARNING, INDEX_DTYPE_ERROR, is_expanded, write_at
 from .reshaping import expand, unsqueeze, view
 
 __all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim",
@@ -29,7 +29,7 @@ __all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "s
 
 
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
-    """The slice number `index` of dimension `dim`, without that dimension.
+    """The slice with number `index` along dimension `dim`, a view without that dimension.
 
     >>> import flambeau as torch
     >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
@@ -39,24 +39,24 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 
 
 def _indices(indices: Any) -> list[Tensor | None]:
-    """Indices given as a tuple, masks resolved to positions."""
+    """A tuple of index tensors, masks converted to index tensors."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError("index_put_(): argument 'indices' (position 1) must be tuple of Tensors, not "
                         f"{type(indices).__name__}")
-    found: list[Tensor | None] = []
+    result: list[Tensor | None] = []
     for index in indices:
         if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
             if index._array.__class__ is not np.ndarray:
-                raise RuntimeError(MASK_HIDDEN)
+                raise RuntimeError(BATCHED_MASK_ERROR)
             if special[0]:
-                tell_reading(index, "indexing with a mask")
-            found += [wrap(places) for places in (np.nonzero(index._array) if index._array.ndim else
-                                                  (np.zeros(int(bool(index._array)), np.int64),))]
+                notify_read(index, "indexing with a mask")
+            result += [wrap(places) for places in (np.nonzero(index._array) if index._array.ndim else
+                                                   (np.zeros(int(bool(index._array)), np.int64),))]
         elif index is not None and index._array.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
-            raise IndexError(NOT_INDICES)
+            raise IndexError(INDEX_DTYPE_ERROR)
         else:
-            found.append(index)
-    return found
+            result.append(index)
+    return result
 
 
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
@@ -66,11 +66,11 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1., 2.]))
     tensor([1., 0., 2.])
     """
-    _same_dtypes(input, values)
+    _check_same_dtypes(input, values)
     return apply(REGISTRY["_index_put"], [input, values, *_indices(indices)], {"accumulate": accumulate})
 
 
-def _same_dtypes(input: Tensor, values: Tensor) -> None:
+def _check_same_dtypes(input: Tensor, values: Tensor) -> None:
     if values._array.dtype != input._array.dtype:
         raise RuntimeError("Index put requires the source and destination dtypes match, got "
                            f"{input.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the "
@@ -78,7 +78,12 @@ def _same_dtypes(input: Tensor, values: Tensor) -> None:
 
 
 def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """`index_put`, written into this tensor."""
+    """`index_put`, in place.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(3).index_put_((torch.tensor([1]),), torch.tensor([5.]))
+    tensor([0., 5., 0.])
+    """
     return write_at(self, _indices(indices), values, accumulate)
 
 
@@ -91,67 +96,67 @@ def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool) 
     reduce = kwargs.get("reduce")
     source = kwargs.get("value", kwargs.get("src"))
     if reduce is not None:
-        return _scatter_reducing(input, dim, index, source, reduce, inplace, out)
+        return _scatter_reduce(input, dim, index, source, reduce, inplace, out)
     if isinstance(source, Tensor):
         key, inputs, params = "_scatter", [input, index, source], {"dim": dim}
     else:
         key, inputs, params = "_scatter_scalar", [input, index], {"dim": dim, "value": source}
     if inplace:
-        return write(REGISTRY[key], inputs, params)
-    found = apply(REGISTRY[key], inputs, params)
+        return apply_inplace(REGISTRY[key], inputs, params)
+    result = apply(REGISTRY[key], inputs, params)
     if out is not None:
-        return write_out(REGISTRY[key], found, out)
-    return found
+        return write_out(REGISTRY[key], result, out)
+    return result
 
 
-def _scatter_reducing(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool,
-                      out: Any) -> Tensor:
+def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool,
+                    out: Any) -> Tensor:
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     from ..dispatch.array_kernels import arrays
 
     if special[0] and any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray
                           for x in (input, index, source)):
-        return _reducing_each(input, dim, index, source, reduce, inplace)
+        return _scatter_reduce_batched(input, dim, index, source, reduce, inplace)
     value = source._array if isinstance(source, Tensor) else source
-    found = arrays.scatter_reduced(input._array, index._array, value, dim, "sum" if reduce == "add" else "prod")
-    return _unrecorded(input, wrap(found), inplace, out, source)
+    result = arrays.scatter_reduce(input._array, index._array, value, dim, "sum" if reduce == "add" else "prod")
+    return _without_derivative(input, wrap(result), inplace, out, source)
 
 
-def _reducing_each(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool) -> Tensor:
-    """The same where some are batches: as `scatter_reduce`, which has a batching rule."""
+def _scatter_reduce_batched(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool) -> Tensor:
+    """`_scatter_reduce` with batched inputs: by the operator `scatter_reduce`, which has a batching rule."""
     if not isinstance(source, Tensor):
         source = full_like(index, source, dtype=input.dtype)
     inputs = [input.detach(), index, source.detach()]
     params = {"dim": dim, "reduce": "sum" if reduce == "add" else "prod"}
     if inplace:
-        return write(REGISTRY["scatter_reduce"], [input, *inputs[1:]], params)
+        return apply_inplace(REGISTRY["scatter_reduce"], [input, *inputs[1:]], params)
     return apply(REGISTRY["scatter_reduce"], inputs, params)
 
 
-def _unrecorded(input: Tensor, found: Tensor, inplace: bool, out: Any, source: Any) -> Tensor:
-    """A result that PyTorch records without being able to differentiate it."""
-    wants = grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in (input, source))
+def _without_derivative(input: Tensor, result: Tensor, inplace: bool, out: Any, source: Any) -> Tensor:
+    """A result that PyTorch records with a node whose derivative is not implemented."""
+    needs_grad = grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in (input, source))
     if inplace or out is not None:
-        if wants:
+        if needs_grad:
             raise RuntimeError("the derivative for 'scatter' with 'reduce' is not implemented.")
         if not inplace:
-            return write_out(REGISTRY["_scatter"], found, out)
-        check_overlap(input._array, *([source._array] if isinstance(source, Tensor) else []), apart=True)
-        about_to_write(input)
-        input._array[...] = found._array
+            return write_out(REGISTRY["_scatter"], result, out)
+        check_overlap(input._array, *([source._array] if isinstance(source, Tensor) else []), disjoint=True)
+        before_write(input)
+        input._array[...] = result._array
         input._bump_version()
         if special[0]:
-            tell_overwritten(input, found._array)
+            notify_overwritten(input, result._array)
         return input
-    if wants:
+    if needs_grad:
         return apply(REGISTRY["_not_differentiable"], [input, source] if isinstance(source, Tensor) else [input],
-                     {"value": found._array, "of": "scatter"})
-    return found
+                     {"value": result._array, "of": "scatter"})
+    return result
 
 
 def scatter(*args: Any, **kwargs: Any) -> Tensor:
-    """The input with `src`, a tensor or a number, put at the index along a dimension.
+    """The input with `src`, a tensor or scalar, written at the index along a dimension.
 
     >>> import flambeau as torch
     >>> torch.scatter(torch.zeros(3), 0, torch.tensor([1]), 5.)
@@ -161,11 +166,16 @@ def scatter(*args: Any, **kwargs: Any) -> Tensor:
 
 
 def scatter_(*args: Any, **kwargs: Any) -> Tensor:
-    """`scatter`, written into this tensor."""
+    """`scatter`, in place.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(3).scatter_(0, torch.tensor([1]), 5.)
+    tensor([0., 5., 0.])
+    """
     return _scatter_call(args, kwargs, True)
 
 
-def _filling(inplace: bool) -> Any:
+def _index_fill_function(inplace: bool) -> Any:
     def call(*args: Any, **kwargs: Any) -> Tensor:
         for name, given in zip(("input", "dim", "index", "value"), args, strict=False):
             kwargs[name] = given
@@ -180,17 +190,17 @@ def _filling(inplace: bool) -> Any:
         if not inplace:
             return apply(REGISTRY[key], inputs, params)
         if is_expanded(input._array):
-            warnings.warn(ON_EXPANDED.format("index_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
-            return _over(REGISTRY[key], inputs, params)
-        return write(REGISTRY[key], inputs, params)
+            warnings.warn(EXPANDED_WARNING.format("index_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+            return _overwrite_expanded(REGISTRY[key], inputs, params)
+        return apply_inplace(REGISTRY[key], inputs, params)
 
     return call
 
 
-index_fill = _filling(False)
+index_fill = _index_fill_function(False)
 index_fill.__name__ = index_fill.__qualname__ = "index_fill"
-index_fill.__doc__ = "The input with `value`, a number or a 0-d tensor, in the slices that the index names."
-index_fill_ = _filling(True)
+index_fill.__doc__ = "The input with `value`, a scalar or a 0-d tensor, in the slices of `dim` given by the index."
+index_fill_ = _index_fill_function(True)
 
 
 def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -204,17 +214,17 @@ def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
                                f"{list(shape)}")
     if not is_expanded(self._array):
-        return in_place(op)(self, *args, **kwargs)
+        return inplace_function(op)(self, *args, **kwargs)
     check_writable(self, is_tracked((self, *args)))
-    warnings.warn(ON_EXPANDED.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+    warnings.warn(EXPANDED_WARNING.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
     inputs, params = bind(op, (self, *args), kwargs)
     if not isinstance(inputs[2], Tensor):
         op, params = REGISTRY["_masked_fill_scalar"], {"value": inputs.pop()}
-    return _over(op, inputs, params)
+    return _overwrite_expanded(op, inputs, params)
 
 
-def _over(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
-    """Write an operator's result into an expanded tensor, where the last of what meets in one place stays."""
+def _overwrite_expanded(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
+    """Write an operator's result into an expanded tensor; for elements that share memory the last one wins."""
     a = inputs[0]._array
 
     def compute() -> None:
@@ -224,7 +234,7 @@ def _over(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
-    """The elements at indices along a dimension; sizes of 1 are stretched. Without `dim`, of the flattened input.
+    """The elements at `indices` along `dim`, with broadcasting; without `dim`, of the flattened input.
 
     >>> import flambeau as torch
     >>> torch.take_along_dim(torch.tensor([[3, 1, 2]]), torch.tensor([[1]]), 1)
@@ -238,7 +248,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     if indices._array.dtype != np.int64:
         raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
                            f"{indices.dtype.scalar_name}")
-    gather = functions_of(REGISTRY["gather"])
+    gather = public_function(REGISTRY["gather"])
     if dim is None:
         return gather(view(input.contiguous(), -1), 0, view(indices.contiguous(), -1), out=out)
     a, b = input._array.shape, indices._array.shape
@@ -259,7 +269,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
 
 
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
-    """The indices of the elements that are not zero: a row each, or a tensor per dimension.
+    """The indices of the nonzero elements: one row each, or with `as_tuple` one tensor for each dimension.
 
     >>> import flambeau as torch
     >>> torch.nonzero(torch.tensor([0, 3]), as_tuple=True)
@@ -272,12 +282,12 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
             raise RuntimeError("Batching rule not implemented for aten::nonzero_numpy. We could not generate a "
                                "fallback.")
         source = input if input._array.ndim else unsqueeze(input, 0)
-        return functions_of(REGISTRY["unbind"])(apply(REGISTRY["_nonzero"], [source]), dim=1)
-    return functions_of(REGISTRY["_nonzero"])(input, out=out)
+        return public_function(REGISTRY["unbind"])(apply(REGISTRY["_nonzero"], [source]), dim=1)
+    return public_function(REGISTRY["_nonzero"])(input, out=out)
 
 
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
-    """The first `size` rows of `nonzero`, filled up with rows of `fill_value`.
+    """The first `size` rows of `nonzero`, padded with rows of `fill_value`.
 
     >>> import flambeau as torch
     >>> torch.nonzero_static(torch.tensor([0, 3]), size=2)
@@ -287,11 +297,12 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     if special[0] and input._array.__class__ is not np.ndarray:
-        from ..dispatch.batched_tensor import levels_among
-        from ..dispatch.batching_rules import loop, tell_of_loop
+        from ..dispatch.batched_tensor import vmap_levels
+        from ..dispatch.batching_rules import fallback_loop, warn_fallback
 
-        tell_of_loop("nonzero_static")
-        return loop(lambda x: nonzero_static(x, size=size, fill_value=fill_value), [input], levels_among([input]))
+        warn_fallback("nonzero_static")
+        return fallback_loop(lambda x: nonzero_static(x, size=size, fill_value=fill_value), [input],
+                             vmap_levels([input]))
     rows = apply(REGISTRY["_nonzero"], [input])._array[:size]
     full = np.full((size, rows.shape[1]), fill_value, np.int64)
     full[: len(rows)] = rows
@@ -299,7 +310,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The coordinates, in a tensor of that shape, of positions in it flattened.
+    """The coordinates in a tensor of the given shape of indices into it flattened.
 
     >>> import flambeau as torch
     >>> torch.unravel_index(torch.tensor([5]), (2, 3))
@@ -311,16 +322,16 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(int(s) for s in shape)
     if any(s < 0 for s in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found, step = [], 1
+    result, step = [], 1
     if special[0] and indices._array.__class__ is not np.ndarray:
         for s in reversed(sizes):
-            found.append(indices.to(dtypes.int64) // step % max(s, 1))
+            result.append(indices.to(dtypes.int64) // step % max(s, 1))
             step *= s
-        return tuple(reversed(found))
+        return tuple(reversed(result))
     for s in reversed(sizes):
-        found.append(wrap(indices._array.astype(np.int64) // step % max(s, 1)))
+        result.append(wrap(indices._array.astype(np.int64) // step % max(s, 1)))
         step *= s
-    return tuple(reversed(found))
+    return tuple(reversed(result))
 
 
 METHODS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Parts, strides and sizes: what shows a tensor's memory otherwise, and what changes a tensor's own shape."""
+"""`narrow`, `as_strided`, sizes and strides, and in-place changes of shape (`squeeze_`, `t_`)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numpy.memory import element_strides, strided
+from ...backends.numpy.memory import element_strides, strided_view
 from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
-from ..dispatch.binding import functions_of
+from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import record
-from ..dispatch.inplace import rebase
+from ..dispatch.inplace import rebase_history
 from ..dispatch.write_checks import check_writable, is_tracked
 from ..storage import storage_offset as storage_offset_of
 from ..tensor import Tensor, wrap
@@ -25,11 +25,11 @@ __all__ = ["as_strided", "as_strided_copy", "as_strided_scatter", "is_same_size"
            "numel", "squeeze_copy"]
 
 
-# ----- parts and strides ---------------------------------------------------------------------
+# ----- views by strides ----------------------------------------------------------------------
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """`length` elements from `start` on, of dimension `dim`.
+    """`length` slices from `start` on along dimension `dim`, a view.
 
     >>> import flambeau as torch
     >>> torch.narrow(torch.arange(4), 0, 1, 2)
@@ -39,26 +39,26 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         if start._array.ndim or start._array.dtype.kind not in "iu":
             raise RuntimeError("start must be an 0-dim integral Tensor.")
         start = start.item()
-    axis, start = _narrowed(input, dim, start, length)
+    axis, start = _narrow_range(input, dim, start, length)
     return apply(REGISTRY["slice"], [input], {"dim": axis, "start": start, "end": start + length, "step": 1})
 
 
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
-    """A copy of `length` elements from `start` on, of dimension `dim`.
+    """A copy of `length` slices from `start` on along dimension `dim`.
 
     >>> import flambeau as torch
     >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
-    axis, start = _narrowed(input, dim, start, length)
-    return functions_of(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)
+    axis, start = _narrow_range(input, dim, start, length)
+    return public_function(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)
 
 
-def _narrowed(input: Tensor, dim: int, start: int, length: int) -> tuple[int, int]:
-    """Dimension and start, counted from the front.
+def _narrow_range(input: Tensor, dim: int, start: int, length: int) -> tuple[int, int]:
+    """Dimension and start as non-negative ints.
 
     Raises:
-        RuntimeError, IndexError: they lie outside the tensor.
+        RuntimeError, IndexError: they are out of range.
     """
     shape = input._array.shape
     if not shape:
@@ -79,30 +79,31 @@ def _narrowed(input: Tensor, dim: int, start: int, length: int) -> tuple[int, in
 def _strided_params(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
     size, stride = as_ints(size, "as_strided", "size"), as_ints(stride, "as_strided", "stride")
     if special[0] and input._array.__class__ is not np.ndarray:
-        return _strided_in_each(input, size, stride, storage_offset)
-    array = strided(input._array, size, stride, storage_offset)
+        return _strided_params_batched(input, size, stride, storage_offset)
+    array = strided_view(input._array, size, stride, storage_offset)
     return {"size": size, "stride": stride, "storage_offset": storage_offset,
             "geometry": Geometry(input._array, array)}
 
 
-def _strided_in_each(input: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int | None) -> dict[str, Any]:
-    """What shows the same part of each element of a batch, for the batch's value.
+def _strided_params_batched(input: Any, size: tuple[int, ...], stride: tuple[int, ...],
+                            offset: int | None) -> dict[str, Any]:
+    """The parameters of `as_strided` for the value of a batched tensor.
 
     Raises:
-        RuntimeError: it would show more than the elements (PyTorch's text).
+        RuntimeError: the view would exceed an example (PyTorch's text).
     """
     value, k = input._value._array, len(input._levels)
-    steps, first = element_strides(value), storage_offset_of(input._value)
+    strides, first = element_strides(value), storage_offset_of(input._value)
     start = first if offset is None else offset
     last = start + sum((n - 1) * s for n, s in zip(size, stride, strict=False))
-    end = first + sum((n - 1) * s for n, s in zip(value.shape[k:], steps[k:], strict=True))
+    end = first + sum((n - 1) * s for n, s in zip(value.shape[k:], strides[k:], strict=True))
     if 0 not in size and 0 not in value.shape and not first <= start <= last <= end:
         raise RuntimeError(
             f"result = tensor.as_strided({list(size)}, {list(stride)}, {start}) can access memory outside of `tensor`. "
             f"`result` can access some memory in range [{start}, {last + 1}], but `tensor` can only access some memory "
             f"in range [{first}, {end + 1}]. This is not supported inside of vmap, please try to rewrite the "
             "`as_strided` call as a sequence of PyTorch view operations")
-    return _strided_params(input._value, (*value.shape[:k], *size), (*steps[:k], *stride), start)
+    return _strided_params(input._value, (*value.shape[:k], *size), (*strides[:k], *stride), start)
 
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -118,16 +119,26 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 
 def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *,
                     out: Any = None) -> Tensor:
-    """A copy of what `as_strided` shows."""
+    """`as_strided`, as a copy.
+
+    >>> import flambeau as torch
+    >>> torch.as_strided_copy(torch.arange(4), (2,), (2,))
+    tensor([0, 2])
+    """
     params = _strided_params(input, size, stride, storage_offset)
-    return functions_of(REGISTRY["_as_strided_copy"])(input, **params, out=out)
+    return public_function(REGISTRY["_as_strided_copy"])(input, **params, out=out)
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
                        storage_offset: int | None = None) -> Tensor:
-    """A copy of `input` with `src` at the strided places."""
+    """A copy of `input` with `src` written into its `as_strided` view.
+
+    >>> import flambeau as torch
+    >>> torch.as_strided_scatter(torch.zeros(4), torch.ones(2), (2,), (2,))
+    tensor([1., 0., 1., 0.])
+    """
     if special[0] and input._array.__class__ is not np.ndarray:
-        _strided_params(input, size, stride, storage_offset)  # which refuses what lies outside
+        _strided_params(input, size, stride, storage_offset)  # raises if the view exceeds an example
         one: Any = input._value._array[(0,) * len(input._levels)]
         params = _strided_params(wrap(one), size, stride, storage_offset)
     else:
@@ -139,10 +150,15 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
 
 
 def squeeze_copy(input: Tensor, dim: Any = None, *, out: Any = None) -> Tensor:
-    """A copy of what `squeeze` shows."""
+    """`squeeze`, as a copy.
+
+    >>> import flambeau as torch
+    >>> torch.squeeze_copy(torch.ones(1, 2))
+    tensor([1., 1.])
+    """
     key = ("_squeeze_all_copy" if dim is None else
            "_squeeze_dims_copy" if isinstance(dim, (tuple, list)) else "_squeeze_dim_copy")
-    return functions_of(REGISTRY[key])(input, **({} if dim is None else {"dim": dim}), out=out)
+    return public_function(REGISTRY[key])(input, **({} if dim is None else {"dim": dim}), out=out)
 
 
 # ----- sizes -----------------------------------------------------------------------------
@@ -159,7 +175,12 @@ def numel(input: Tensor) -> int:
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:
-    """The shape, or the size of one dimension."""
+    """The shape, or the size of one dimension.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3).size(1)
+    3
+    """
     if dim is None:
         return self.shape
     shape = self._array.shape
@@ -169,7 +190,12 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
-    """The strides, in elements, or one of them."""
+    """The strides in elements, or that of one dimension.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3).stride()
+    (3, 1)
+    """
     strides = element_strides(self._array)
     if dim is None:
         return strides
@@ -179,25 +205,42 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether the shapes are equal."""
+    """Whether the shapes are equal.
+
+    >>> import flambeau as torch
+    >>> torch.is_same_size(torch.ones(2), torch.ones(3))
+    False
+    """
     return input._array.shape == other._array.shape
 
 
 def _dimensions(self: Tensor) -> int:
+    """The number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3).dim()
+    2
+    """
     return self._array.ndim
 
 
 def _numel(self: Tensor) -> int:
+    """The number of elements.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, 3).numel()
+    6
+    """
     return self._array.size
 
 
 # ----- in place --------------------------------------------------------------------------
 
 
-def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
-    """Change the shape and strides of a tensor itself."""
+def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
+    """Apply a view operator in place: change the shape and strides of the tensor."""
     if special[0] and self._array.__class__ is not np.ndarray:
-        return _reviewing_each(self, key, params)
+        return _restride_batched(self, key, params)
     op = REGISTRY[key]
     tracked = is_tracked([self])
     check_writable(self, tracked)
@@ -208,61 +251,61 @@ def _reviewing(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
         node = record(op, [self], [wrap(array)], params)
         self._array = array
         self._bump_version()
-        rebase(self, node)
+        rebase_history(self, node)
     else:
         self._array = array
         self._bump_version()
     return self
 
 
-def _reviewing_each(self: Any, key: str, params: dict[str, Any]) -> Tensor:
-    """Change the shape and strides of each element of a batch."""
+def _restride_batched(self: Any, key: str, params: dict[str, Any]) -> Tensor:
+    """`_restride` of a batched tensor."""
     k, n = len(self._levels), self._array.ndim
     if key == "_t_":
         key, params = "_transpose_", {"dim0": 0, "dim1": 1 if n == 2 else 0}
     elif key == "_squeeze_all_":
         key, params = "_squeeze_dims_", {"dim": tuple(range(n))}
-    if "geometry" not in params:  # which is the value's already
+    if "geometry" not in params:  # `_strided_params` has computed those of the value
         m = n + 1 if key == "_unsqueeze_" else n
 
-        def behind(dim: Any) -> Any:
-            return tuple(map(behind, dim)) if isinstance(dim, (tuple, list)) else wrap_dim(dim, m) + k
+        def shift(dim: Any) -> Any:
+            return tuple(map(shift, dim)) if isinstance(dim, (tuple, list)) else wrap_dim(dim, m) + k
 
         if n or key == "_unsqueeze_":
-            params = {name: behind(dim) for name, dim in params.items()}
+            params = {name: shift(dim) for name, dim in params.items()}
         else:
             key, params = "_squeeze_dims_", {"dim": ()}
-    _reviewing(self._value, key, params)
+    _restride(self._value, key, params)
     return self
 
 
 def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
-    """`squeeze`, of this tensor itself."""
+    """`squeeze`, in place: changes the shape and strides of this tensor."""
     key = "_squeeze_all_" if dim is None else "_squeeze_dims_" if isinstance(dim, (tuple, list)) else "_squeeze_dim_"
-    return _reviewing(self, key, {} if dim is None else {"dim": dim})
+    return _restride(self, key, {} if dim is None else {"dim": dim})
 
 
 def unsqueeze_(self: Tensor, dim: int) -> Tensor:
-    """`unsqueeze`, of this tensor itself."""
-    return _reviewing(self, "_unsqueeze_", {"dim": dim})
+    """`unsqueeze`, in place: changes the shape and strides of this tensor."""
+    return _restride(self, "_unsqueeze_", {"dim": dim})
 
 
 def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """`transpose`, of this tensor itself."""
-    return _reviewing(self, "_transpose_", {"dim0": dim0, "dim1": dim1})
+    """`transpose`, in place: changes the shape and strides of this tensor."""
+    return _restride(self, "_transpose_", {"dim0": dim0, "dim1": dim1})
 
 
 def t_(self: Tensor) -> Tensor:
-    """`t`, of this tensor itself."""
+    """`t`, in place: changes the shape and strides of this tensor."""
     check_writable(self, is_tracked([self]))
     if self._array.ndim > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self._array.ndim}D")
-    return _reviewing(self, "_t_", {})
+    return _restride(self, "_t_", {})
 
 
 def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """`as_strided`, of this tensor itself."""
-    return _reviewing(self, "_as_strided_", _strided_params(self, size, stride, storage_offset))
+    """`as_strided`, in place: changes the shape and strides of this tensor."""
+    return _restride(self, "_as_strided_", _strided_params(self, size, stride, storage_offset))
 
 
 METHODS = {

@@ -1,7 +1,7 @@
-"""Whole Jacobians and Hessians: `jacobian` and `hessian`.
+"""`torch.autograd.functional.jacobian` and `hessian`.
 
-A row at a time by backward passes; or, vectorized, all rows in one backward pass, or all
-columns in one forward pass, over a batch of unit vectors.
+Each row takes a backward pass. Vectorized, all rows take one backward pass, or all columns one forward pass, over a
+batch of unit vectors.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.dispatch.batched_tensor import level_of
+from ..._tensor.dispatch.batched_tensor import vmap_level
 from ..._tensor.dispatch.dual_tensors import dual_level, make_dual, unpack_dual
 from ...engine.grad_mode import enable_grad
-from ...func.batches import hidden, shown
+from ...func.batches import expose_dim, hide_dim
 from ...func.jacobians import basis
-from .arguments import Tensors, as_tuple, blocks, entered, gradients, left
-from .strictness import BLOCK_MISSING, JACOBIAN_WITHOUT_GRAPH, must_have_graph
+from .arguments import Tensors, as_graph_inputs, as_tuple, detach_results, gradients, unwrap_blocks
+from .strictness import BLOCK_MISSING, JACOBIAN_WITHOUT_GRAPH, require_graph
 
 _STRATEGIES = ("forward-mode", "reverse-mode")
 _OUTPUTS = "outputs of the user-provided function"
@@ -33,18 +33,18 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
     Args:
         func: takes tensors and returns a tensor or a tuple of tensors.
         inputs: a tensor or a tuple of tensors.
-        create_graph: let the Jacobian be differentiated, also by `inputs`.
-        strict: an output that does not depend on an input is an error, and not a block of zeros.
-        vectorize: all rows, or columns, at once.
+        create_graph: record the computation, so that the Jacobian can be differentiated.
+        strict: an output that does not depend on an input is an error instead of a block of zeros.
+        vectorize: compute all rows (or columns) in one batched pass.
         strategy: "reverse-mode", by rows; or "forward-mode", by columns, which must be vectorized.
 
     Returns:
         One block; a tuple of blocks where inputs or outputs are a tuple; a tuple (outputs) of tuples (inputs) where
-        both are. Forward mode gives lists for tuples, as PyTorch's does.
+        both are. Forward mode returns lists instead of tuples, as in PyTorch.
 
     Raises:
-        TypeError: inputs or outputs are no tensors.
-        RuntimeError: `strict` refuses, or is asked for together with `vectorize` or forward mode.
+        TypeError: an input or output is not a tensor.
+        RuntimeError: a `strict` check fails; `strict` with `vectorize` or forward mode.
         NotImplementedError: forward mode with `create_graph`, or not vectorized.
 
     >>> import flambeau as torch
@@ -65,26 +65,26 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
             raise RuntimeError(
                 'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported '
                 'together (yet). Please either set `strict=False` or `strategy="reverse-mode"`.')
-        return _by_columns(func, inputs, vectorize)
+        return _columns_batched(func, inputs, vectorize)
     with enable_grad():
-        several, given = as_tuple(inputs, "inputs", "jacobian")
-        given = entered(given, create_graph)
-        several_out, outputs = as_tuple(func(*given), _OUTPUTS, "jacobian")
-        must_have_graph(outputs, "outputs", strict)
+        several, args = as_tuple(inputs, "inputs", "jacobian")
+        args = as_graph_inputs(args, create_graph)
+        several_out, outputs = as_tuple(func(*args), _OUTPUTS, "jacobian")
+        require_graph(outputs, "outputs", strict)
         if not vectorize:
-            rows = _one_by_one(outputs, given, create_graph, strict)
+            rows = _rows_one_by_one(outputs, args, create_graph, strict)
         elif strict:
             raise RuntimeError(
                 "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
                 "Please either set `strict=False` or `vectorize=False`.")
         else:
-            rows = _all_rows(outputs, given, create_graph)
-    return blocks(left(rows, create_graph), several_out, several)
+            rows = _rows_batched(outputs, args, create_graph)
+    return unwrap_blocks(detach_results(rows, create_graph), several_out, several)
 
 
-def _one_by_one(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: bool) -> tuple[Tensors, ...]:
+def _rows_one_by_one(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: bool) -> tuple[Tensors, ...]:
     """Blocks [output][input]: a backward pass for each element of the outputs."""
-    found = []
+    blocks = []
     for i, out in enumerate(outputs):
         rows: list[list[Tensor]] = [[] for _ in inputs]
         flat = out.reshape(-1)
@@ -96,12 +96,12 @@ def _one_by_one(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: b
                 if strict and create_graph and g is not None and not g._requires_grad:
                     raise RuntimeError(JACOBIAN_WITHOUT_GRAPH.format(i))
                 row.append(fn.zeros_like(x) if g is None else g)
-        found.append(tuple(fn.stack(row).view((*out._array.shape, *x._array.shape))
+        blocks.append(tuple(fn.stack(row).view((*out._array.shape, *x._array.shape))
                            for row, x in zip(rows, inputs, strict=True)))
-    return tuple(found)
+    return tuple(blocks)
 
 
-def _all_rows(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
+def _rows_batched(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
     """Blocks [output][input]: one backward pass with a batch of all unit cotangents."""
     if not outputs:
         raise AssertionError("Expected at least one tensor")
@@ -115,32 +115,32 @@ def _all_rows(outputs: Tensors, inputs: Tensors, create_graph: bool) -> tuple[Te
                        for part, x in zip(parts, inputs, strict=True)) for i, out in enumerate(outputs))
 
 
-def _by_columns(func: Callable[..., Any], inputs: Any, vectorize: bool) -> Any:
+def _columns_batched(func: Callable[..., Any], inputs: Any, vectorize: bool) -> Any:
     """The Jacobian by one forward pass with a batch of all unit tangents."""
-    several, given = as_tuple(inputs, "inputs", "jacobian")
+    several, args = as_tuple(inputs, "inputs", "jacobian")
     if not vectorize:
         raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
                                   "implemented for `vectorize=True`.")
-    sizes = [x._array.size for x in given]
-    with level_of(sum(sizes), "error") as level, dual_level():
-        units = basis(given, 0, sum(sizes))
-        duals = [make_dual(x, hidden(unit, 0, level)) for x, unit in zip(given, units, strict=True)]
+    sizes = [x._array.size for x in args]
+    with vmap_level(sum(sizes), "error") as level, dual_level():
+        units = basis(args, 0, sum(sizes))
+        duals = [make_dual(x, hide_dim(unit, 0, level)) for x, unit in zip(args, units, strict=True)]
         several_out, outputs = as_tuple(func(*duals), "outputs", None)
         primals, pushed = [], []
         for out in outputs:
             primal, tangent = unpack_dual(out)
             primals.append(primal)
             tangent = fn.zeros_like(primal) if tangent is None else tangent
-            pushed.append(shown(tangent, level, -1, "vmap(jvp, ...): `jvp`"))
+            pushed.append(expose_dim(tangent, level, -1, "vmap(jvp, ...): `jvp`"))
     rows = [[part.reshape((*primal._array.shape, *x._array.shape))
-             for part, x in zip(fn.split(column, sizes, dim=-1), given, strict=True)]
+             for part, x in zip(fn.split(column, sizes, dim=-1), args, strict=True)]
             for column, primal in zip(pushed, primals, strict=True)]
-    return blocks(rows, several_out, several)
+    return unwrap_blocks(rows, several_out, several)
 
 
 def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
             vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Any:
-    """A scalar function's matrix of second derivatives: the Jacobian of its gradient.
+    """A scalar function's Hessian: the Jacobian of its gradient.
 
     H[i, j] = d^2 f / d x_i d x_j, shaped (*shape of one input, *shape of the other).
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.functional.hessian.html
@@ -148,18 +148,18 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     Args:
         func: takes tensors and returns one tensor of one element.
         inputs: a tensor or a tuple of tensors.
-        create_graph: let the Hessian be differentiated, also by `inputs`.
-        strict: a value or gradient that does not depend on an input is an error, and not zero.
-        vectorize: all rows, or columns, at once.
+        create_graph: record the computation, so that the Hessian can be differentiated.
+        strict: a value or gradient that does not depend on an input is an error instead of zero.
+        vectorize: compute all rows (or columns) in one batched pass.
         outer_jacobian_strategy: how the gradient is differentiated: see `jacobian`.
 
     Returns:
         One block, or a tuple of tuples of them where the inputs are a tuple.
 
     Raises:
-        TypeError: inputs or outputs are no tensors.
-        RuntimeError: `func` does not return a scalar; `strict` refuses, or is asked for together with `vectorize` or
-            forward mode.
+        TypeError: an input or output is not a tensor.
+        RuntimeError: `func` does not return a scalar; a `strict` check fails; `strict` with `vectorize` or forward
+            mode.
         NotImplementedError: forward mode with `create_graph`, or not vectorized.
 
     >>> import flambeau as torch
@@ -167,13 +167,13 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    several, given = as_tuple(inputs, "inputs", "hessian")
+    several, args = as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in _STRATEGIES:
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
     def scalar(*x: Tensor) -> Tensor:
         several_out, outputs = as_tuple(func(*x), _OUTPUTS, "hessian")
-        must_have_graph(outputs, "outputs", strict)
+        require_graph(outputs, "outputs", strict)
         if several_out:
             raise RuntimeError("The function given to hessian should return a single Tensor")
         if outputs[0]._array.size != 1:
@@ -181,14 +181,14 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
         return fn.squeeze(outputs[0])
 
     def gradient(*x: Tensor) -> Tensors:
-        if outer_jacobian_strategy == "forward-mode":  # or what these dual tensors hold would not enter
-            x = tuple(each.requires_grad_() for each in x)
-        found: Tensors = jacobian(scalar, x, create_graph=True)
-        must_have_graph(found, "jacobian", strict)
-        return found
+        if outer_jacobian_strategy == "forward-mode":  # the gradient needs a graph for the dual tensors' tangents
+            x = tuple(dual.requires_grad_() for dual in x)
+        grads: Tensors = jacobian(scalar, x, create_graph=True)
+        require_graph(grads, "jacobian", strict)
+        return grads
 
-    found = jacobian(gradient, given, create_graph, strict, vectorize, outer_jacobian_strategy)
-    return blocks(found, several, several)
+    blocks = jacobian(gradient, args, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return unwrap_blocks(blocks, several, several)
 
 
 __all__ = ["hessian", "jacobian"]

@@ -1,6 +1,6 @@
-"""A tracer that records provenance: for each value the user's source line, for each array the user's name.
+"""`ProvenanceTracer`: a tracer that records the source line of each IR value and the user's names of inputs.
 
-It walks the stack at every operator, so it is used only on request (`compile.explain`, `FLAMBEAU_DEBUG`).
+It walks the stack at every operator, so it is used only for `compile.explain` and `FLAMBEAU_DEBUG`.
 """
 
 from __future__ import annotations
@@ -25,81 +25,82 @@ from .provenance import Place, Provenance
 from .trace import Trace
 from .tracer import _PACKAGE, Tracer
 
-_RUNS_A_NODE = GraphTask.evaluate.__code__
-#: functions that call functions are looked into so deep for what they name
+_EVALUATE_NODE = GraphTask.evaluate.__code__
+#: how many levels of called functions are searched for named tensors
 _DEPTH = 3
 
 
 class ProvenanceTracer(Tracer):
-    """A capture that knows the line of each value, and names.
+    """A tracer that records the line of each value, and names.
 
     Args:
-        function: what is captured.
-        args, kwargs: what it is called with.
+        function: the function that is traced.
+        args, kwargs: its arguments.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> None:
         super().__init__()
         self.places: dict[int, Place] = {}
-        self._marked = 0
-        self._given: dict[int, Any] = {}  # arguments, by their leaves' numbers
-        self._made: dict[Any, Place] = {}  # by node of the graph
+        self._num_located = 0  # values that have a line
+        self._arguments: dict[int, Any] = {}  # by number of their inputs
+        self._node_places: dict[Any, Place] = {}  # by node of the autograd graph
         self._labels: dict[int, str] = {}
-        self._groups: dict[int, str] = {}
-        self._named: list[Any] = []  # so that no other object takes a named one's identity
-        for name, thing in _named_by(function, args, kwargs):
+        self._group_names: dict[int, str] = {}
+        self._named: list[Any] = []  # keeps named objects alive: their identities are keys
+        for name, thing in _named_objects(function, args, kwargs):
             self._name(name, thing)
 
     # ----- lines -----
 
-    def _here(self) -> Place:
-        """The innermost line that is not of this package; in backward, that of the operator that is differentiated."""
+    def _current_place(self) -> Place:
+        """Return the innermost user line; in backward, the line of the operator that is differentiated."""
         frame: Any = sys._getframe(1)
         node: Any = None
         while frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE and frame.f_back is not None:
-            if node is None and frame.f_code is _RUNS_A_NODE:
+            if node is None and frame.f_code is _EVALUATE_NODE:
                 node = frame.f_locals["node"]
             frame = frame.f_back
-        found = self._made.get(node)
-        return Place(frame.f_code.co_filename, frame.f_lineno) if found is None else found._replace(backward=True)
+        place = self._node_places.get(node)
+        return Place(frame.f_code.co_filename, frame.f_lineno) if place is None else place._replace(backward=True)
 
-    def _mark(self) -> Place:
-        """Note the line of the values that are new."""
-        place, count = self._here(), len(self.graph.values)
-        for number in range(self._marked, count):
+    def _locate_new_values(self) -> Place:
+        """Record the current line for the values that have none yet."""
+        place, count = self._current_place(), len(self.graph.values)
+        for number in range(self._num_located, count):
             self.places[number] = place
-        self._marked = count
+        self._num_located = count
         return place
 
-    def tell(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
-        super().tell(op, inputs, params, outs, in_place)
-        place = self._mark()
+    def on_operator(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                    in_place: bool) -> None:
+        super().on_operator(op, inputs, params, outs, in_place)
+        place = self._locate_new_values()
         for out in outs:
             if isinstance(out, Tensor) and out._node is not None:
-                self._made.setdefault(out._node, place)
+                self._node_places.setdefault(out._node, place)
 
     def on_create(self, a: Any, unset: bool) -> None:
         super().on_create(a, unset)
-        self._mark()
+        self._locate_new_values()
 
     def on_running_average(self, average: Any, value: Any, momentum: float, factor: float) -> None:
         super().on_running_average(average, value, momentum, factor)
-        self._mark()
+        self._locate_new_values()
 
     def advance_step(self, step: Any) -> Any:
-        found = super().advance_step(step)
-        self._mark()
-        return found
+        result = super().advance_step(step)
+        self._locate_new_values()
+        return result
 
     def trace_update(self, rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
-                differentiable: bool) -> tuple:
-        found = super().trace_update(rule, param, grad, state, scalars, differentiable)
-        self._mark()
-        return found
+                     differentiable: bool) -> tuple:
+        result = super().trace_update(rule, param, grad, state, scalars, differentiable)
+        self._locate_new_values()
+        return result
 
     def on_random_draw(self, function: Callable[..., Any], engine: Any, arguments: tuple, result: Any) -> None:
         super().on_random_draw(function, engine, arguments, result)
-        self._mark()
+        self._locate_new_values()
 
     # ----- names -----
 
@@ -112,7 +113,7 @@ class ProvenanceTracer(Tracer):
         elif isinstance(thing, Optimizer):
             several = len(thing.param_groups) > 1
             for i, group in enumerate(thing.param_groups):
-                self._groups.setdefault(id(group), f"{name}.param_groups[{i}]." if several else "")
+                self._group_names.setdefault(id(group), f"{name}.param_groups[{i}]." if several else "")
             for param, state in thing.state.items():
                 of = self._labels.get(id(param), "parameter")
                 for key, tensor in state.items():
@@ -127,21 +128,22 @@ class ProvenanceTracer(Tracer):
         self._named.append(thing)
 
     def provenance(self, trace: Trace) -> Provenance:
-        """What is known of a trace of this capture."""
-        called: dict[int, tuple[str, np.ndarray, np.ndarray]] = {}  # by leaf: the name, the memory, how it is seen
-        for number, tensor in self._given.items():
+        """Return the provenance of a trace that this tracer recorded."""
+        input_names: dict[int, tuple[str, np.ndarray, np.ndarray]] = {}  # by input: name, memory, the tensor's array
+        for number, tensor in self._arguments.items():
             if id(tensor) in self._labels:
-                called[number] = self._labels[id(tensor)], tensor._array, tensor._array
-        for found in self.lifted:
-            source = trace.sources.get(found.number, ("",))
-            of = self._labels.get(trace.identity(source[1]) if source[0] == "gradient of" else id(found.tensor))
-            if of is not None:
-                called[found.number] = f"{of}.grad" if source[0] == "gradient of" else of, found.array, found.own
+                input_names[number] = self._labels[id(tensor)], tensor._array, tensor._array
+        for lifted in self.lifted:
+            source = trace.sources.get(lifted.number, ("",))
+            label = self._labels.get(trace.identity(source[1]) if source[0] == "gradient of" else id(lifted.tensor))
+            if label is not None:
+                name = f"{label}.grad" if source[0] == "gradient of" else label
+                input_names[lifted.number] = name, lifted.array, lifted.tensor_array
         names: dict[Value, str] = {}
         for value in self.graph.values:
             leaf = value.base
-            if leaf.op == "input" and leaf.attrs in called:
-                name, memory, own = called[leaf.attrs]
+            if leaf.op == "input" and leaf.attrs in input_names:
+                name, memory, own = input_names[leaf.attrs]
                 if value is leaf:
                     names[leaf] = name if leaf.size == own.size else f"memory of {name}"
                 elif (value.shape, value.offset) == (own.shape, (address(own) - address(memory)) // own.itemsize) and (
@@ -149,17 +151,17 @@ class ProvenanceTracer(Tracer):
                     names[value] = name
             elif leaf is value and leaf.op == "input" and trace.sources.get(leaf.attrs, ("",))[0] == "number":
                 _, group, key, index = trace.sources[leaf.attrs]
-                names[leaf] = self._groups.get(id(group), "") + key + ("" if index is None else f"[{index}]")
+                names[leaf] = self._group_names.get(id(group), "") + key + ("" if index is None else f"[{index}]")
         return Provenance(self.places, names, self._labels)
 
-    def given(self, tensor: Any) -> Value:
-        leaf = super().given(tensor)
-        self._given[leaf.base.attrs] = tensor
+    def add_input(self, tensor: Any) -> Value:
+        leaf = super().add_input(tensor)
+        self._arguments[leaf.base.attrs] = tensor
         return leaf
 
 
 def _attribute(path: str) -> str:
-    """A path of names and numbers as Python reaches it.
+    """Return the Python expression for a dotted path of names and indices.
 
     >>> _attribute("0.weight"), _attribute("block.1.bias")
     ('[0].weight', '.block[1].bias')
@@ -167,35 +169,35 @@ def _attribute(path: str) -> str:
     return "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in path.split("."))
 
 
-def _named_by(function: Any, args: tuple, kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What a call's function can name: its arguments, and what its code names outside.
+def _named_objects(function: Any, args: tuple, kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments of a call, and the globals and closure variables that its code names.
 
-    Optimizers come last: what they keep is named after parameters.
+    Optimizers come last: their state is named after parameters.
     """
-    found = [*arguments_of(function, args, kwargs), *_outside(function, _DEPTH, set())]
-    yield from sorted(found, key=lambda each: isinstance(each[1], Optimizer))
+    named = [*arguments_of(function, args, kwargs), *_outer_variables(function, _DEPTH, set())]
+    yield from sorted(named, key=lambda item: isinstance(item[1], Optimizer))
 
 
 def arguments_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    """A call's arguments, with the names that the function has for them."""
+    """Return a call's arguments by parameter name."""
     try:
         called = function.forward if isinstance(function, Module) else function
         bound = inspect.signature(called).bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):  # no signature that fits
+    except (TypeError, ValueError):  # no signature, or another one
         return [*((f"args[{i}]", x) for i, x in enumerate(args)), *kwargs.items()]
     return list(bound.items())
 
 
-def _outside(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def _outer_variables(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
     if isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, Module):
         yield "self", function
         return
     if isinstance(function, types.MethodType):
-        yield from _of_object(function.__self__)
+        yield from _attributes(function.__self__)
         function = function.__func__
-    if not isinstance(function, types.FunctionType):  # compiled already
+    if not isinstance(function, types.FunctionType):  # e.g. a compiled function
         function = getattr(function, "__wrapped__", function)
     if not isinstance(function, types.FunctionType) or not depth or id(function) in seen or (
             (function.__module__ or "").partition(".")[0] == _PACKAGE):
@@ -210,13 +212,13 @@ def _outside(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, A
             continue
     for name, thing in things:
         if isinstance(thing, (types.FunctionType, types.MethodType)):
-            yield from _outside(thing, depth - 1, seen)
+            yield from _outer_variables(thing, depth - 1, seen)
         else:
             yield name, thing
 
 
-def _of_object(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What a method's object holds, one level deep."""
+def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors, modules and optimizers among the attributes of a method's object."""
     if isinstance(thing, Module):
         yield "self", thing
     for name, value in getattr(thing, "__dict__", {}).items():

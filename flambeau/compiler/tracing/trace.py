@@ -1,14 +1,13 @@
-"""What a captured run amounts to: leaves and where they come from, results, writes, gradients.
+"""`Trace`: the record of one traced call: its graph, the sources of inputs, results, writes, `.grad` updates, guards.
 
-Two traces of the same call that agree are a program. What they do not agree on is what changes from call to call
-without the function's arguments saying so; then the run cannot be replayed.
+Two traces of calls with one signature that agree (`trace_comparison.py`) become a cache entry. Where they differ,
+something changes from call to call that is not an argument, and the call cannot be replayed.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Sequence
-from itertools import islice
 from operator import is_
 from typing import Any
 
@@ -23,47 +22,55 @@ from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...trees import tree_flatten
 from ..guards.arguments import ArrayLayout, OutputTensor, TensorRef
-from ..guards.environment import GuardSet
+from ..guards.guard_set import GuardSet
 from ..guards.tensor_state import are_hooked, state_objects
 from . import aliasing
 from .joint_graph import JointGraph, inputs_of
 from .provenance import Provenance
 from .tracer import Tracer, hook_state
 
-#: calls of one kind that are captured before they are given up
+#: traces of one signature before its calls run eagerly for good
 MAX_TRACES = 8
-#: what a run costs that did something to the world
+#: how many traces a call with side effects counts as
 SIDE_EFFECT_COST = 4
 
 
 class Trace:
-    """One run.
+    """One traced call.
+
+    Args:
+        tracer: the tracer that recorded it.
+        arguments: the tensors among its arguments.
+        result: what the function returned.
 
     Attributes:
-        sources: by leaf number: ("argument", position), ("memory of", position, elements from its first on),
-            ("tensor", tensor, the memory, the tensor's array), ("gradient of", Held) or ("number", group, key, index).
-        gradient_strides: by leaf number, of gradients.
-        joint: the gradients of the results, where they may be asked for.
-        targets: what the program is to leave behind: writes to leaves, then new arrays.
-        results: for each leaf of the result's tree: ("argument", position), ("same", tensor), ("again", position of a
-            result), ("gradient of", Held), ("constant", object) or `Made`; then bases of results that are not returned
-            themselves.
-        gradients: (Held, Shown or None): what becomes of `.grad`.
-        without: those that must have no gradient when the function is called.
-        hung: attributes that no argument may have, since nobody looks at what a user hangs on one.
-        looked_at: those whose gradients the function looked at as it found them, and whether there was one.
-        shared: where arguments lie, for `pinned`.
-        effects: values that must be computed whether anybody wants them or not.
-        length: how many values there are; a program adds others.
-        ran_backward: whether gradients were computed in the run.
-        starts: arguments by position, and at which byte of their memory they must begin.
-        bumps: arguments by position, and how often their versions went up.
-        bare: parameters of optimizers that have no gradient.
-        initial: zeros that optimizers made to begin with.
-        origins: the lines and names of its values, if they were noted.
-        plan: the name of its program's plan on disk, once there is one.
-        surroundings: what the run saw without being handed it; None once a program looks after it.
-        cost: how much a failure counts, of `TRIES`; one of the first call may be the only one.
+        graph, data_guards, scalar_guards, param_groups, extern_calls, modules: as in `Tracer`.
+        failure: why the call cannot be replayed, or None.
+        retry_cost: how many traces the failure counts as, of `MAX_TRACES`.
+        sources: by input number: ("argument", position), ("memory of", position, number of elements from its first),
+            ("tensor", tensor, memory, the tensor's array), ("gradient of", TensorRef) or ("number", group, key, index).
+        grad_strides: by input number, the strides of inputs that are gradients.
+        joint: the backward part of the graph, if results are differentiable.
+        targets: the results of the program: writes to inputs, then new arrays.
+        outputs: by leaf of the result's tree: ("argument", position), ("same", tensor), ("again", position of a
+            result), ("gradient of", TensorRef), ("constant", object) or `OutputTensor`; then bases of results that are
+            not returned themselves.
+        grad_updates: (TensorRef, ArrayLayout or None): new values of `.grad`.
+        grad_absent: tensors whose `.grad` must be None at entry.
+        grad_presence: tensors whose `.grad` was read, and whether it was not None at entry.
+        user_attributes: names that must not be attributes of arguments, whose attributes have no guards.
+        argument_memory: by argument: weak references to the tensor and to the owner of its memory, and the address.
+        effects: values that are computed although no result needs them (draws of random numbers).
+        num_values: the number of IR values of the trace; compiling adds others.
+        ran_backward: whether the function called backward.
+        storage_offsets: (position of an argument, the offset in bytes that it must have).
+        version_bumps: (position of an argument, by how much its version increased).
+        params_without_grad: parameters of optimizers whose `.grad` is None.
+        written_leaves: numbers of the inputs that are written to.
+        initial_state: zeros that optimizers made as initial state.
+        guard_set: guards on globals, attributes, closures; None once a cache entry has taken them.
+        provenance: lines and names of IR values, if they were recorded.
+        plan_key: the key of the program's plan in the persistent cache, once there is one.
     """
 
     provenance: Provenance | None = None
@@ -91,7 +98,7 @@ class Trace:
         self.user_attributes: frozenset[str] = frozenset()
         self._identities = [id(x) for x in arguments]
         self.argument_memory = [(weakref.ref(x), weakref.ref(aliasing.owner(x._array)), aliasing.address(x._array))
-                       for x in arguments]
+                                for x in arguments]
         self.written_leaves: list[int] = []
         self.version_bumps: list[tuple[int, int]] = []
         self.ran_backward = tracer.ran_backward
@@ -99,45 +106,45 @@ class Trace:
         self.joint: JointGraph | None = None
         self.initial_state = tracer.initial_state
         self._tracer = tracer
-        self._fresh: dict[int, int] = {}
+        self._new_indices: dict[int, int] = {}  # by identity of the owner, the index among the new arrays
         self._new_values: list[Value] = []
         if self.failure is None:
             try:
                 leaves, self.tree = tree_flatten(result)
                 leaves = [*leaves, *self._hidden_bases(arguments, leaves)]
                 for x in leaves:
-                    _renew(x)
-                self._entered()
+                    _rebase_history(x)
+                self._check_entry_state()
                 self._count_writes()
                 self._differentiate(arguments, leaves)
                 tracer.frame_hook.stop()
-                self._sources(arguments)
-                self._writes()
-                self._grad_updates(arguments, leaves)
+                self._resolve_sources(arguments)
+                self._collect_writes()
+                self._collect_grad_updates(arguments, leaves)
                 self._make_outputs(arguments, leaves)
             except Unsupported as error:
                 self.failure = str(error)
         self.targets += [Target(value) for value in self._new_values]
         self.num_values = len(self.graph.values)
         if self.joint is not None:
-            self.joint.forget()
-        self._look_around()
+            self.joint.release()
+        self._collect_guards()
         del self._tracer
 
     @classmethod
-    def again(cls, kept: dict[str, Any], **more: Any) -> Trace:
-        """A run that was written down: its attributes."""
+    def from_saved(cls, attributes: dict[str, Any], **more: Any) -> Trace:
+        """Restore a trace from the persistent cache."""
         self = object.__new__(cls)
-        vars(self).update(kept, **more)
+        vars(self).update(attributes, **more)
         self.failure, self.guard_set, self.retry_cost = None, None, MAX_TRACES
         self.initial_state = []
         return self
 
-    def _entered(self) -> None:
-        """Refuse what a program does not do to arguments, and to tensors from outside.
+    def _check_entry_state(self) -> None:
+        """Check that the function changed arguments and lifted tensors only in ways that a program can repeat.
 
         Raises:
-            Unsupported: the function did that.
+            Unsupported: it replaced their memory, or changed their history, flags or hooks.
         """
         tracer = self._tracer
         if self.ran_backward and are_hooked(*(tensor for tensor, _ in tracer.arguments_at_entry)):
@@ -147,88 +154,88 @@ class Trace:
             if tensor._array is not array:
                 raise Unsupported("an argument is given another shape or other memory")
             if tensor._node is not node or tensor._requires_grad is not requires_grad:
-                raise Unsupported("an argument gets a history, or is told to require grad")
-            tracer.value_of(tensor)  # which says if it was written to without being told
+                raise Unsupported("the grad_fn or requires_grad of an argument changes")
+            tracer.value_of(tensor)  # raises if it was written to by an untraced operation
             if hook_state(tensor) != tuple(hooks):
-                raise Unsupported("a hook is put on an argument")
-        for found in tracer.lifted:
-            tensor = found.tensor
+                raise Unsupported("a hook is registered on an argument")
+        for lifted in tracer.lifted:
+            tensor = lifted.tensor
             if tensor is None:
                 continue
-            if tensor._array is not found.own:
+            if tensor._array is not lifted.tensor_array:
                 raise Unsupported("a tensor from outside is given another shape or other memory")
-            if tensor._node is not None and tracer.storages[id(aliasing.owner(found.own))].changed:
-                raise Unsupported("a tensor from outside that has a history is written to")
+            if tensor._node is not None and tracer.storages[id(aliasing.owner(lifted.tensor_array))].changed:
+                raise Unsupported("a tensor from outside that has a grad_fn is written to")
 
-    def _look_around(self) -> None:
-        """Take note of what the run saw besides tensors, and of what it did to the world."""
-        watch = self._tracer.frame_hook
-        watch.stop()
-        if self.failure is None and watch.effect is not None:
-            self.failure, self.retry_cost = watch.effect, SIDE_EFFECT_COST
+    def _collect_guards(self) -> None:
+        """Collect guards on Python objects, and fail on side effects and changes of optimizers' state."""
+        hook = self._tracer.frame_hook
+        hook.stop()
+        if self.failure is None and hook.effect is not None:
+            self.failure, self.retry_cost = hook.effect, SIDE_EFFECT_COST
         initial = set(map(id, self._tracer.initial_state))
         for optimizer, group, before in self._tracer.states:
             now = state_objects(optimizer, group)
             if any(len(now.get(p, ())) != len(state) or not all(map(is_, now[p], state))
                    for p, state in before.items()) or not all(
                        id(x) in initial for p in now if p not in before for x in now[p] if isinstance(x, Tensor)):
-                self.failure, self.retry_cost = f"{type(optimizer).__name__} sets up what it remembers", 1
+                self.failure, self.retry_cost = f"{type(optimizer).__name__} initializes its state", 1
         if self.failure is None:
-            given = {id(tensor) for tensor, _ in self._tracer.arguments_at_entry}
-            self.guard_set = GuardSet(watch, self.modules, self.outside(), lambda tensor: (
-                id(tensor) not in given and not self._tracer.is_created(tensor)))
+            argument_ids = {id(tensor) for tensor, _ in self._tracer.arguments_at_entry}
+            self.guard_set = GuardSet(hook, self.modules, self.outside_tensors(), lambda tensor: (
+                id(tensor) not in argument_ids and not self._tracer.is_created(tensor)))
             self.failure, self.user_attributes = self.guard_set.failure, self.guard_set.user_attributes
             for tensor, _ in self._tracer.arguments_at_entry:
                 if not self.guard_set.names.isdisjoint(name for name in tensor.__dict__ if name[:1] != "_"):
-                    self.failure = "an argument has attributes that a user hung on it"
+                    self.failure = "an argument has attributes that a user set on it"
 
-    def outside(self) -> list[Any]:
-        """The tensors that the run found, and those whose gradients it saw."""
-        held = [s[1] for s in self.sources.values() if s[0] == "gradient of"]
-        held += [*(each for each, _ in (*self.grad_updates, *self.grad_presence)), *self.grad_absent]
-        found = [s[1] for s in self.sources.values() if s[0] == "tensor"]
-        found += [each.which for each in held if each.kind == "tensor"]
-        return list({id(t): t for t in found if isinstance(t, Tensor)}.values())
+    def outside_tensors(self) -> list[Any]:
+        """Return the lifted tensors, and tensors from outside whose `.grad` the call read or changed."""
+        refs = [s[1] for s in self.sources.values() if s[0] == "gradient of"]
+        refs += [*(ref for ref, _ in (*self.grad_updates, *self.grad_presence)), *self.grad_absent]
+        tensors = [s[1] for s in self.sources.values() if s[0] == "tensor"]
+        tensors += [ref.which for ref in refs if ref.kind == "tensor"]
+        return list({id(t): t for t in tensors if isinstance(t, Tensor)}.values())
 
     def _differentiate(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
-        """Write down the gradients too where results may be differentiated later."""
+        """Trace the joint graph if results are differentiable."""
         tracer = self._tracer
         outputs = list({id(x): x for x in leaves if isinstance(x, Tensor) and x._node is not None}.values())
         inputs = inputs_of(tracer, arguments)
         outputs = [x for x in outputs if all(x is not y for y in inputs)]
-        known = {gradient_edge(x) for x in inputs}
-        ends = {id(x): self._ends(x, known) for x in outputs}
-        outputs = [x for x in outputs if ends[id(x)] is not None]
-        for found in ends.values():
-            if found is not None and not known.issuperset(found):
-                raise Unsupported("a result that can be differentiated by a leaf that the function made")
-            if found is not None and not found:
-                raise Unsupported("a result whose history leads to no leaf")
+        input_edges = {gradient_edge(x) for x in inputs}
+        leaf_nodes = {id(x): self._leaf_nodes(x, input_edges) for x in outputs}
+        outputs = [x for x in outputs if leaf_nodes[id(x)] is not None]
+        for nodes in leaf_nodes.values():
+            if nodes is not None and not input_edges.issuperset(nodes):
+                raise Unsupported("a differentiable result that depends on a leaf which the function made")
+            if nodes is not None and not nodes:
+                raise Unsupported("a result whose autograd graph leads to no leaf")
         if outputs and inputs:
-            if any(x._hooks or x._retains for x in outputs):
+            if any(x._hooks or x._retains_grad for x in outputs):
                 raise Unsupported("a result with hooks")
             try:
                 self.joint = JointGraph(tracer, outputs, inputs, arguments)
-            except Exception as error:  # a hook's, too
+            except Exception as error:  # also one raised by a user's hook
                 raise Unsupported(f"the results cannot be differentiated: {error}") from None
 
     @staticmethod
-    def _ends(tensor: Any, known: Collection[Any]) -> list[Any] | None:
-        """The nodes that the graph which a tensor hangs on leads to: those that are known, and accumulators of leaves.
+    def _leaf_nodes(tensor: Any, input_edges: Collection[Any]) -> list[Any] | None:
+        """Return the nodes at the ends of a tensor's autograd graph: `input_edges`, and AccumulateGrad nodes.
 
-        None if the graph was walked already, and freed.
+        None if the graph was freed by an earlier backward.
         """
-        seen, stack, ends = set(), [tensor._node], []
+        seen, stack, leaf_nodes = set(), [tensor._node], []
         while stack:
             node = stack.pop()
             if node is None or node in seen:
                 continue
             seen.add(node)
-            if node in known or isinstance(node, AccumulateGrad):
-                ends.append(node)
+            if node in input_edges or isinstance(node, AccumulateGrad):
+                leaf_nodes.append(node)
                 extra = node.extra if isinstance(node, AccumulateGrad) else None
                 if extra is not None and (extra.pre_hooks or extra.post_hooks):
-                    raise Unsupported("a hook on what accumulates a gradient")
+                    raise Unsupported("a hook on an AccumulateGrad node")
                 continue
             try:
                 node.check_saved()
@@ -237,94 +244,95 @@ class Trace:
                     return None
                 raise Unsupported(f"the results cannot be differentiated: {error}") from None
             stack.extend(node.edges)
-        return ends
+        return leaf_nodes
 
-    def _sources(self, arguments: Sequence[Any]) -> None:
+    def _resolve_sources(self, arguments: Sequence[Any]) -> None:
         tracer = self._tracer
         self.sources |= tracer.argument_sources
-        there = [(t, g) for t, g in tracer.entry_grads.values() if g is not None]
-        gradients = {id(g): t for t, g in there}
-        if len({id(aliasing.owner(g._array)) for _, g in there}) != len(there):
+        with_grad = [(t, g) for t, g in tracer.entry_grads.values() if g is not None]
+        gradients = {id(g): t for t, g in with_grad}
+        if len({id(aliasing.owner(g._array)) for _, g in with_grad}) != len(with_grad):
             raise Unsupported("gradients that share memory")
-        for found in tracer.lifted:
-            owner = gradients.get(id(found.tensor))
+        for lifted in tracer.lifted:
+            owner = gradients.get(id(lifted.tensor))
             if owner is not None:
-                self.sources[found.number] = ("gradient of", _held(owner, arguments))
-                if found.array is found.own:
-                    self.grad_strides[found.number] = found.own.strides
+                self.sources[lifted.number] = ("gradient of", _tensor_ref(owner, arguments))
+                if lifted.array is lifted.tensor_array:
+                    self.grad_strides[lifted.number] = lifted.tensor_array.strides
             else:
-                self.sources[found.number] = ("tensor", found.tensor, found.array, found.own)
+                self.sources[lifted.number] = ("tensor", lifted.tensor, lifted.array, lifted.tensor_array)
         for number, group, key, index in tracer.scalar_inputs:
             self.sources[number] = ("number", group, key, index)
 
-    def _writes(self) -> None:
-        shown = {found.number: found.array for found in self._tracer.lifted}
-        shown |= {number: self._tracer.arguments_at_entry[source[1]][0]._array
-                  for number, source in self._tracer.argument_sources.items() if source[0] == "argument"}
+    def _collect_writes(self) -> None:
+        arrays = {lifted.number: lifted.array for lifted in self._tracer.lifted}
+        arrays |= {number: self._tracer.arguments_at_entry[source[1]][0]._array
+                   for number, source in self._tracer.argument_sources.items() if source[0] == "argument"}
         for storage in self._tracer.storages.values():
             if storage.changed and storage.leaf is not None and storage.value is not None and storage.leaf.size:
                 if storage.value.shape != storage.leaf.shape:
                     raise Unsupported("memory that was written in another shape")
-                array, part = shown.get(storage.leaf.attrs), None
+                array, part = arrays.get(storage.leaf.attrs), None
                 if array is not None and aliasing.memory_order(array) is None:
                     part = array.shape, tuple(s // array.itemsize for s in array.strides)
                 self.targets.append(Target(storage.value, storage.leaf, part))
                 self.written_leaves.append(storage.leaf.attrs)
 
-    def _shown(self, tensor: Any) -> ArrayLayout:
+    def _layout(self, tensor: Any) -> ArrayLayout:
+        """Return the layout of a result: an array that the program makes, or a view of an input."""
         a = tensor._array
         root = aliasing.owner(a)
         storage = self._tracer.storages.get(id(root))
         if storage is None:
-            raise Unsupported("a result of unknown origin")
+            raise Unsupported("a result that was not traced")
         place = (a.shape, a.strides, aliasing.address(a) - storage.start, a.dtype)
         if storage.value is None:
-            number = self._fresh.get(id(a))
+            number = self._new_indices.get(id(a))
             if number is None:
-                number = self._fresh[id(a)] = len(self._new_values)
+                number = self._new_indices[id(a)] = len(self._new_values)
                 self._new_values.append(self.graph.copy(storage.read(a)))
             dense = np.empty(a.shape, a.dtype)
             return ArrayLayout(number, a.shape, dense.strides, 0, a.dtype)
         if storage.leaf is not None:
             return ArrayLayout(-1 - storage.leaf.attrs, *place)
-        number = self._fresh.get(id(root))
+        number = self._new_indices.get(id(root))
         if number is None:
             value = storage.value
-            if value.op == "view":  # an array of its own, in the order of memory
+            if value.op == "view":  # a dense array, in memory order
                 value = self.graph.copy(value)
-            number = self._fresh[id(root)] = len(self._new_values)
+            number = self._new_indices[id(root)] = len(self._new_values)
             self._new_values.append(value)
         return ArrayLayout(number, *place)
 
-    def _grad_updates(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
+    def _collect_grad_updates(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
         tracer = self._tracer
         for tensor, entry in tracer.entry_grads.values():
             now = tensor._grad
             if now is entry:
                 continue
-            held = _held(tensor, arguments)
-            if held.kind == "tensor" and tracer.is_created(tensor):
+            ref = _tensor_ref(tensor, arguments)
+            if ref.kind == "tensor" and tracer.is_created(tensor):
                 at = _position(leaves, tensor)
                 if at is None:
                     continue
-                held = TensorRef("result", at)
+                ref = TensorRef("result", at)
             if now is None:
-                self.grad_updates.append((held, None))
+                self.grad_updates.append((ref, None))
                 continue
             if now._requires_grad:
-                raise Unsupported("a gradient that can be differentiated")
+                raise Unsupported("a gradient that requires grad")
             if now._inference:
-                raise Unsupported("a gradient that inference mode made")
-            self.grad_updates.append((held, self._shown(now)))
-            if id(tensor) not in tracer.cleared_grads and held.kind != "result":
+                raise Unsupported("a gradient that is an inference tensor")
+            self.grad_updates.append((ref, self._layout(now)))
+            if id(tensor) not in tracer.cleared_grads and ref.kind != "result":
                 if entry is not None:
                     raise Unsupported("a gradient that was replaced")
-                self.grad_absent.append(held)
-        self.grad_presence = [(_held(tensor, arguments), tracer.entry_grads[id(tensor)][1] is not None)
-                          for tensor in tracer.grad_reads.values()]
+                self.grad_absent.append(ref)
+        self.grad_presence = [(_tensor_ref(tensor, arguments), tracer.entry_grads[id(tensor)][1] is not None)
+                              for tensor in tracer.grad_reads.values()]
 
     def _count_writes(self) -> None:
-        """Note how many versions of arguments went by; a counter that several share counts once."""
+        """Record by how much the versions of arguments increased; a counter that views share counts once."""
         seen: set[int] = set()
         for at, (tensor, (*_, before)) in enumerate(self._tracer.arguments_at_entry):
             counter = tensor._counter
@@ -333,28 +341,28 @@ class Trace:
             seen.add(id(counter))
 
     def _hidden_bases(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
-        """Bases that are not among the results: what is done to one view of them is done to the others.
+        """Return bases that are not results, but have several results as views, which must stay views of one base.
 
-        Those of several results, and of such as require grad, without a history, only because their base does.
+        Also bases of a view that requires grad, without a grad_fn, only because the base does.
         """
         views: dict[int, list[Any]] = {}
         for x in {id(x): x for x in leaves if isinstance(x, Tensor) and x._base is not None}.values():
             views.setdefault(id(x._base), []).append(x)
         known = {id(x) for x in (*arguments, *leaves)} | {id(x._base) for x in arguments}
-        found = []
-        for number, same in views.items():
-            base = same[0]._base
-            borrows = any(x._requires_grad and x._node is None for x in same)
-            if number in known or (len(same) < 2 and not borrows) or not self._tracer.is_created(base):
+        bases = []
+        for number, group in views.items():
+            base = group[0]._base
+            inherits = any(x._requires_grad and x._node is None for x in group)
+            if number in known or (len(group) < 2 and not inherits) or not self._tracer.is_created(base):
                 continue
-            if all(x._node is None for x in same):
-                found.append(base)
-            elif any(np.may_share_memory(x._array, y._array) for i, x in enumerate(same) for y in same[:i]):
-                raise Unsupported("differentiable results that share memory, and are views of what is not returned")
-        return found
+            if all(x._node is None for x in group):
+                bases.append(base)
+            elif any(np.may_share_memory(x._array, y._array) for i, x in enumerate(group) for y in group[:i]):
+                raise Unsupported("differentiable results that share memory and are views of a tensor not returned")
+        return bases
 
-    def _beside(self, tensor: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> TensorRef | None:
-        """Of a view, what has the same base, or is it; of another tensor, what has the same version."""
+    def _alias_of(self, tensor: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> TensorRef | None:
+        """Return, for a view, its base or another view of it; for another tensor, one with the same version counter."""
         base, counter = tensor._base, tensor._counter
         if counter is None or tensor._inference:
             return None
@@ -373,14 +381,14 @@ class Trace:
         for i, x in enumerate(leaves[:at] if base is None else []):
             if is_related(x):
                 return TensorRef("result", i)
-        for found in self._tracer.lifted:
-            if is_related(found.tensor) and not self._tracer.is_created(found.tensor):
-                return TensorRef("tensor", found.tensor)
+        for lifted in self._tracer.lifted:
+            if is_related(lifted.tensor) and not self._tracer.is_created(lifted.tensor):
+                return TensorRef("tensor", lifted.tensor)
         return None
 
     def _make_outputs(self, arguments: Sequence[Any], leaves: Sequence[Any]) -> None:
-        found = {id(o.tensor): o.tensor for o in self._tracer.lifted}
-        found |= {id(t): t for t, _ in self._tracer.entry_grads.values() if not self._tracer.is_created(t)}
+        outside = {id(o.tensor): o.tensor for o in self._tracer.lifted}
+        outside |= {id(t): t for t, _ in self._tracer.entry_grads.values() if not self._tracer.is_created(t)}
         gradients = {id(t._grad): t for t, _ in self._tracer.entry_grads.values()
                      if t._grad is not None and not self._tracer.is_created(t)}
         for at, each in enumerate(leaves):
@@ -393,115 +401,57 @@ class Trace:
             elif first != at:
                 self.outputs.append(("again", first))
             elif id(each) in gradients:
-                self.outputs.append(("gradient of", _held(gradients[id(each)], arguments)))
-            elif id(each) in found:
+                self.outputs.append(("gradient of", _tensor_ref(gradients[id(each)], arguments)))
+            elif id(each) in outside:
                 self.outputs.append(("same", each))
             else:
-                self.outputs.append(self._made(each, arguments, leaves, at))
+                self.outputs.append(self._output_tensor(each, arguments, leaves, at))
 
-    def _made(self, each: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> OutputTensor:
+    def _output_tensor(self, each: Any, arguments: Sequence[Any], leaves: Sequence[Any], at: int) -> OutputTensor:
         if type(each) not in (Tensor, Parameter):
             raise Unsupported(f"a result of class {type(each).__name__}")
-        if each._hooks or each._retains or each._post_accumulate_hooks:
+        if each._hooks or each._retains_grad or each._post_accumulate_hooks:
             raise Unsupported("a result with hooks")
-        shown = self._shown(each)
-        base = self._beside(each, arguments, leaves, at)
+        layout = self._layout(each)
+        base = self._alias_of(each, arguments, leaves, at)
         is_view = each._base is not None and base is not None
-        if each._own:
-            raise Unsupported("a result that is a view, and was told to require grad")
-        if each._steps is not None and is_view:
-            raise Unsupported("a result that is a view as other numbers")
-        number = None if self.joint is None else self.joint.number(each)
-        return OutputTensor("new" if shown.array >= 0 else "leaf", shown, each._requires_grad, number,
-                    each._requires_grad and each._node is None, type(each) is Parameter, base, is_view,
-                    each._creation if is_view else None, each._inference)
+        if each._own_requires_grad:
+            raise Unsupported("a result that is a view with its own requires_grad")
+        if each._view_steps is not None and is_view:
+            raise Unsupported("a result that is a view as another dtype")
+        number = None if self.joint is None else self.joint.output_index(each)
+        return OutputTensor("new" if layout.array >= 0 else "leaf", layout, each._requires_grad, number,
+                            each._requires_grad and each._node is None, type(each) is Parameter, base, is_view,
+                            each._creation if is_view else None, each._inference)
 
-    def identity(self, held: TensorRef) -> int:
-        """The identity that a tensor had in this run; 0 for results."""
-        return {"argument": lambda i: self._identities[i], "result": lambda i: 0, "tensor": id}[held.kind](held.which)
+    def identity(self, ref: TensorRef) -> int:
+        """Return the identity of a tensor in this call; 0 for results."""
+        return {"argument": lambda i: self._identities[i], "result": lambda i: 0, "tensor": id}[ref.kind](ref.which)
 
     def leaf(self, number: int) -> Value:
-        """The leaf of this number."""
+        """Return the graph input of this number."""
         return next(v for v in self.graph.values if v.op == "input" and v.attrs == number)
 
-    def _line(self, value: Value) -> str:
-        """The line of a value, for a message, where lines were noted."""
+    def location(self, value: Value) -> str:
+        """Return " (file:line)" of a value, for messages; "" if provenance was not recorded."""
         place = None if self.provenance is None else self.provenance.places.get(value.number)
         return "" if place is None else f" ({place})"
 
-    # ----- comparison -----
 
-    def difference(self, other: Trace) -> str | None:
-        """What two traces do not agree on; None where they do."""
-        for mine, theirs in ((self, other), (other, self)):
-            if mine.failure is not None:
-                return mine.failure
-            del theirs
-        a, b = self.graph.values, other.graph.values
-        for x, y in islice(zip(a, b, strict=False), min(self.num_values, other.num_values)):
-            if not _same_value(x, y):
-                return f"{x.text} in one call, {y.text} in the next{self._line(x)}"
-        if self.num_values != other.num_values:
-            return "more was computed in one call than in the next"
-        if len(self.sources) != len(other.sources):
-            return "other arrays were used"
-        for number, source in self.sources.items():
-            if not _same_source(source, other.sources[number]):
-                return f"an array that was another one in the next call{self._line(self.leaf(number))}"
-        if [(_n(t.value), _n(t.overwrites)) for t in self.targets] != [(_n(t.value), _n(t.overwrites))
-                                                                       for t in other.targets]:
-            return "other results were computed"
-        if [(g.value.number, g.outcome) for g in self.data_guards] != [
-                (g.value.number, g.outcome) for g in other.data_guards]:
-            return "another way was taken"
-        if not _same_results(self.outputs, other.outputs) or self.tree != other.tree:
-            return "another kind of result was returned"
-        if (self.joint is None) != (other.joint is None) or (
-                self.joint is not None and other.joint is not None
-                and [_n(v) for v in self.joint.gradients] != [_n(v) for v in other.joint.gradients]):
-            return "other gradients can be asked for"
-        if self.storage_offsets != other.storage_offsets:
-            return "an argument began elsewhere in its memory"
-        if self.version_bumps != other.version_bumps or self.written_leaves != other.written_leaves:
-            return "arguments were written to at other times"
-        if len(self.grad_updates) != len(other.grad_updates) or not all(
-                a.same(b) and x == y for (a, x), (b, y) in zip(self.grad_updates, other.grad_updates, strict=True)):
-            return "other gradients were left behind"
-        if len(self.grad_presence) != len(other.grad_presence) or not all(
-                a.same(b) and x is y for (a, x), (b, y) in zip(self.grad_presence, other.grad_presence, strict=True)):
-            return "other gradients were looked at"
-        if self.guard_set is None or other.guard_set is None:
-            return None
-        return self.guard_set.difference(other.guard_set)
-
-    def pins(self, other: Trace) -> list[tuple[Any, Any, int]]:
-        """Of each argument, what two traces that agree cannot say is free: the tensor, its memory and the place in it.
-
-        A function may know an argument by another name, too. Only where it did the same with another argument there
-        is no doubt that it does not. None stands for what is free.
-        """
-        found: list[tuple[Any, Any, int]] = []
-        for (tensor, memory, place), (last, later, there) in zip(
-                self.argument_memory, other.argument_memory, strict=True):
-            found.append((last if tensor() is last() is not None else None,
-                          later if memory() is later() is not None and place == there else None, there))
-        return found
-
-
-def _renew(tensor: Any) -> None:
-    """Give a view its history anew, if its memory was written to since.
+def _rebase_history(tensor: Any) -> None:
+    """Regenerate the grad_fn of a view whose memory was written to since.
 
     Raises:
-        Unsupported: it came to be in a way that forbids such writes.
+        Unsupported: it is a view that may not be written to in place.
     """
     if isinstance(tensor, Tensor) and tensor._base is not None and not tensor._inference and (
             tensor._counter is not None and tensor._view_version != tensor._counter[0]):
         if tensor._creation is not None:
-            raise Unsupported("a result whose memory was written to, which is a view that forbids that")
+            raise Unsupported("a result that was written to and is a view which forbids in-place writes")
         tensor.grad_fn  # noqa: B018
 
 
-def _held(tensor: Any, arguments: Sequence[Any]) -> TensorRef:
+def _tensor_ref(tensor: Any, arguments: Sequence[Any]) -> TensorRef:
     at = _position(arguments, tensor)
     return TensorRef("tensor", tensor) if at is None else TensorRef("argument", at)
 
@@ -510,49 +460,4 @@ def _position(things: Sequence[Any], thing: Any) -> int | None:
     return next((i for i, x in enumerate(things) if x is thing), None)
 
 
-def _n(value: Value | None) -> int:
-    return -1 if value is None else value.number
-
-
-def _same_value(x: Value, y: Value) -> bool:
-    if (x.op, x.shape, x.dtype) != (y.op, y.shape, y.dtype) or [a.number for a in x.args] != [
-            a.number for a in y.args]:
-        return False
-    if x.op == "extern":
-        return repr(x.attrs) == repr(y.attrs)
-    return bool(x.attrs == y.attrs)
-
-
-def _same_source(x: tuple, y: tuple) -> bool:
-    if x[0] != y[0]:
-        return False
-    if x[0] == "tensor":
-        return (x[1] is not None and x[1] is y[1] and x[3] is y[3]) or x[2] is y[2]
-    if x[0] == "gradient of":
-        return bool(x[1].same(y[1]))
-    if x[0] == "number":
-        return x[1] is y[1] and x[2:] == y[2:]
-    return bool(x == y)
-
-
-def _same_results(x: Sequence[tuple], y: Sequence[tuple]) -> bool:
-    if len(x) != len(y):
-        return False
-    for a, b in zip(x, y, strict=True):
-        if a[0] != b[0]:
-            return False
-        if isinstance(a, OutputTensor):
-            if not a.same(b):  # type: ignore[arg-type]
-                return False
-        elif a[0] == "same":
-            if a[1] is not b[1]:
-                return False
-        elif a[0] == "gradient of":
-            if not a[1].same(b[1]):
-                return False
-        elif a[0] == "constant":
-            if a[1] is not b[1] and not (type(a[1]) is type(b[1]) and bool(a[1] == b[1])):
-                return False
-        elif a[1:] != b[1:]:
-            return False
-    return True
+__all__ = ["MAX_TRACES", "Trace"]

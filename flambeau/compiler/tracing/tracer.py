@@ -1,15 +1,12 @@
-"""A function's run, written down: every operator that it applies, forward and backward, as one graph.
+"""`Tracer`: records every operator of a call, forward and backward, as one graph while the call runs eagerly.
 
-The function runs as it always does, on real arrays, so its results are right whatever comes of the writing down.
-A `Capture` is told of each operator and adds what it computes to the graph; arrays are recognized by their memory. What
-cannot be written down is noted with its reason and the line of the user's program, and the run goes on.
+The call runs on real arrays, so its results are correct whatever the tracer does. For each operator the declaration is
+run once more on IR values. What cannot be traced is recorded with its reason and the user's line (`graph_break`), and
+the call continues.
 """
 
 from __future__ import annotations
 
-import sys
-import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,116 +14,74 @@ import numpy as np
 
 from ... import dtypes
 from ..._tensor import Tensor
-from ..._tensor.dispatch.interception import Interceptor
-from ..._tensor.dispatch.promotion import _operands, rounded_params
+from ..._tensor.dispatch.promotion import promoted_operands, round_params
 from ..._tensor.tensor import wrap
-from ...backends.compiled.thresholds import pause, resume
-from ...engine.saved.version_counters import WRITES
+from ...backends.compiled.thresholds import pause_kernels, resume_kernels
 from ...ir.graph.extern_kernels import FallbackKernel
-from ...ir.graph.value import BOOL, Graph, Unsupported, Value
-from ...ir.lowering.namespace import lowered
+from ...ir.graph.value import BOOL, Unsupported, Value
+from ...ir.lowering.namespace import lower_operator
 from ...modes import active_tracer, active_tracers
 from ...ops.declare import COMPOSITE, VIEW, Op
 from ..guards.tensor_state import state_objects
 from . import aliasing
-from .aliasing import Storage
 from .extern_calls import OperatorCall, RandomDraw
 from .frame_hook import FrameHook, is_own_function
 from .lowering import LOWERED
 from .optimizer_updates import UpdateNamespace, ValueCell
+from .storage_tracer import StorageTracer, user_location
 from .symbolic_scalars import SymbolicParamGroup, SymbolicScalar, concrete
-
-_PACKAGE = __name__.partition(".")[0]
-
-class LiftedInput(NamedTuple):
-    """An array that the function found, and did not compute.
-
-    Attributes:
-        number: of its leaf.
-        tensor: that showed it.
-        array: the memory that the leaf is.
-        own: the tensor's array.
-    """
-
-    number: int
-    tensor: Any
-    array: np.ndarray
-    own: np.ndarray
-
-
-def _state(x: Any) -> tuple:
-    """What a function may change of a tensor besides its numbers and its gradient, and its version."""
-    return x._array, x._node, x._requires_grad, *hook_state(x), 0 if x._counter is None else x._counter[0]
-
-
-def hook_state(x: Any) -> tuple[Any, ...]:
-    """What of a tensor a new hook changes."""
-    return len(x._hooks or ()), len(x._post_accumulate_hooks or ()), bool(x._retains)
 
 
 class DataGuard(NamedTuple):
-    """The truth of a value, by which the function chose its way."""
+    """A guard on data: the IR value of a condition, its outcome in the trace, and the user's line."""
 
     value: Value
     outcome: bool
     where: str
 
 
-def user_location() -> str:
-    """The innermost line of the program that is not of this package."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-class Tracer(Interceptor):
-    """Writes down what is applied while it is entered.
+class Tracer(StorageTracer):
+    """Traces this thread while it is entered as a context manager.
 
     Attributes:
-        graph: what was written down.
-        outside: arrays that were found, by their leaves' numbers.
-        given_from: where the leaves that are arguments come from, by their numbers (see `Trace.sources`).
-        entered: the arguments, and what they were when the function began.
-        starts: arguments by position, and at which byte of their memory they must begin.
-        failed: why the run cannot be replayed, or None.
-        guards: truths that the run depended on.
+        storage_offsets: by position of an argument, the storage offset in bytes that the trace depends on.
+        data_guards: conditions on tensor values that Python evaluated.
+        extern_calls: operators that run eagerly: name, reason, line.
+        cleared_grads: tensors whose `.grad` was set to None, by identity.
+        grad_reads: tensors whose `.grad` was read before it changed, by identity.
+        modules: modules that were called, by identity.
+        scalar_inputs: inputs that are hyperparameters: (input number, param group, key, index).
+        scalar_guards: comparisons of hyperparameters with constants.
+        param_groups: optimizers that stepped, and their groups.
+        states: the same, with the state objects at entry.
+        initial_state: zeros that optimizers made as initial state, treated as lifted inputs.
+        last_draw: the token of the last draw of random numbers.
+        ran_backward: whether the function called backward.
+        frame_hook: what Python code ran, and its side effects.
     """
 
     def __init__(self) -> None:
-        self.graph = Graph()
-        self.num_leaves = 0
-        self.lifted: list[LiftedInput] = []
-        self.argument_sources: dict[int, tuple] = {}
-        self.arguments_at_entry: list[tuple[Any, tuple]] = []
+        super().__init__()
         self.storage_offsets: dict[int, int] = {}
-        self.failure: str | None = None
         self.data_guards: list[DataGuard] = []
-        self._seen_conditions = 0
-        self.extern_calls: list[tuple[str, str, str]] = []  # operator, why, where
-        self.storages: dict[int, Storage] = {}
-        self.cleared_grads: dict[int, Any] = {}  # tensors whose gradients were taken away, by identity
-        self.grad_reads: dict[int, Any] = {}  # tensors whose gradients the function looked at as it found them
-        self.entry_grads: dict[int, tuple[Any, Any]] = {}  # tensors seen, with the gradients they had then
-        self.versions: dict[int, list[Any]] = {}  # by counter
-        # tensors that the function made over memory which was there before; held weakly, since graphs hang on them
-        self.views: dict[int, weakref.ref[Any]] = {}
+        self._num_conditions = 0  # of the graph's conditions, those that are data guards already
+        self.extern_calls: list[tuple[str, str, str]] = []
+        self.cleared_grads: dict[int, Any] = {}
+        self.grad_reads: dict[int, Any] = {}
         self.modules: dict[int, Any] = {}
-        self.scalar_inputs: list[Any] = []  # what gives the numbers that are leaves
+        self.scalar_inputs: list[Any] = []
         self.ran_backward = False
         self.scalar_guards: dict[tuple, tuple] = {}
-        self.param_groups: list[tuple[Any, dict[str, Any]]] = []  # optimizers and their groups
-        self.states: list[tuple[Any, dict[str, Any], dict[Any, list[Any]]]] = []  # with what they remembered before
-        self.initial_state: list[Any] = []  # zeros that optimizers begin with, as if they had been there
+        self.param_groups: list[tuple[Any, dict[str, Any]]] = []
+        self.states: list[tuple[Any, dict[str, Any], dict[Any, list[Any]]]] = []
+        self.initial_state: list[Any] = []
         self._symbols: dict[tuple, SymbolicScalar] = {}
-        self.last_draw: Value | None = None  # says that the last random numbers were drawn
+        self.last_draw: Value | None = None
         self.frame_hook = FrameHook()
 
     def __enter__(self) -> Tracer:
         self._token = active_tracer.set(self)
-        pause()
+        pause_kernels()
         active_tracers[0] += 1
         super().__enter__()
         self.frame_hook.start()
@@ -134,126 +89,18 @@ class Tracer(Interceptor):
 
     def __exit__(self, *exception: object) -> None:
         self.frame_hook.stop()
-        resume()
+        resume_kernels()
         super().__exit__(*exception)
         active_tracers[0] -= 1
         active_tracer.reset(self._token)
 
-    def forget(self) -> None:
-        """Let go of the arrays that the run met, which its trace needs no more; symbols would keep them for long."""
+    def release(self) -> None:
+        """Drop the references to arrays of the call, which the trace does not need: symbolic scalars outlive it."""
         self.lifted, self.scalar_inputs, self.initial_state = [], [], []
-        for each in (self.storages, self.entry_grads, self.grad_reads, self.cleared_grads, self._symbols):
-            each.clear()
+        for table in (self.storages, self.entry_grads, self.grad_reads, self.cleared_grads, self._symbols):
+            table.clear()
 
-    # ----- what goes wrong -----
-
-    def graph_break(self, why: str) -> None:
-        """Note that the run cannot be replayed; the first reason counts."""
-        if self.failure is None:
-            self.failure = f"{why} ({user_location()})"
-
-    def internal_error(self, what: str, error: Exception) -> None:
-        """Note an error of the capture's own: the run goes on, and a warning says so."""
-        self.graph_break(f"{what}: an error of flambeau's own, {type(error).__name__}: {error}")
-        warnings.warn(f"{what} cannot be compiled, by an error of flambeau's own: {type(error).__name__}: {error}. "
-                      "The call runs eagerly. Please report it.", RuntimeWarning, stacklevel=2)
-
-    # ----- arrays and values -----
-
-    def begin(self, tensors: Sequence[Any]) -> None:
-        """Let a call's arguments be leaves; those that lie in one memory show parts of one leaf."""
-        try:
-            for members in aliasing.group_by_storage(tensors):
-                first = members[0]
-                places = {aliasing.place(tensors[i]._array) for i in members}
-                if len(places) == 1:
-                    self.argument_sources[self.num_leaves] = ("argument", first)
-                    self.given(tensors[first])
-                else:
-                    self._given_together([tensors[i] for i in members], members)
-        except Unsupported as error:
-            self.graph_break(str(error))
-        for x in tensors:
-            self.note_entry_grad(x)
-        self.arguments_at_entry = [(x, _state(x)) for x in tensors]
-
-    def given(self, tensor: Any) -> Value:
-        """Let a tensor's array be a leaf."""
-        a = tensor._array
-        storage, leaf = aliasing.given(self.graph, a, self.num_leaves)
-        self.num_leaves += 1
-        known = self.storages.get(id(aliasing.owner(a)))
-        if known is not None:
-            raise Unsupported("two arguments that share memory")
-        self._keep(aliasing.owner(a), storage)
-        return leaf
-
-    def _given_together(self, tensors: Sequence[Any], positions: Sequence[int]) -> None:
-        """Let arguments that lie in one memory be views of a leaf, from the first byte of any to the last."""
-        lowest = min(range(len(tensors)), key=lambda i: aliasing.address(tensors[i]._array))
-        span = aliasing.span([x._array for x in tensors])
-        storage, _ = aliasing.given(self.graph, span, self.num_leaves)
-        self.argument_sources[self.num_leaves] = ("memory of", positions[lowest], span.size)
-        self.num_leaves += 1
-        storage.root = aliasing.owner(tensors[lowest]._array)
-        self.storages[id(storage.root)] = storage
-
-    def note_entry_grad(self, tensor: Any) -> None:
-        """Note the gradient that a tensor has when it is first met."""
-        if id(tensor) not in self.entry_grads:
-            self.entry_grads[id(tensor)] = (tensor, tensor._grad)
-
-    def value_of(self, tensor: Any) -> Value:
-        """What a tensor's array holds now."""
-        a = tensor._array
-        storage = self.storages.get(id(aliasing.owner(a)))
-        if storage is None:
-            storage = self._found(tensor, a)
-        if tensor._requires_grad and tensor._node is None:
-            self.note_entry_grad(tensor)
-        if tensor._counter is not None:
-            self._check_version(tensor)
-        return storage.read(a)
-
-    def known(self, a: np.ndarray) -> Value | None:
-        """What an array holds, if it was computed in this run or given."""
-        storage = self.storages.get(id(aliasing.owner(a)))
-        return None if storage is None else storage.read(a)
-
-    def _found(self, tensor: Any, a: np.ndarray) -> Storage:
-        if type(a) is not np.ndarray:
-            raise Unsupported(f"a tensor of {type(a).__name__}")
-        root = aliasing.owner(a)
-        if not a.ndim and a is root and not a.flags.writeable:  # what backward begins with: one for all
-            return self._keep(root, aliasing.made(self.graph, a, self.graph.constant(a)))
-        shown = aliasing.leaf_array(a)
-        storage, _ = aliasing.given(self.graph, shown, self.num_leaves)
-        self.lifted.append(LiftedInput(self.num_leaves, tensor, shown, a))
-        self.num_leaves += 1
-        storage.root = root
-        return self._keep(root, storage)
-
-    def _keep(self, root: np.ndarray, storage: Storage) -> Storage:
-        """Let a storage be found by its array: until that is gone, if it was made in this run."""
-        key, found = id(root), self.storages
-        found[key] = storage
-        if storage.leaf is None:
-            storage.alive = weakref.ref(root, lambda _: found.pop(key, None))
-        return storage
-
-    def bind(self, a: np.ndarray, value: Value) -> None:
-        """Note that a new array holds a value."""
-        if value.dtype != a.dtype:
-            value = self.graph.cast(value, a.dtype)
-        if value.shape != a.shape:
-            raise Unsupported(f"a result of shape {a.shape} written down as {value.shape}")
-        known = self.storages.get(id(aliasing.owner(a)))
-        if known is not None and known.value is None:
-            known.remember(a, value)
-            return
-        self._keep(aliasing.owner(a), aliasing.made(self.graph, a, value))
-
-    # ----- what the run tells -----
+    # ----- interception of operators -----
 
     def before_kernel(self, rule: Callable[..., Any]) -> None:
         if is_own_function(rule):
@@ -263,12 +110,13 @@ class Tracer(Interceptor):
         if is_own_function(rule):
             self.frame_hook.resume()
 
-    def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
+    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                    in_place: bool) -> None:
         if self.failure is not None:
             return
         self.frame_hook.pause()
         try:
-            self._tell(op, inputs, params, outs, in_place)
+            self._trace_operator(op, inputs, params, outs, in_place)
         except Unsupported as error:
             self.graph_break(f"{op.name}: {error}")
         except Exception as error:
@@ -276,29 +124,29 @@ class Tracer(Interceptor):
         finally:
             self.frame_hook.resume()
 
-    def _tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
-              in_place: bool) -> None:
+    def _trace_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                        in_place: bool) -> None:
         if op.kind == COMPOSITE:
             return
         if in_place:
             self.on_version_bump(outs[0])
-        if in_place and op.kind == VIEW:  # the tensor shows its memory otherwise from now on
+        if in_place and op.kind == VIEW:  # only the tensor's strides change
             self.value_of(outs[0])
             return
         if not in_place:
             if params.get("storage_offset") is not None:
-                self._counts_from_start(inputs[0])
+                self._guard_storage_offset(inputs[0])
             arrays = [out._array for out in outs]
             roots = [id(aliasing.owner(a)) for a in arrays]
             for out, root in zip(outs, roots, strict=True):
                 if op.kind == VIEW and (root not in self.storages or self.storages[root].leaf is not None):
                     self.on_view(out)
             if all(root in self.storages and self.storages[root].value is not None for root in roots):
-                return  # views
+                return  # views of known storages
             if op.kind == VIEW:
                 for x in inputs:
                     if isinstance(x, Tensor):
-                        self.value_of(x)  # then what shows its memory is known too
+                        self.value_of(x)  # lifts the base, and with it the storage of its views
                 if all(root in self.storages for root in roots):
                     return
         values = self.lower(op, inputs, params, outs)
@@ -308,53 +156,43 @@ class Tracer(Interceptor):
         else:
             for out, value in zip(outs, values, strict=True):
                 self.bind(out._array, value)
-        for value, outcome in self.graph.conditions[self._seen_conditions:]:
+        for value, outcome in self.graph.conditions[self._num_conditions:]:
             self.data_guards.append(DataGuard(value, outcome, user_location()))
-        self._seen_conditions = len(self.graph.conditions)
-        self.note(op.name, values, outs)
+        self._num_conditions = len(self.graph.conditions)
+        self.record_results(op.name, values, outs)
 
-    def _counts_from_start(self, tensor: Any) -> None:
-        """Note that the run depends on where a tensor, if it is an argument, begins in its memory."""
+    def _guard_storage_offset(self, tensor: Any) -> None:
+        """Guard on the storage offset of a tensor, if it is an argument."""
         root = aliasing.owner(tensor._array)
         storage = self.storages.get(id(root))
         leaf = None if storage is None else storage.leaf
         source = None if leaf is None else self.argument_sources.get(leaf.attrs)
         if source is not None:
             if source[0] != "argument":
-                raise Unsupported("a view by its place in memory, of arguments that share it")
+                raise Unsupported("as_strided with a storage offset, of arguments that share memory")
             a = self.arguments_at_entry[source[1]][0]._array
             self.storage_offsets[source[1]] = aliasing.address(a) - aliasing.address(root)
 
     def provenance(self, trace: Any) -> Any:
-        """The lines and names of a trace's values; None, since nobody asked for them (`origins.Lined`)."""
+        """Return None: only `ProvenanceTracer` records provenance."""
 
-    def note(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
-        """Take note of an operator's values and of the tensors that it gave."""
-
-    def write(self, target: Any, value: Value) -> None:
-        """Note that a tensor was overwritten."""
-        a = target._array
-        if value.dtype != a.dtype:
-            value = self.graph.cast(value, a.dtype)
-        if value.shape != a.shape:
-            value = self.graph.expand(value, a.shape)
-        self.value_of(target)
-        self.storages[id(aliasing.owner(a))].write(a, value)
+    def record_results(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
+        """Hook for subclasses: called with an operator's name, IR values and result tensors."""
 
     def lower(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Value]:
-        """The values that an application gives."""
+        """Return the IR values of an operator's results: by its rule, its declaration, or as an extern call."""
         rule = LOWERED.get(op.name)
         try:
             if rule is not None:
                 return rule(self, op, inputs, params, outs)
             return self.trace_declaration(op, inputs, params)
         except Unsupported as error:
-            return self.whole(op, inputs, params, outs, str(error))
+            return self.trace_extern_call(op, inputs, params, outs, str(error))
 
     def trace_declaration(self, op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> list[Value]:
-        """What an operator's declaration makes of its inputs."""
-        run_params, kept = self._parameters(params)
-        arrays, narrow = _operands(op, inputs, params)
+        """Run an operator's declaration on IR values."""
+        run_params, output_params = self._lower_params(params)
+        arrays, narrow = promoted_operands(op, inputs, params)
         values: list[Any] = []
         for x, a in zip(inputs, arrays, strict=True):
             if isinstance(x, Tensor):
@@ -368,133 +206,98 @@ class Tracer(Interceptor):
             else:
                 values.append(a)
         if narrow is not None and op.promoting_params:
-            run_params = rounded_params(op, run_params, narrow)
-        found = lowered(self.graph, op, values, run_params)
-        for name, mine in kept:
-            for array, value in zip(params[name], mine, strict=True):
-                if self.known(array) is None:
+            run_params = round_params(op, run_params, narrow)
+        results = lower_operator(self.graph, op, values, run_params)
+        for name, outputs in output_params:
+            for array, value in zip(params[name], outputs, strict=True):
+                if self.known_value(array) is None:
                     self.bind(array, self.graph.reshape(value, array.shape))
         if narrow is not None:
-            found = [self.graph.cast(v, narrow) if v.dtype == np.float32 else v for v in found]
-        return found
+            results = [self.graph.cast(v, narrow) if v.dtype == np.float32 else v for v in results]
+        return results
 
-    def _parameters(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, list[Any]]]]:
-        """Parameters with values for their arrays, and new lists for those that an operator leaves something in."""
-        run: dict[str, Any] = {}
-        kept: list[tuple[str, list[Any]]] = []
-        for name, value in params.items():
-            if isinstance(value, np.ndarray):
-                run[name] = self.array(value)
-            elif isinstance(value, Tensor):
-                run[name] = self.value_of(value)
-            elif isinstance(value, list):
-                mine: list[Any] = []
-                if value and isinstance(value[0], np.ndarray):
-                    if any(self.known(x) is None for x in value):  # left there just now
-                        kept.append((name, mine))
+    def _lower_params(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, list[Any]]]]:
+        """Replace arrays among the parameters by IR values.
+
+        Returns:
+            The parameters, and those that are lists which the operator fills, each with a new empty list.
+        """
+        run_params: dict[str, Any] = {}
+        output_params: list[tuple[str, list[Any]]] = []
+        for name, param in params.items():
+            if isinstance(param, np.ndarray):
+                run_params[name] = self.value_of_array(param)
+            elif isinstance(param, Tensor):
+                run_params[name] = self.value_of(param)
+            elif isinstance(param, list):
+                items: list[Any] = []
+                if param and isinstance(param[0], np.ndarray):
+                    if any(self.known_value(x) is None for x in param):  # the operator has just filled the list
+                        output_params.append((name, items))
                     else:
-                        mine += [self.array(x) for x in value]
+                        items += [self.value_of_array(x) for x in param]
                 else:
-                    mine += value
-                run[name] = mine
+                    items += param
+                run_params[name] = items
             else:
-                run[name] = value
-        return run, kept
+                run_params[name] = param
+        return run_params, output_params
 
-    def array(self, a: np.ndarray) -> Value:
-        """What an array holds that no tensor shows: of the function's own, or found."""
-        known = self.known(a)
-        return self._found(None, a).read(a) if known is None else known
-
-    def whole(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
-              why: str) -> list[Value]:
-        """An application as one call of the operator, by the interpreter."""
+    def trace_extern_call(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                          reason: str) -> list[Value]:
+        """Record an operator as an extern kernel, which runs it eagerly."""
         places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor)]
         values = [self.value_of(inputs[i]) for i in places]
         fixed = [None if i in places else x for i, x in enumerate(inputs)]
-        run_params, kept = self._parameters(params)
-        array_params: list[tuple[str, int | None]] = []  # parameters, and their list's entries, that are arrays
+        run_params, filled = self._lower_params(params)
+        array_params: list[tuple[str, int | None]] = []  # names and, for entries of lists, indices
         for name, value in run_params.items():
             for i, x in [(None, value)] if not isinstance(value, list) else list(enumerate(value)):
                 if isinstance(x, Value):
                     array_params.append((name, i))
                     values.append(x)
-        keeping = [name for name, _ in kept]
-        extra = [array for name in keeping for array in params[name]]
-        run = OperatorCall(op, fixed, places, run_params, array_params, keeping)
-        self.extern_calls.append((op.name, why, user_location()))
+        output_params = [name for name, _ in filled]
+        extra = [array for name in output_params for array in params[name]]
+        run = OperatorCall(op, fixed, places, run_params, array_params, output_params)
+        self.extern_calls.append((op.name, reason, user_location()))
         words = [f"{x!r}" for x in fixed if x is not None]
-        words += [f"{k}={v!r}" for k, v in run_params.items() if k not in keeping]
-        said = f"{op.name}[{', '.join(words)}]"
+        words += [f"{k}={v!r}" for k, v in run_params.items() if k not in output_params]
+        text = f"{op.name}[{', '.join(words)}]"
         shapes = [(a.shape, a.dtype) for a in (*(o._array for o in outs), *extra)]
-        found = self.graph.extern(FallbackKernel(said, run, why), values, shapes)
-        for array, value in zip(extra, found[len(outs):], strict=True):
+        results = self.graph.extern(FallbackKernel(text, run, reason), values, shapes)
+        for array, value in zip(extra, results[len(outs):], strict=True):
             self.bind(array, value)
-        return found[:len(outs)]
-
-    def on_view(self, tensor: Any) -> None:
-        """The function made a tensor over memory that is there already."""
-        self.views[id(tensor)] = weakref.ref(tensor)
-
-    def on_version_bump(self, tensor: Any, times: int = 1) -> None:
-        """A write to a tensor is counted, or about to be, of which the capture knows."""
-        if not tensor._inference:
-            self._version(tensor)[1] += times
-
-    def _version(self, tensor: Any) -> list[Any]:
-        """Of a tensor's memory: the counter of writes, and how far the writes that the capture knows of explain it."""
-        counter = tensor._counter
-        if counter is None:
-            counter = tensor._counter = [0]
-        known = self.versions.get(id(counter))
-        if known is None:
-            storage = self.storages.get(id(aliasing.owner(tensor._array)))
-            is_created = storage is not None and storage.leaf is None
-            known = self.versions[id(counter)] = [counter, 0 if is_created else counter[0]]
-        return known
-
-    def _check_version(self, tensor: Any) -> None:
-        if tensor._counter is None or tensor._inference:
-            return
-        counter, records_provenance = self._version(tensor)
-        if counter[0] & WRITES > records_provenance & WRITES:
-            raise Unsupported("memory is written to in a way that is not written down")
+        return results[:len(outs)]
 
     def on_overwrite(self, tensor: Any, array: np.ndarray) -> None:
-        """A tensor was overwritten with what an array holds."""
+        """Called when a tensor was overwritten with the elements of an array."""
         if self.failure is not None:
             return
         self.on_version_bump(tensor)
         try:
-            value = self.known(array)
+            value = self.known_value(array)
             if value is None:
-                raise Unsupported("a tensor that is overwritten with numbers of unknown origin")
+                raise Unsupported("a tensor is overwritten with an array that was not traced")
             self.write(tensor, value)
         except Unsupported as error:
             self.graph_break(str(error))
 
-    def is_created(self, tensor: Any) -> bool:
-        """Whether the function made a tensor itself."""
-        storage = self.storages.get(id(aliasing.owner(tensor._array)))
-        view = self.views.get(id(tensor))
-        return (view is not None and view() is tensor) or (storage is not None and storage.leaf is None)
-
     def on_memory_change(self, how: str) -> None:
-        """A tensor is about to be given other memory."""
-        self.graph_break(f"{how} gives a tensor other memory")
+        """Called when a tensor's storage is about to be replaced."""
+        self.graph_break(f"{how} replaces the memory of a tensor")
 
     def on_copy(self, tensor: Any, copy: Any) -> None:
-        """What a tensor holds was copied, since it is about to be written to and its gradient needs the old value."""
+        """Called when a saved tensor was copied because it is about to be written to in place."""
         if self.failure is None:
             try:
                 self.bind(copy._array, self.graph.copy(self.value_of(tensor)))
             except Unsupported as error:
                 self.graph_break(str(error))
 
-    # ----- what the interpreter asks of tensors -----
+    # ----- data read by Python -----
 
     def on_truth(self, tensor: Any, outcome: bool) -> None:
-        """The function asked for a tensor's truth: another outcome may take another way."""
+        """Called for `bool(tensor)`: adds a data guard, since another outcome may take another branch."""
         if self.failure is not None:
             return
         try:
@@ -505,35 +308,32 @@ class Tracer(Interceptor):
         self.data_guards.append(DataGuard(value, outcome, user_location()))
 
     def on_read(self, tensor: Any, how: str) -> None:
-        """The interpreter looked at a tensor's numbers: what it does with them is not known.
-
-        A tensor that the function has not used before is one from outside, whose numbers may be others next time.
-        """
+        """Called when Python reads a tensor's elements: breaks the graph unless they are constants of the trace."""
         try:
-            if self.failure is None and self.value_of(tensor).base.op == "constant":  # the same in every call
+            if self.failure is None and self.value_of(tensor).base.op == "constant":
                 return
         except Unsupported:
             pass
-        self.graph_break(f"{how} hands a tensor's numbers to the interpreter")
+        self.graph_break(f"{how} passes a tensor's elements to Python")
 
     def on_create(self, a: np.ndarray, unset: bool) -> None:
-        """An array was made of nothing but what the function says; zeros stand for elements that are `unset`."""
+        """Called for a new array of constants; elements that are `unset` (`empty`) are traced as zeros."""
         if self.failure is None and id(aliasing.owner(a)) not in self.storages and (
                 a.dtype.kind in "biufc" or a.dtype == dtypes.BFLOAT16):
             try:
-                filled = np.zeros((), a.dtype) if unset else a
-                self.bind(a, self.graph.expand(self.graph.constant(filled), a.shape))
+                constant = np.zeros((), a.dtype) if unset else a
+                self.bind(a, self.graph.expand(self.graph.constant(constant), a.shape))
             except Unsupported as error:
                 self.graph_break(str(error))
             except Exception as error:
-                self.internal_error("what was created", error)
+                self.internal_error("a new tensor", error)
 
     def on_running_average(self, average: Any, value: np.ndarray, momentum: float, factor: float) -> None:
-        """A running average is about to move: (1 - momentum) · average + momentum · factor · value."""
+        """Called before batch norm's update: average = (1 - momentum) · average + momentum · factor · value."""
         if self.failure is not None:
             return
         try:
-            old, new = self.value_of(average), self.array(value)
+            old, new = self.value_of(average), self.value_of_array(value)
             self.on_version_bump(average)
             if old.dtype != new.dtype:
                 raise Unsupported("a running average of another dtype")
@@ -546,7 +346,7 @@ class Tracer(Interceptor):
     # ----- optimizers -----
 
     def wrap_param_group(self, optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
-        """An optimizer's group, whose numbers are symbols."""
+        """Return an optimizer's param group with symbolic scalars for its numbers."""
         if self.failure is not None:
             return group
         self.param_groups.append((optimizer, group))
@@ -554,15 +354,15 @@ class Tracer(Interceptor):
         return SymbolicParamGroup(self, group)
 
     def adopts_initial_state(self) -> bool:
-        """Whether the zeros that an optimizer's state begins with are taken as found, though they are made now.
+        """Whether an optimizer's initial state, zeros made in this call, is traced as lifted inputs.
 
-        They are there when the next call begins, so the first one is like the others. An optimizer of the function's
-        own begins anew each time; but its groups are others each time, too, and no two calls agree.
+        It exists when the next call begins, so the first trace agrees with later ones. An optimizer that the function
+        itself creates has other param groups in each call, so its traces never agree.
         """
         return self.failure is None and bool(self.param_groups)
 
-    def number(self, group: dict[str, Any], key: str, index: int | None, concrete: float) -> SymbolicScalar:
-        """The symbol of a hyperparameter."""
+    def symbolic_scalar(self, group: dict[str, Any], key: str, index: int | None, concrete: float) -> SymbolicScalar:
+        """Return the symbolic scalar of a hyperparameter."""
         known = self._symbols.get((id(group), key, index))
         if known is None:
             def make() -> Value:
@@ -576,56 +376,60 @@ class Tracer(Interceptor):
 
     def guard_on_scalar(self, source: tuple[Any, Any], compare: Callable[[Any, Any], bool], other: Any,
                         outcome: bool) -> None:
-        """The run depends on how a hyperparameter compares with a number."""
+        """Add a guard on the comparison of a hyperparameter with a constant."""
         group, (key, index) = source
         self.scalar_guards.setdefault((id(group), key, index, compare.__name__, other),
-                                  (group, key, index, compare, other, outcome))
+                                      (group, key, index, compare, other, outcome))
 
     def advance_step(self, step: Any) -> Any:
-        """A step counter goes up by one; its new value, as a symbol."""
+        """Increment a step counter; return its new value as a symbolic scalar."""
         a = step._array
-        return self._state(step, lambda: self.value_of(step) + 1, a + 1)
+        return self._update_scalar_state(step, lambda: self.value_of(step) + 1, a + 1)
 
     def scale_state(self, tensor: Any, factor: Any) -> Any:
-        """A number that an optimizer remembers is multiplied by another; its new value, as a symbol."""
+        """Multiply a scalar of an optimizer's state; return its new value as a symbolic scalar."""
         a = tensor._array
-        return self._state(tensor, lambda: self.value_of(tensor) * self._cast(factor, a.dtype), a * concrete(factor))
+        return self._update_scalar_state(tensor, lambda: self.value_of(tensor) * self._cast(factor, a.dtype),
+                                         a * concrete(factor))
 
     def set_state(self, tensor: Any, number: Any) -> None:
-        """A number that an optimizer remembers becomes another."""
-        self._state(tensor, lambda: self._cast(number, tensor._array.dtype), concrete(number))
+        """Set a scalar of an optimizer's state."""
+        self._update_scalar_state(tensor, lambda: self._cast(number, tensor._array.dtype), concrete(number))
 
     def read_state(self, tensor: Any) -> Any:
-        """A number that an optimizer remembers, as a symbol."""
-        return self._state(tensor, lambda: self.value_of(tensor), None)
+        """Return a scalar of an optimizer's state as a symbolic scalar."""
+        return self._update_scalar_state(tensor, lambda: self.value_of(tensor), None)
 
     def _cast(self, number: Any, dtype: np.dtype) -> Any:
         if isinstance(number, SymbolicScalar):
             return self.graph.cast(number.value, dtype)
         return self.graph.constant(np.asarray(number, dtype))
 
-    def _state(self, tensor: Any, make: Callable[[], Value], new: Any) -> Any:
-        """A tensor of one number as an optimizer sees it: a symbol; `make` writes down what it becomes, if `new` is."""
+    def _update_scalar_state(self, tensor: Any, make: Callable[[], Value], new: Any) -> Any:
+        """Return a 0-d state tensor as a symbolic scalar, after setting it to `new`, whose IR value `make` gives.
+
+        `new` is None for a read.
+        """
         value = None
         a = tensor._array
         if self.failure is None:
             try:
                 value = make()
             except Unsupported as error:
-                self.graph_break(f"a number that an optimizer remembers: {error}")
+                self.graph_break(f"a scalar of an optimizer's state: {error}")
         if new is not None:
             self.on_version_bump(tensor)
             a[()] = new
             tensor._bump_version()
         if value is None:
             return float(a)
-        made: Value = value
+        state_value: Value = value
         if new is not None:
-            self.write(tensor, made)
-        return SymbolicScalar(self, float(a), lambda: self.graph.cast(made, np.dtype(np.float64)))
+            self.write(tensor, state_value)
+        return SymbolicScalar(self, float(a), lambda: self.graph.cast(state_value, np.dtype(np.float64)))
 
     def scalar_as_tensor(self, number: Any, dtype: np.dtype | None) -> Any:
-        """A symbol as a tensor of one number, in float64 unless a dtype is named; any other number itself."""
+        """Return a symbolic scalar as a 0-d tensor, of float64 unless a dtype is given; any other number unchanged."""
         if not isinstance(number, SymbolicScalar) or self.failure is not None:
             return concrete(number)
         tensor = wrap(np.array(number.concrete, np.float64 if dtype is None else dtype))
@@ -633,13 +437,13 @@ class Tracer(Interceptor):
         return tensor
 
     def guard_on_value(self, value: Value, outcome: bool) -> None:
-        """The run depends on the truth of a value that was computed from hyperparameters and step counts."""
+        """Add a data guard on a value that was computed from hyperparameters and step counts."""
         if self.failure is None:
             self.data_guards.append(DataGuard(value, outcome, user_location()))
 
     def trace_update(self, rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
-                differentiable: bool) -> tuple:
-        """An update rule is about to run; its numbers as they are in this run."""
+                     differentiable: bool) -> tuple:
+        """Called before an update rule: traces it, and returns its scalars as concrete numbers."""
         plain = tuple([concrete(x) for x in scalars])
         if self.failure is not None:
             return plain
@@ -649,7 +453,7 @@ class Tracer(Interceptor):
         try:
             if differentiable or like.dtype.kind != "f" or any(
                     t is not None and (t._array.dtype != like.dtype or t._array.shape != like.shape) for t in tensors):
-                raise Unsupported("an update of this kind")
+                raise Unsupported("a differentiable update, or tensors of several shapes or dtypes")
             cells = [None if t is None else ValueCell(self.value_of(t)) for t in tensors]
             before = [None if cell is None else cell.value for cell in cells]
             rule(UpdateNamespace(self.graph), *cells, *scalars)
@@ -667,26 +471,26 @@ class Tracer(Interceptor):
         return plain
 
     def on_grad_read(self, tensor: Any) -> None:
-        """The function asks for a tensor's gradient, or whether there is one."""
+        """Called when Python reads a tensor's `.grad`."""
         if not self.is_created(tensor):
             self.note_entry_grad(tensor)
             if tensor._grad is self.entry_grads[id(tensor)][1] and id(tensor) not in self.cleared_grads:
                 self.grad_reads[id(tensor)] = tensor
 
     def on_grad_clear(self, tensor: Any) -> None:
-        """A tensor's gradient was taken away."""
+        """Called when a tensor's `.grad` is set to None."""
         self.note_entry_grad(tensor)
         self.cleared_grads[id(tensor)] = tensor
 
     def on_module_call(self, module: Any) -> None:
-        """A module was called."""
+        """Called when a module is called."""
         self.modules[id(module)] = module
 
     def on_random_draw(self, function: Callable[..., Any], engine: Any, arguments: tuple, result: Any) -> None:
-        """Random numbers were drawn: a run draws them anew, from the same stream.
+        """Called when random numbers were drawn: records an extern kernel that draws from the same generator.
 
-        In the same order, and even if nobody wants them: each draw gives, besides its numbers, a value that says it was
-        done, which the next one takes.
+        Draws keep their order, and happen even if their numbers are unused: each takes the token of the previous one,
+        and the last token is an effect of the program.
         """
         if self.failure is not None:
             return
@@ -694,19 +498,22 @@ class Tracer(Interceptor):
             values, places = [], []
             for i, x in enumerate(arguments):
                 if isinstance(x, np.ndarray):
-                    known = self.known(x)
+                    known = self.known_value(x)
                     if known is not None:
                         places.append(i)
                         values.append(known)
             if self.last_draw is not None:
                 values.append(self.last_draw)
-            shown = [x for x in arguments if not isinstance(x, np.ndarray)]
+            scalars = [x for x in arguments if not isinstance(x, np.ndarray)]
             name = getattr(function, "__name__", repr(function))
             draw = RandomDraw(function, engine, arguments, places)
-            whole = FallbackKernel(f"{name}{tuple(shown)}", draw, "random numbers", engine)
+            kernel = FallbackKernel(f"{name}{tuple(scalars)}", draw, "random numbers", engine)
             array = np.asarray(result)
-            value, self.last_draw = self.graph.extern(whole, values, [(array.shape, array.dtype), ((), BOOL)])
+            value, self.last_draw = self.graph.extern(kernel, values, [(array.shape, array.dtype), ((), BOOL)])
             if isinstance(result, np.ndarray):
                 self.bind(result, value)
         except Unsupported as error:
             self.graph_break(f"random numbers: {error}")
+
+
+__all__ = ["DataGuard", "Tracer"]

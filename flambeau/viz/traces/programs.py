@@ -164,10 +164,11 @@ class _Recorder(Interceptor):
             self.kept.append(node)
         return key
 
-    def answer(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> None:
+    def intercept(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> None:
         self.pending = [self.notice(x) for x in inputs]
 
-    def tell(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
+    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                    in_place: bool) -> None:
         keys = [self.notice(x) for x in outs]
         results = [self.values[key] if isinstance(key, tuple) else key for key in keys]
         for key in keys:
