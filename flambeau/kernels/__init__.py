@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: what NumPy lacks or does too slowly."""
+"""NumPy kernels: array operations that NumPy lacks, or computes too slowly."""

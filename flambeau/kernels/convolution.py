@@ -1,12 +1,12 @@
 """Convolution as matrix multiplication: gather the windows into columns, multiply, scatter back.
 
 For one image a convolution is ``(O, C·K) @ (C·K, P)``: `K` is the number of kernel elements, `P` of
-output positions, and column `p` of the right factor is the window that position `p` sees. Columns
+output positions, and column `p` of the right factor is the window of position `p`. Columns
 are built for a block at a time — some images, or some rows of one large image — so that they stay in
 the cache and peak memory is bounded whatever the batch.
 
 Arrays are laid out ``(N, C, *spatial)`` and weights ``(O, C/groups, *kernel)``, with any number of
-spatial axes. The three functions are the convolution and its two transposes; none conjugates, so the
+spatial axes. The three functions are the convolution and its two transposes. None conjugates: the
 gradient of a complex convolution passes the conjugate of the other factor.
 """
 
@@ -48,8 +48,8 @@ def conv_forward(x: np.ndarray, w: np.ndarray, stride: Sizes, padding: Sizes, di
     """Cross-correlation of `x` (N, C, *spatial) with `w` (O, C/groups, *kernel).
 
     Args:
-        out_spatial: how many positions to compute along each axis, where that is fewer than fit: the
-            gradient of a transposed convolution with output padding needs this.
+        out_spatial: number of positions to compute along each axis, if fewer than fit: for the gradient
+            of a transposed convolution with output padding.
     """
     narrow = x.dtype if x.dtype in dtypes.NARROW else None
     if narrow is not None:
@@ -84,7 +84,7 @@ def conv_forward(x: np.ndarray, w: np.ndarray, stride: Sizes, padding: Sizes, di
 
 def conv_input_grad(g: np.ndarray, w: np.ndarray, input_spatial: Sizes, stride: Sizes, padding: Sizes,
                     dilation: Sizes, groups: int) -> np.ndarray:
-    """The convolution's transpose in its input; also the transposed convolution of `g`.
+    """The input gradient of a convolution, which is the transposed convolution of `g`.
 
     Args:
         g: (N, O, *positions).
@@ -104,7 +104,7 @@ def conv_input_grad(g: np.ndarray, w: np.ndarray, input_spatial: Sizes, stride: 
 
 def conv_weight_grad(g: np.ndarray, x: np.ndarray, kernel: Sizes, stride: Sizes, padding: Sizes,
                      dilation: Sizes, groups: int) -> np.ndarray:
-    """The convolution's transpose in its weight: (O, C/groups, *kernel).
+    """The weight gradient of a convolution: (O, C/groups, *kernel).
 
     Args:
         g: (N, O, *positions).
@@ -236,16 +236,16 @@ def _input_grad(g: np.ndarray, w: np.ndarray, input_spatial: tuple[int, ...], st
         np.matmul(matrix, g.reshape(n, groups, o // groups, -1), out=out.reshape(n, groups, channels, -1))
         return out
     if not depthwise and max(stride, default=1) == 1 and o <= 2 * groups * channels:
-        # at stride 1 the transpose is a convolution with the kernel turned round, channels exchanged
+        # at stride 1 the transpose is a convolution with the flipped kernel, channels exchanged
         margins = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
         if min(margins, default=0) >= 0 and output_size(positions, kernel, stride, margins,
                                                         dilation) == input_spatial:
-            turned = w[(slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))]
-            turned = turned.reshape(groups, o // groups, channels, *kernel).swapaxes(1, 2)
-            return conv_forward(g, turned.reshape(groups * channels, o // groups, *kernel), stride, margins,
+            flipped = w[(slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))]
+            flipped = flipped.reshape(groups, o // groups, channels, *kernel).swapaxes(1, 2)
+            return conv_forward(g, flipped.reshape(groups * channels, o // groups, *kernel), stride, margins,
                                 dilation, groups)
     # A kernel element's share of the gradient goes to every stride-th element from its own offset.
-    # `reach` may pass the padded input's end by nothing: positions were counted so that windows fit.
+    # The slices end within the padded input, because positions were counted so that windows fit.
     padded_spatial = tuple(length + 2 * p for length, p in zip(input_spatial, padding, strict=True))
     matrix = w.reshape(groups, o // groups, -1).swapaxes(1, 2)
     last, padded = None, np.empty(0)
@@ -283,7 +283,7 @@ def _input_grad(g: np.ndarray, w: np.ndarray, input_spatial: tuple[int, ...], st
 
 def _depthwise_forward(x: np.ndarray, w: np.ndarray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
                        out: np.ndarray) -> None:
-    """One input channel a group: a GEMM of depth K would be too thin, so add up shifted images instead."""
+    """One input channel per group: a GEMM of depth K would be too thin, so shifted images are added up."""
     n, spatial, kernel = x.shape[0], out.shape[2:], w.shape[2:]
     multiplier = w.shape[0] // groups
     out = out.reshape(n, groups, multiplier, *spatial)

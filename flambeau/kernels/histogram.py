@@ -1,4 +1,4 @@
-"""Counting into bins, and the binary search that finds a bin among sorted boundaries."""
+"""Histograms: bincount, histc, and searchsorted."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from .. import dtypes
 
 def searchsorted(boundaries: np.ndarray, values: np.ndarray, right: bool = False,
                  sorter: np.ndarray | None = None) -> np.ndarray:
-    """Where each value would be inserted among boundaries sorted along the last axis (int64).
+    """The insertion index (int64) of each value among boundaries sorted along the last axis.
 
     Args:
         boundaries: (n,), or (..., n) with leading axes equal to those of `values`.
         right: after equal boundaries instead of before them.
         sorter: indices that sort `boundaries`, of its shape.
 
-    A NaN goes to the end, and so do values that meet a NaN among the boundaries; what unsorted boundaries
-    give is what halving the range makes of them.
+    NaN is inserted at the end, and so are values compared with a NaN boundary. For unsorted boundaries the
+    result is that of the same bisection.
     """
     boundaries, values = dtypes.widen(boundaries), dtypes.widen(values)
     if sorter is not None:
@@ -37,8 +37,8 @@ def searchsorted(boundaries: np.ndarray, values: np.ndarray, right: bool = False
         base = rows[..., None] * n
     for _ in range(n.bit_length()):
         middle = low + ((high - low) >> 1)
-        met = flat.take(np.minimum(middle, n - 1) + base)
-        beyond = ~(met > values) if right else ~(met >= values)
+        probe = flat.take(np.minimum(middle, n - 1) + base)
+        beyond = ~(probe > values) if right else ~(probe >= values)
         searching = low < high
         np.copyto(low, middle + 1, where=searching & beyond)
         np.copyto(high, middle, where=searching & ~beyond)
@@ -46,7 +46,7 @@ def searchsorted(boundaries: np.ndarray, values: np.ndarray, right: bool = False
 
 
 def bincount(x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0) -> np.ndarray:
-    """How often each number occurs in `x`, or the sum of the weights it occurs with.
+    """The number of occurrences of each integer in `x`, or the sum of their weights.
 
     Returns:
         int64; with weights their dtype if float32, else float64.
@@ -72,7 +72,7 @@ def bincount(x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 
 
 
 def histc(x: np.ndarray, bins: int, low: float = 0.0, high: float = 0.0) -> np.ndarray:
-    """Counts of x's elements in `bins` equal bins of [low, high], of x's dtype; others are left out.
+    """Counts of x's elements in `bins` equal bins of [low, high], of x's dtype; others are ignored.
 
     With ``low == high`` the range is x's own, widened by one each way if that is a point.
 
@@ -101,5 +101,5 @@ def histc(x: np.ndarray, bins: int, low: float = 0.0, high: float = 0.0) -> np.n
 
 
 def _rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What arithmetic in half precision leaves of a single precision result; others as they are."""
+    """A float32 result rounded to a half-precision dtype and back; unchanged for other dtypes."""
     return dtypes.widen(dtypes.cast(np.asarray(x), dtype)) if dtype in dtypes.NARROW else x

@@ -1,4 +1,4 @@
-"""Matrix products that always reach BLAS where one can, vector norms, and cumulative reductions."""
+"""Matmuls that always use BLAS where possible, vector norms, and cumulative reductions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from .. import dtypes
 
-EXACT_WORK = 1 << 15  # multiplications from which integers are worth a detour through float64
+EXACT_WORK = 1 << 15  # multiplications from which integer matmuls are faster in float64
 EXACT_LIMIT = 1 << 53
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Matrix product with `numpy.matmul`'s shapes: vectors, matrices, and broadcast batches.
+    """Matmul with `numpy.matmul`'s shapes: vectors, matrices, and broadcast batches.
 
     Half precision accumulates in single and rounds once; integers wrap.
     """
@@ -34,7 +34,7 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _blas_ready(a: np.ndarray) -> np.ndarray:
-    """The array itself if BLAS can read its matrices as they lie, else a copy.
+    """The array itself if BLAS can read its matrices in place, else a copy.
 
     One of the last two axes must be dense and the other one must step over whole rows.
     """
@@ -51,7 +51,7 @@ def _blas_ready(a: np.ndarray) -> np.ndarray:
 
 
 def _integer_matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """In float64, which has a fast product, where no sum can leave its exact integers."""
+    """Integer matmul, in float64 (BLAS) where all sums are exact there."""
     if a.size * (b.shape[-1] if b.ndim > 1 else 1) >= EXACT_WORK and b.size:
         bound = _magnitude(a) * _magnitude(b) * a.shape[-1]
         if bound < EXACT_LIMIT:
@@ -68,7 +68,7 @@ def vector_norm(x: np.ndarray, p: float = 2.0, axes: Sequence[int] | None = None
                 keepdims: bool = False) -> np.ndarray:
     """``(sum of abs(x)^p)^(1/p)`` over the axes (None: all), of x's real dtype.
 
-    Order 0 counts what is not zero; plus and minus infinity are the largest and smallest magnitude.
+    Order 0 counts nonzero elements; plus and minus infinity are the largest and smallest magnitude.
 
     Raises:
         RuntimeError: a reduced axis is empty and the order, negative or infinite, has no identity.
@@ -119,7 +119,7 @@ def cummax(x: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cummin(x: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Running minimum and its index, by `cummax`'s rules."""
+    """Running minimum and its index; ties and NaN as in `cummax`."""
     return _running(x, axis, np.minimum)
 
 
@@ -145,7 +145,7 @@ def logcumsumexp(x: np.ndarray, axis: int) -> np.ndarray:
     if x.dtype.kind != "c":
         return np.logaddexp.accumulate(x, axis)
     total = np.moveaxis(x, axis, 0).copy()
-    for i in range(1, len(total)):  # in order: which turn of the phase a sum is on depends on it
+    for i in range(1, len(total)):  # sequentially: the branch of the phase depends on the order
         total[i] = _complex_logaddexp(total[i], total[i - 1])
     return np.moveaxis(total, 0, axis)
 

@@ -1,4 +1,4 @@
-"""Pooling: one pass over the outputs for each element of the window, not one pass over the windows.
+"""Pooling: one vectorized pass over all outputs per window element.
 
 The `k`-th elements of all windows are a strided view of the padded input, so that a window reduction is
 a short loop over the kernel's elements with whole arrays inside. Planes are taken a block at a time so
@@ -20,7 +20,7 @@ from numpy.lib.stride_tricks import as_strided
 from .. import dtypes
 
 BLOCK_ELEMENTS = 1 << 17
-LARGE_WINDOW = 64  # from this many elements on, NumPy's own reduction over a window wins
+LARGE_WINDOW = 64  # from this many elements on, NumPy's reduction over a window is faster
 
 Sizes = Sequence[int]
 
@@ -79,7 +79,7 @@ def max_pool(x: np.ndarray, kernel: Sizes, stride: Sizes, padding: Sizes, dilati
 
 
 def max_pool_backward(g: np.ndarray, indices: np.ndarray, spatial: Sizes, overlapping: bool = True) -> np.ndarray:
-    """Give each window's gradient to the element it chose: (*planes, *spatial).
+    """Max pooling's gradient: each window's gradient goes to the element it chose, (*planes, *spatial).
 
     Args:
         g, indices: (*planes, *out), as `max_pool` and `adaptive_max_pool` return.
@@ -210,7 +210,7 @@ def adaptive_max_pool(x: np.ndarray, out: Sizes) -> tuple[np.ndarray, np.ndarray
         _, indices[...] = next(elements)
         best = source.take(indices[0], 1)
         for _, flat in elements:
-            # windows shorter than the longest meet their last element again, which changes nothing
+            # windows shorter than the longest repeat their last element, which has no effect
             value = source.take(flat, 1)
             better = value > best
             if value.dtype.kind == "f":
@@ -222,7 +222,7 @@ def adaptive_max_pool(x: np.ndarray, out: Sizes) -> tuple[np.ndarray, np.ndarray
 
 
 def max_unpool(x: np.ndarray, indices: np.ndarray, out: Sizes) -> np.ndarray:
-    """Zeros (*planes, *out) with each value put at its flat index within the plane.
+    """Zeros (*planes, *out) with each value at its flat index within the plane.
 
     Raises:
         RuntimeError: an index lies outside the plane.
@@ -270,7 +270,7 @@ def _plane_blocks(planes: np.ndarray) -> Iterator[slice]:
 
 def _margins(spatial: Sizes, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes,
              dilation: Sizes) -> list[tuple[int, int]] | None:
-    """How far windows reach beyond the input before and after, or None if they never do."""
+    """The extents of windows beyond the input before and after it, or None if there are none."""
     margins = [(p, max((size - 1) * s + d * (k - 1) + 1 - p - length, 0))
                for length, size, k, s, p, d in zip(spatial, out, kernel, stride, padding, dilation, strict=True)]
     return margins if any(map(any, margins)) else None

@@ -1,8 +1,8 @@
-"""Accumulation at indices: everything becomes one flat `ufunc.at`, or row additions when rows are wide.
+"""Scatter and index-add: accumulation at indices by a flat `ufunc.at`, or by row additions for wide rows.
 
-NumPy's `ufunc.at` runs at about a nanosecond an element when target, index and values are flat, and ten
-times slower otherwise, so positions are made flat first. Every function changes `target`, a writable
-array, and returns it; equal positions accumulate in the order of the source.
+NumPy's `ufunc.at` takes about 1 ns per element when target, index and values are flat, and ten times as
+long otherwise, so positions are flattened first. Every function modifies `target`, a writable array, and
+returns it; equal positions accumulate in the order of the source.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def scatter_reduce(target: np.ndarray, axis: int, index: np.ndarray, source: np.
 
     Args:
         reduction: "sum", "prod", "mean", "amax" or "amin".
-        include_self: whether the target's own value takes part where something is scattered; it stays
-            where nothing is.
+        include_self: whether the target's value is part of the reduction where elements are scattered.
+            Elsewhere it is unchanged.
 
     Raises:
         RuntimeError: an index is negative or too large.
@@ -148,7 +148,7 @@ def index_add_rows(target: np.ndarray, index: np.ndarray, rows: np.ndarray) -> n
 
 
 def index_put_accumulate(target: np.ndarray, indices: Sequence[Any], values: np.ndarray) -> np.ndarray:
-    """``target[indices] += values``, where a position named twice receives both.
+    """``target[indices] += values``, where repeated positions accumulate.
 
     Args:
         indices: what NumPy's advanced indexing takes; `values` broadcasts to the indexed shape.

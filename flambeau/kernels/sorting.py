@@ -1,9 +1,9 @@
 """Sorting and selection along an axis, with PyTorch's order and its choice among equal elements.
 
-Every dtype is first mapped to integer keys whose order is the wanted one — NaN above all numbers, the two
-zeros equal, complemented for descending — so that one fast integer sort serves them all. Stability costs
-little: a 32-bit key and its index pack into one 64-bit integer; with wider keys the fast, unstable order
-is repaired where keys repeat.
+Every dtype is first mapped to integer keys of the same order — NaN above all numbers, the two zeros equal,
+complemented for descending — so that one fast integer sort serves all dtypes. A stable sort of 32-bit keys
+packs key and index into one 64-bit integer; with wider keys, the order of a fast unstable sort is corrected
+where keys repeat.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHORT_WIDE = 256  # and here for 64-bit keys
 
 
 def order_keys(x: np.ndarray, descending: bool = False) -> np.ndarray:
-    """Integers that compare as the elements of `x` do, or the other way round."""
+    """Integers that compare as the elements of `x` do, or inversely if descending."""
     x = dtypes.widen(x)
     if x.dtype.kind == "b":
         keys = x.view(np.uint8)
@@ -64,7 +64,7 @@ def stable_order(keys: np.ndarray) -> np.ndarray:
     return (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-def _picked(x: np.ndarray, index: np.ndarray) -> np.ndarray:
+def _take_last_axis(x: np.ndarray, index: np.ndarray) -> np.ndarray:
     """`np.take_along_axis` along the last axis, in fewer steps."""
     if x.ndim == 1:
         return x.take(index)
@@ -79,15 +79,15 @@ def argsort(x: np.ndarray, axis: int = -1, descending: bool = False, stable: boo
     """Indices that sort `x` along an axis.
 
     Args:
-        stable: equal elements keep their order, in both directions; else they come in the order that
-            PyTorch's unstable sort leaves them, which takes longer where there are any.
+        stable: equal elements keep their order, in both directions; else they have the order of PyTorch's
+            unstable sort, which takes longer to compute where there are any.
     """
     if x.ndim == 0:
         return np.zeros((), np.int64)
     keys = order_keys(x, descending).swapaxes(axis, -1)
     order = stable_order(keys)
     if not stable and keys.shape[-1] > ties.INSERTION:
-        ordered = _picked(keys, order)
+        ordered = _take_last_axis(keys, order)
         for slice_ in _slices((ordered[..., 1:] == ordered[..., :-1]).any(-1)):
             order[slice_] = ties.sorted_places(_signed(keys[slice_]))
     return order.swapaxes(axis, -1)
@@ -99,7 +99,7 @@ def sort(x: np.ndarray, axis: int = -1, descending: bool = False,
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     order = argsort(x, axis, descending, stable)
-    values = _picked(x.swapaxes(axis, -1), order.swapaxes(axis, -1))
+    values = _take_last_axis(x.swapaxes(axis, -1), order.swapaxes(axis, -1))
     return values.swapaxes(axis, -1), order
 
 
@@ -117,12 +117,12 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
         order = np.zeros((*keys.shape[:-1], k), np.int64)
     elif 4 * k < n and n > SHORT_WIDE:
         near = np.argpartition(keys, k - 1, -1)[..., :k]
-        within = np.argsort(_picked(keys, near), -1)
-        order = _picked(near, within)
+        within = np.argsort(_take_last_axis(keys, near), -1)
+        order = _take_last_axis(near, within)
     else:
         order = stable_order(keys)[..., :k]
     if order.size and n > 1:
-        chosen = _picked(keys, order)
+        chosen = _take_last_axis(keys, order)
         last = chosen[..., -1:]
         tied = (chosen[..., 1:] == chosen[..., :-1]).any(-1)
         tied |= (keys == last).sum(-1) > (chosen == last).sum(-1)
@@ -130,25 +130,25 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
             order = np.ascontiguousarray(order, np.int64)
             for slice_ in _slices(tied):
                 order[slice_] = ties.topk_places(_signed(keys[slice_]), k)
-    values = _picked(moved, order)
+    values = _take_last_axis(moved, order)
     return values.swapaxes(axis, -1), order.astype(np.int64, copy=False).swapaxes(axis, -1)
 
 
-def sorted_of(rows: np.ndarray, order: np.ndarray, repeated: np.ndarray, descending: bool) -> None:
-    """Put the order that PyTorch's unstable sort leaves into those rows of an order that have equal elements."""
+def reorder_ties(rows: np.ndarray, order: np.ndarray, repeated: np.ndarray, descending: bool) -> None:
+    """Replace the sorting indices of rows with equal elements by those of PyTorch's unstable sort, in place."""
     if rows.shape[-1] > ties.INSERTION and repeated.any():
         for slice_ in _slices(repeated):
             order[slice_] = ties.sorted_places(_signed(order_keys(rows[slice_], descending)))
 
 
-def topk_of(rows: np.ndarray, order: np.ndarray, doubtful: np.ndarray, largest: bool) -> None:
-    """Put PyTorch's places among equals where others may be: in the doubtful ones of rows whose best are known.
+def reorder_topk_ties(rows: np.ndarray, order: np.ndarray, ambiguous: np.ndarray, largest: bool) -> None:
+    """Replace the top-k indices of rows with ambiguous ties by those that PyTorch selects, in place.
 
     Args:
         rows: (..., n).
-        order: (..., k), which is written.
+        order: (..., k), modified.
     """
-    for slice_ in _slices(doubtful):
+    for slice_ in _slices(ambiguous):
         order[slice_] = ties.topk_places(_signed(order_keys(rows[slice_], largest)), order.shape[-1])
 
 
@@ -191,7 +191,7 @@ def median(x: np.ndarray, axis: int = -1, ignore_nan: bool = False) -> tuple[np.
 def mode(x: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
     """The most frequent value along an axis, the smallest of several, the axis gone, and an index of it.
 
-    NaNs are unlike each other, so that each is counted once.
+    NaNs differ from each other: each is counted once.
     """
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
@@ -214,7 +214,7 @@ def mode(x: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _slices(mask: np.ndarray) -> Iterator[tuple[int, ...]]:
-    """Where the mask of slices holds; the one slice of a vector is ``()``."""
+    """Indices of the slices where the mask is true; the only slice of a vector is ``()``."""
     if np.ndim(mask):
         return zip(*np.nonzero(mask), strict=True)
     return iter(((),) if mask else ())

@@ -1,4 +1,4 @@
-"""How many threads compute: NumPy's BLAS is told through its own library, if it can be found in this process."""
+"""The number of threads of kernels and of NumPy's BLAS, which is set through the BLAS library if it is found."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 from functools import cache
 from typing import Any
 
-_asked: int | None = None
-_library: Any = ()  # () until looked for; None where there is none
+_limit: int | None = None
+_library: Any = ()  # () before the search; None if not found
 
 _SETTERS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads64_",
             "openblas_set_num_threads", "MKL_Set_Num_Threads", "BLASSetThreading")
 
 
 def _setter() -> Any:
-    """BLAS's own function that sets its number of threads, or None."""
+    """The BLAS function that sets its number of threads, or None."""
     global _library
     if _library == ():
         _library = None
@@ -33,35 +33,35 @@ def _setter() -> Any:
 
 
 def _loaded_libraries() -> list[str]:
-    """The linear algebra libraries that NumPy brings along, or that are loaded."""
+    """Paths of the BLAS libraries that are bundled with NumPy or loaded in this process."""
     import numpy as np
 
-    found = []
+    paths = []
     root = os.path.dirname(np.__file__)
     for folder in (root + ".libs", os.path.join(root, ".dylibs")):
         if os.path.isdir(folder):
-            found += [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if "blas" in name]
+            paths += [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if "blas" in name]
     try:
         with open("/proc/self/maps") as maps:
-            found += sorted({line.split()[-1] for line in maps if "blas" in line or "mkl_rt" in line})
+            paths += sorted({line.split()[-1] for line in maps if "blas" in line or "mkl_rt" in line})
     except OSError:
         pass
-    return found
+    return paths
 
 
 def count() -> int:
-    """How many threads an operator may use."""
-    if _asked is not None:
-        return _asked
-    said = _of_environment()
-    if said:
-        return said
+    """The number of threads of an operator: the set limit, the environment's, or the available CPUs."""
+    if _limit is not None:
+        return _limit
+    configured = _environment_limit()
+    if configured:
+        return configured
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
-def _of_environment() -> int:
-    """What the environment says when it is first asked, as OpenMP asks it once; 0 where it says nothing."""
+def _environment_limit() -> int:
+    """The limit set by environment variables, read once as by OpenMP; 0 if none is set."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value.isdigit() and int(value):
@@ -70,9 +70,9 @@ def _of_environment() -> int:
 
 
 def limit(threads: int) -> None:
-    """Let operators use so many threads."""
-    global _asked
-    _asked = threads
+    """Set the number of threads of operators and of BLAS."""
+    global _limit
+    _limit = threads
     setter = _setter()
     if setter is not None:
         setter(threads)

@@ -1,13 +1,13 @@
-"""Which of several equal elements a selection picks: a replay of the algorithms PyTorch runs on the CPU.
+"""Tie breaking of sorts and selections: a replay of the unstable algorithms that PyTorch runs on the CPU.
 
-Selection and sorting by exchange do not keep equal elements in order, so which index `sort`, `topk`,
-`kthvalue` and `mode` report for a repeated value follows from every exchange made: Hoare's quickselect with a median
+Algorithms that exchange elements do not keep equal ones in order, so the index that `sort`, `topk`,
+`kthvalue` and `mode` return for a repeated value depends on every exchange: Hoare's quickselect with a median
 of three for `kthvalue`; introselect, heap selection and introsort (Musser, Software: Practice and
-Experience 27, 1997), as C++ standard libraries write them, for the others. Callers come here only for
-slices where the choice exists. Long segments are partitioned with whole-array operations: the elements
-that both scans stop at are known beforehand, and are exchanged pairwise until the scans meet.
+Experience 27, 1997), as C++ standard libraries write them, for the others. Callers use this module only
+for slices with ties. Long segments are partitioned by array operations: the elements at which both scans
+stop are known beforehand, and are exchanged pairwise until the scans meet.
 
-Elements are integer keys, smallest first; `places` are the indices they came from.
+Elements are integer keys, smallest first; `places` are their original indices.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Segment:
     def exchange(self, i: int | np.ndarray, j: int | np.ndarray) -> None:
         """Swap the elements at i with those at j, numbers or disjoint index arrays."""
         for array in (self.keys, self.places):
-            kept = np.array(array[i])
+            saved = np.array(array[i])
             array[i] = array[j]
-            array[j] = kept
+            array[j] = saved
 
     def pairs(self, first: int, last: int) -> Pairs:
         return list(zip(self.keys[first:last].tolist(), self.places[first:last].tolist(), strict=True))
@@ -129,7 +129,7 @@ def _quickselect_lists(keys: list[int], places: list[int], k: int) -> int:
 
 
 def sorted_places(keys: np.ndarray) -> np.ndarray:
-    """The places of all keys, smallest first, as introsort leaves them."""
+    """The places of all keys, smallest first, in the order of introsort."""
     segment = Segment(keys)
     _introsort(segment, 0, len(keys))
     return segment.places
@@ -184,8 +184,8 @@ def _insertion_sort(keys: list[int], places: list[int], first: int, last: int) -
     keys[first:last], places[first:last] = [keys[i] for i in order], [places[i] for i in order]
 
 
-def _introsort(segment: Segment, first: int, last: int, wanted: int | None = None) -> None:
-    """Sort; with `wanted`, only as far as the order of the elements equal to it needs."""
+def _introsort(segment: Segment, first: int, last: int, key: int | None = None) -> None:
+    """Introsort; with `key`, only the partitions that determine the order of elements equal to it."""
     pending = [(first, last, _depth_limit(last - first))] if last > first else []
     while pending:
         start, end, depth = pending.pop()
@@ -193,9 +193,9 @@ def _introsort(segment: Segment, first: int, last: int, wanted: int | None = Non
             depth -= 1
             cut = _partition(segment, start, end)
             pivot = segment.keys[start]
-            if wanted is None or wanted >= pivot:
+            if key is None or key >= pivot:
                 pending.append((cut, end, depth))
-            if wanted is not None and wanted > pivot:
+            if key is not None and key > pivot:
                 end = start
             else:
                 end = cut
@@ -203,14 +203,14 @@ def _introsort(segment: Segment, first: int, last: int, wanted: int | None = Non
             keys, places = segment.keys[start:end].tolist(), segment.places[start:end].tolist()
             _introsort_lists(keys, places, depth)
             segment.keys[start:end], segment.places[start:end] = keys, places
-    if wanted is None:  # the last pass is an insertion sort, which is stable
+    if key is None:  # the last pass is an insertion sort, which is stable
         order = np.argsort(segment.keys[first:last], kind="stable")
         segment.keys[first:last] = segment.keys[first:last][order]
         segment.places[first:last] = segment.places[first:last][order]
 
 
 def _introsort_lists(keys: list[int], places: list[int], depth: int) -> None:
-    """Introsort, down to the segments that are left to insertion."""
+    """Introsort without the final insertion sort."""
     pending = [(0, len(keys), depth)]
     while pending:
         start, end, depth = pending.pop()
@@ -308,7 +308,7 @@ def _heap_select(pairs: Pairs, k: int) -> None:
 
 
 def _heap_select_long(segment: Segment, k: int) -> Pairs:
-    """The heap of the k smallest; of the rest, only those below the heap's top are looked at."""
+    """The heap of the k smallest; only elements below the heap's top are inserted."""
     heap, keys = segment.pairs(0, k), segment.keys
     _make_heap(heap)
     start, n = k, len(keys)

@@ -1,6 +1,6 @@
-"""Distinct values, by sorting: of the whole array, of neighbours, or of slices along an axis.
+"""Unique values, by sorting: of an array, of consecutive elements, or of slices along an axis.
 
-A NaN is unlike every value, itself included; the two zeros are one value, shown as the first met.
+NaN differs from every value, itself included; the two zeros are one value, returned as the first one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Unique = tuple[np.ndarray, np.ndarray, np.ndarray]
 def unique(x: np.ndarray) -> Unique:
     """Sorted distinct values of `x`, each element's place among them (x's shape), and their counts."""
     flat = x.reshape(-1)
-    order = argsort(flat, stable=not _tells_equals_apart(flat))
-    starts, group = _runs(_unlike(dtypes.widen(flat)[order]))
+    order = argsort(flat, stable=not _has_distinguishable_ties(flat))
+    starts, group = _runs(_run_starts(dtypes.widen(flat)[order]))
     inverse = np.empty(flat.shape, np.int64)
     inverse[order] = group
     return flat[order[starts]], inverse.reshape(x.shape), np.diff(starts, append=flat.size)
@@ -28,7 +28,7 @@ def unique_slices(x: np.ndarray, axis: int) -> Unique:
     moved = np.moveaxis(x, axis, 0)
     rows = moved.reshape(x.shape[axis], -1) if x.size else np.zeros((x.shape[axis], 0), x.dtype)
     order = np.lexsort(order_keys(rows).T[::-1]) if rows.shape[1] else np.arange(len(rows))
-    starts, group = _runs(_unlike(dtypes.widen(rows)[order]))
+    starts, group = _runs(_run_starts(dtypes.widen(rows)[order]))
     inverse = np.empty(len(rows), np.int64)
     inverse[order] = group
     values = np.moveaxis(moved[order[starts]], 0, axis)
@@ -39,16 +39,16 @@ def unique_consecutive(x: np.ndarray, axis: int | None = None) -> Unique:
     """One of each run of equal neighbours (or neighbouring slices), each element's run, and run lengths."""
     if axis is None:
         flat = x.reshape(-1)
-        starts, group = _runs(_unlike(dtypes.widen(flat)))
+        starts, group = _runs(_run_starts(dtypes.widen(flat)))
         return flat[starts], group.reshape(x.shape), np.diff(starts, append=flat.size)
     moved = np.moveaxis(x, axis, 0)
     rows = moved.reshape(x.shape[axis], -1) if x.size else np.zeros((x.shape[axis], 0), x.dtype)
-    starts, group = _runs(_unlike(dtypes.widen(rows)))
+    starts, group = _runs(_run_starts(dtypes.widen(rows)))
     return np.moveaxis(moved[starts], 0, axis), group, np.diff(starts, append=len(rows))
 
 
-def _tells_equals_apart(x: np.ndarray) -> bool:
-    """Whether the order of elements that sort as equal shows: NaNs apart, or zeros of both signs."""
+def _has_distinguishable_ties(x: np.ndarray) -> bool:
+    """Whether the order of equal elements is observable: several NaNs, or zeros of both signs."""
     x = dtypes.widen(x)
     if x.dtype.kind != "f":
         return False
@@ -56,7 +56,7 @@ def _tells_equals_apart(x: np.ndarray) -> bool:
     return bool(np.count_nonzero(np.isnan(x)) > 1 or (signs.any() and not signs.all()))
 
 
-def _unlike(ordered: np.ndarray) -> np.ndarray:
+def _run_starts(ordered: np.ndarray) -> np.ndarray:
     """Whether each element (or row) differs from the one before; the first does."""
     fresh = np.ones(ordered.shape[0], bool)
     differs = ordered[1:] != ordered[:-1]

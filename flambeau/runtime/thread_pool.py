@@ -82,8 +82,8 @@ look:
   %high = and i64 %shifted, {chunks}
   %some = icmp ne i64 %low, %high
   %most = load atomic i64, ptr %limit monotonic, align 8
-  %asked = icmp slt i64 %member, %most
-  %mine = and i1 %some, %asked
+  %active = icmp slt i64 %member, %most
+  %mine = and i1 %some, %active
   br i1 %mine, label %take, label %nothing
 take:
   %taken = add i64 %ticket, %step
@@ -123,8 +123,8 @@ check:
   %high2 = and i64 %shifted2, {chunks}
   %some2 = icmp ne i64 %low2, %high2
   %most2 = load atomic i64, ptr %limit monotonic, align 8
-  %asked2 = icmp slt i64 %member, %most2
-  %mine2 = and i1 %some2, %asked2
+  %active2 = icmp slt i64 %member, %most2
+  %mine2 = and i1 %some2, %active2
   br i1 %mine2, label %woken, label %wait.more
 wait.more:
   %r1 = call i32 %wait(ptr %condition, ptr %mutex{wait_arguments})
@@ -153,11 +153,11 @@ end:
   ret i64 %ticket
 }}
 
-define void @run(ptr %pool, ptr %function, ptr %pointers, ptr %plan, i64 %asked) {{
+define void @run(ptr %pool, ptr %function, ptr %pointers, ptr %plan, i64 %chunks) {{
 entry:
-  %total = and i64 %asked, {most}
-  %little = icmp ugt i64 %asked, {chunks}
-  br i1 %little, label %alone, label %together
+  %total = and i64 %chunks, {most}
+  %caller.only = icmp ugt i64 %chunks, {chunks}
+  br i1 %caller.only, label %alone, label %together
 together:
   %members = getelementptr i8, ptr %pool, i64 {members}
   %others = load atomic i64, ptr %members monotonic, align 8
@@ -232,8 +232,8 @@ do:
 await:
   %spins = phi i64 [ 0, %look ], [ %spins.next, %turn ]
   %count = load atomic i64, ptr %done acquire, align 8
-  %whole = icmp eq i64 %count, %total
-  br i1 %whole, label %release, label %still
+  %all.done = icmp eq i64 %count, %total
+  br i1 %all.done, label %release, label %still
 still:
   {pause}
   %spins.next = add i64 %spins, 1
@@ -360,7 +360,7 @@ _default = 0
 
 def _target_size() -> int:
     global _default
-    size = limits._asked
+    size = limits._limit
     if size is None:
         size = _default = _default or limits.count()
     return max(1, size)
@@ -369,7 +369,7 @@ def _target_size() -> int:
 def pool() -> int:
     """The address of the pool, resized to the number of threads that operators may use now."""
     current = _pool
-    if current is not None and (limits._asked or _default) == current.size:
+    if current is not None and (limits._limit or _default) == current.size:
         return current.address
     return _resized_pool()
 

@@ -154,7 +154,7 @@ def test_the_same_recipe_is_one_library():
 
 def test_the_pool_follows_the_number_of_threads(monkeypatch):
     for count in (3, 1, 2):
-        monkeypatch.setattr(limits, "_asked", count)
+        monkeypatch.setattr(limits, "_limit", count)
         pool.pool()
         assert pool._pool.size == count
 
@@ -174,7 +174,7 @@ define void @body(ptr %pointers, ptr %plan, i64 %chunk) {
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_each_chunk_runs_once(count, monkeypatch):
     """By however many threads, and by the caller alone where there are too many chunks to tell."""
-    monkeypatch.setattr(limits, "_asked", count)
+    monkeypatch.setattr(limits, "_limit", count)
     library = compilation.load("counting", ("body",), lambda: COUNTING, False)
     for chunks in (1, 2, 3, 7, 64, 999, (1 << 20) - 1, (1 << 20) + 5):
         counts = np.zeros(chunks + 1, np.int64)

@@ -354,7 +354,7 @@ def test_marked_tiles_do_not_depend_on_threads(monkeypatch):
     x[0, 3, 5, 5], x[1, 8, 20, 27] = np.inf, np.nan
     found = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(limits, "_asked", count)
+        monkeypatch.setattr(limits, "_limit", count)
         convolution.clear_cache()
         y = empty(gy.shape, "f4")
         run(convolution.forward, [y], x, w, **one.how)
@@ -416,7 +416,7 @@ def test_results_do_not_depend_on_threads(name, monkeypatch):
     x, w, gy = one.arrays("float32")
     found = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(limits, "_asked", count)
+        monkeypatch.setattr(limits, "_limit", count)
         convolution.clear_cache()
         results = [empty(gy.shape, "f4"), empty(x.shape, "f4"), empty(w.shape, "f4")]
         run(convolution.forward, results[:1], x, w, **one.how)

@@ -372,7 +372,7 @@ def test_one_kernel_from_many_threads():
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_any_number_of_threads(count, monkeypatch):
-    monkeypatch.setattr(limits, "_asked", count)
+    monkeypatch.setattr(limits, "_limit", count)
     x, y = random(500_000), random(500_000, seed=1)
     kernel = elementwise.kernel([X * Y], ["float32"] * 2)
     for _ in range(20):

@@ -168,7 +168,7 @@ def test_other_dtypes(dtype):
     take(out, x, columns, 1)
     np.testing.assert_array_equal(out, np.take_along_axis(x, columns, 1))
     if dtype == "bool":
-        with pytest.raises(TypeError, match="bool is not added"):
+        with pytest.raises(TypeError, match="bool arrays cannot be added"):
             put(x, out, columns, 1)
         return
     distinct = np.argsort(random(20, 30), 1)[:, :15]
@@ -216,7 +216,7 @@ def test_results_do_not_depend_on_the_threads(shape, monkeypatch):
     index, g = places(shape[0], 20_000), random(20_000, shape[1])
     found = set()
     for count in (1, 2, 3):
-        monkeypatch.setattr(limits, "_asked", count)
+        monkeypatch.setattr(limits, "_limit", count)
         out = np.zeros(shape, np.float32)
         put(out, g, index[:, None], 0)
         found.add(out.tobytes())
@@ -239,7 +239,7 @@ def test_what_does_not_fit():
                            [((3, 4), "f4"), ((2,), "i8"), ((5, 4), "f4"), ((3, 1), "i8")])
     with pytest.raises(IndexError, match="dimension 2"):
         indexing.take(out, flag, x, index, 2)
-    with pytest.raises(ValueError, match="unlike ranks"):
+    with pytest.raises(ValueError, match="differ in rank"):
         indexing.take(out, flag, Spec.dense((5,), np.dtype("f4")), index, 0)
     with pytest.raises(ValueError, match="does not broadcast"):
         indexing.take(out, flag, Spec.dense((5, 3), np.dtype("f4")), index, 0)
@@ -247,11 +247,11 @@ def test_what_does_not_fit():
         indexing.put(x, flag, out, Spec.dense((2, 1), np.dtype("i8")), 0)
     with pytest.raises(TypeError, match="elements of"):
         indexing.take(out, flag, Spec.dense((5, 4), np.dtype("f8")), index, 0)
-    with pytest.raises(TypeError, match="an index of float32"):
+    with pytest.raises(TypeError, match="an index of dtype float32"):
         indexing.take(out, flag, x, Spec.dense((3, 1), np.dtype("f4")), 0)
     with pytest.raises(ValueError, match="a flag is"):
         indexing.take(out, index, x, index, 0)
-    with pytest.raises(ValueError, match="add or set"):
+    with pytest.raises(ValueError, match="neither add nor set"):
         indexing.put(x, flag, out, index, 0, "mul")
 
 

@@ -113,7 +113,7 @@ def test_packing_of_a_left_operand_with_contiguous_columns(dtype, m, n, k, colum
 @pytest.mark.parametrize("n", [1, 8, 37, 77, 100, 124, 128, 132, 136, 149, 163, 200])
 def test_a_right_operand_that_several_threads_pack(dtype, n, monkeypatch):
     for count in (1, 2, 5):
-        monkeypatch.setattr(limits, "_asked", count)
+        monkeypatch.setattr(limits, "_limit", count)
         matmul._launches.cache_clear()
         a, b = random(1003, 196, dtype=dtype), random(n, 196, dtype=dtype, seed=1).T
         close(product(a, b), a, b)
@@ -238,7 +238,7 @@ def test_any_number_of_threads_gives_the_same(monkeypatch):
         epilogue = (e.exp(e.variable(0, "float32") * 0.01) + e.variable(1, "float32"),)
         found = []
         for count in (1, 2, 3, 7):
-            monkeypatch.setattr(limits, "_asked", count)
+            monkeypatch.setattr(limits, "_limit", count)
             matmul._launches.cache_clear()
             out = np.empty((m, n), np.float32)
             with_epilogue(a, b, [bias], epilogue, [out])
@@ -335,7 +335,7 @@ def test_narrower_vectors(width, tmp_path):
 @pytest.mark.parametrize("m", [64, 256, 320])
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
 def test_columns_are_shared_between_several_threads(m, n, count, monkeypatch):
-    monkeypatch.setattr(limits, "_asked", count)
+    monkeypatch.setattr(limits, "_limit", count)
     matmul._launches.cache_clear()
     a, b = random(m, 300), random(300, n, seed=1)
     words = matmul.launches([Spec.dense((m, n), b.dtype)], Spec.of(a), Spec.of(b))[-1].words

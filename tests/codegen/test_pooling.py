@@ -159,7 +159,7 @@ def test_results_do_not_depend_on_threads(monkeypatch):
     how = [pooling.regular(40, 20, 3, 2, 1)] * 2
     found = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(limits, "_asked", count)
+        monkeypatch.setattr(limits, "_limit", count)
         pooling.clear_cache()
         y, values, indices, gx = (np.zeros((3, 64, 20, 20), kind) for kind in ("f4", "f4", "i8", "f4"))
         gx = np.zeros_like(x)
@@ -192,11 +192,11 @@ def test_what_does_not_fit_is_refused():
         pooling.max_pool([y, y], x, how)
     with pytest.raises(ValueError, match="one to three spatial dimensions"):
         pooling.avg_pool([y], x, [pooling.regular(8, 3, 2, 2, 0)])
-    with pytest.raises(ValueError, match="reach out of"):
+    with pytest.raises(ValueError, match="extend past"):
         pooling.avg_pool([y], x, [pooling.regular(9, 4, 3, 2, 0)])
-    with pytest.raises(ValueError, match="gaps"):
+    with pytest.raises(ValueError, match="dilated windows"):
         pooling.avg_pool_gradient([x], y, [pooling.regular(8, 4, 2, 2, 1, 2)])
-    with pytest.raises(ValueError, match="evenly"):
+    with pytest.raises(ValueError, match="uniform stride"):
         pooling.max_pool_gradient([Spec((2, 3, 8, 8), (3 * 128, 128, 64, 4), np.dtype("f4"))],
                                   Spec.dense((2, 3, 4, 4), np.dtype("f4")), Spec.dense((2, 3, 4, 4), np.dtype("i8")))
 

@@ -196,7 +196,7 @@ def test_results_do_not_depend_on_the_threads(shape, monkeypatch):
         kernel = reduction.kernel(X, "sum", F32, axis)
         found = set()
         for count in (1, 2, 3, 4):
-            monkeypatch.setattr(limits, "_asked", count)
+            monkeypatch.setattr(limits, "_limit", count)
             found |= {kernel(x).tobytes() for _ in range(4)}
         assert len(found) == 1
 

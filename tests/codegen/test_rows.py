@@ -122,13 +122,13 @@ def test_exponentials_of_log_softmax_are_those_of_the_sum():
     log_total = e.log(total)
     for logarithm in (x - most - log_total, x - (most + log_total), x - (log_total + most)):
         work = Rows(stages=powers, elementwise=(e.exp(logarithm),))
-        loops = rows_schedule.schedule(rows_softmax.shared(work, 1), [False], [0], True).loops
+        loops = rows_schedule.schedule(rows_softmax.share_exponentials(work, 1), [False], [0], True).loops
         assert [node.op for node in e.topological_order(loops[-1].expressions)].count("exp") == 0
         check(work, [random(40, 300) * 30], 1)
         check(work, [random(40, 5)], 1)
     # an exponential that may overflow stays as it is
     other = Rows(stages=((("sum", e.exp(x)),),), elementwise=(e.exp(x - e.log(most)),))
-    assert rows_softmax.shared(other, 1) is other
+    assert rows_softmax.share_exponentials(other, 1) is other
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (12, 64, 128), (6, 5, 33)], ids=str)
@@ -305,7 +305,7 @@ def test_results_do_not_depend_on_the_threads(shape, monkeypatch):
     weight, bias = (random(shape[1], seed=i) for i in (2, 3))
     found = set()
     for count in (1, 2, 3):
-        monkeypatch.setattr(limits, "_asked", count)
+        monkeypatch.setattr(limits, "_limit", count)
         for _ in range(2):
             found.add(b"".join(each.tobytes() for each in run(layer_norm(), [x, weight, bias, g], 1)))
     assert len(found) == 1
@@ -338,7 +338,7 @@ def test_what_cannot_be():
         rows.launches(softmax(), [spec, row], [spec], 3)
     with pytest.raises(ValueError, match="of its own or of a later stage"):
         rows.launches(Rows(stages=((("max", x - most),),)), [], [spec], 1)
-    with pytest.raises(ValueError, match="not one value for a row"):
+    with pytest.raises(ValueError, match="depends on a row"):
         rows.launches(Rows(per_row=(x,)), [row], [spec], 1)
     with pytest.raises(TypeError, match="x2"):
         rows.launches(Rows(stages=((("max", x),),), per_row=(total,)), [row], [spec], 1)

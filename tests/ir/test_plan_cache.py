@@ -91,7 +91,7 @@ def test_names_tell_programs_threads_and_settings_apart(monkeypatch):
     monkeypatch.setenv("FLAMBEAU_SOMETHING", "1")
     assert plan_cache.cache_key(graph, targets, conditions) != name
     monkeypatch.delenv("FLAMBEAU_SOMETHING")
-    monkeypatch.setattr(threads, "_asked", threads.count() + 1)
+    monkeypatch.setattr(threads, "_limit", threads.count() + 1)
     assert plan_cache.cache_key(graph, targets, conditions) != name
 
 

@@ -94,7 +94,7 @@ def test_long_reductions_by_any_number_of_threads(shape, monkeypatch):
     for axis in range(len(shape)):
         found = set()
         for count in (1, 2, 5):
-            monkeypatch.setattr(limits, "_asked", count)
+            monkeypatch.setattr(limits, "_limit", count)
             out = np.zeros([n for dim, n in enumerate(shape) if dim != axis], np.float32)
             reduce([("sum", X)], [out], [x], axis)
             found.add(out.tobytes())

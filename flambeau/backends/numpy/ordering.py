@@ -1,4 +1,4 @@
-"""Sorting, ranks, distinct values and searching on arrays: what `kernels` offers, imported when first needed."""
+"""Sorting, order statistics, unique elements, search and histograms on arrays; kernels are imported on first use."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
-from ..compiled import best, ordered
-from ..compiled.thresholds import SELECTED
-from .memory import laid_out
-from .reduction import picked
+from ..compiled import select_top_k, sort_rows
+from ..compiled.thresholds import TOP_K
+from .memory import match_layout
+from .reduction import gather_dim
 
 SHORT = 16  # up to here PyTorch's unstable sort is an insertion sort, which is stable
 
 
 def _short_order(x: Any, axis: int, descending: bool) -> Any:
-    """The stable order along a short axis, by NumPy's own sort; None where its order is not PyTorch's."""
+    """Return the stable order along a short axis by NumPy's argsort; None where it differs from PyTorch's."""
     if not descending:
         return x.argsort(axis, kind="stable")
     kind = x.dtype.kind
     if kind == "f":
-        if np.isnan(x).any():  # which come first
+        if np.isnan(x).any():  # PyTorch puts them first
             return None
         return (-x).argsort(axis, kind="stable")
     return (~x).argsort(axis, kind="stable") if kind in "biu" else None
 
 
 def _sorted_rows(rows: Any, descending: bool, stable: bool) -> tuple[Any, Any] | None:
-    """Rows in order by a kernel, and where their elements were; None: there is no kernel for them."""
-    from ...kernels.sorting import sorted_of
+    """Return sorted rows and their indices by a compiled kernel; None where there is none."""
+    from ...kernels.sorting import reorder_ties
 
-    found = ordered(rows, bool(descending))
-    if found is None:
+    result = sort_rows(rows, bool(descending))
+    if result is None:
         return None
-    values, order, repeated = found
+    values, order, repeated = result
     if not stable and rows.shape[-1] > SHORT and repeated.any():
-        sorted_of(rows, order, repeated, bool(descending))
+        reorder_ties(rows, order, repeated, bool(descending))
         values = np.take_along_axis(rows, order, -1)
     return values, order
 
 
-def _like(found: Any, x: Any, axis: int) -> Any:
-    """A result laid out in memory as the input is; it may have been found with that axis last."""
+def _like(result: Any, x: Any, axis: int) -> Any:
+    """Return a result in the memory layout of the input; `result` may have been computed with that axis last."""
     if not x.flags.c_contiguous:
-        return laid_out(found, x)
-    return np.array(found, order="C") if axis < x.ndim - 1 else found
+        return match_layout(result, x)
+    return np.array(result, order="C") if axis < x.ndim - 1 else result
 
 
 def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     axis = wrap_dim(dim, x.ndim)
-    found = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
-    if found is not None:
-        return tuple(_like(each.swapaxes(axis, -1), x, axis) for each in found)
+    result = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > TOP_K[0] and x.ndim else None
+    if result is not None:
+        return tuple(_like(each.swapaxes(axis, -1), x, axis) for each in result)
     if x.ndim and x.shape[axis] <= SHORT and x.dtype.kind != "V":
         order = _short_order(x, axis, descending)
         if order is not None:
-            return _like(picked(x, order, axis), x, axis), _like(order, x, axis)
+            return _like(gather_dim(x, order, axis), x, axis), _like(order, x, axis)
     from ...kernels.sorting import sort
 
     values, order = sort(x, axis, bool(descending), stable)
@@ -70,9 +70,9 @@ def _sort_stable(x: Any, stable: bool = True, dim: int = -1, descending: bool = 
 
 def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     axis = wrap_dim(dim, x.ndim)
-    found = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > SELECTED[0] and x.ndim else None
-    if found is not None:
-        return _like(found[1].swapaxes(axis, -1), x, axis)
+    result = _sorted_rows(x.swapaxes(axis, -1), descending, stable) if x.size > TOP_K[0] and x.ndim else None
+    if result is not None:
+        return _like(result[1].swapaxes(axis, -1), x, axis)
     if x.ndim and x.shape[axis] <= SHORT and x.dtype.kind != "V":
         order = _short_order(x, axis, descending)
         if order is not None:
@@ -83,15 +83,15 @@ def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 
 def _selected(rows: Any, k: int, largest: bool) -> tuple[Any, Any] | None:
-    """The best elements of rows by a kernel, and where they are; None: there is no kernel for them."""
-    from ...kernels.sorting import topk_of
+    """Return the k best elements of rows and their indices by a compiled kernel; None where there is none."""
+    from ...kernels.sorting import reorder_topk_ties
 
-    found = best(rows, k, largest)
-    if found is None:
+    result = select_top_k(rows, k, largest)
+    if result is None:
         return None
-    values, order, doubtful = found
-    if doubtful.any():
-        topk_of(rows, order, doubtful, largest)
+    values, order, has_ties = result
+    if has_ties.any():
+        reorder_topk_ties(rows, order, has_ties, largest)
         values = np.take_along_axis(rows, order, -1)
     return values, order
 
@@ -102,14 +102,14 @@ def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
     axis = wrap_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[axis] if x.ndim else 1):
         raise RuntimeError("selected index k out of range")
-    found = _selected(x.swapaxes(axis, -1), k, bool(largest)) if x.size > SELECTED[0] and x.ndim and k else None
-    if found is not None:
+    result = _selected(x.swapaxes(axis, -1), k, bool(largest)) if x.size > TOP_K[0] and x.ndim and k else None
+    if result is not None:
         if axis == x.ndim - 1:
-            return found
-        values, order = (np.array(each.swapaxes(axis, -1), order="C") for each in found)
+            return result
+        values, order = (np.array(each.swapaxes(axis, -1), order="C") for each in result)
         return values, order
     if x.ndim and 0 < x.shape[axis] <= 64 and x.dtype.kind == "f":
-        if x.shape[axis] <= 32:  # NumPy's own sort is as quick
+        if x.shape[axis] <= 32:  # NumPy's sort is as fast
             order = _short_order(x, axis, largest)
         else:
             from ...kernels.sorting import argsort
@@ -117,24 +117,24 @@ def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
             order = argsort(x, axis, bool(largest))
         if order is not None:
             lead = (slice(None),) * axis
-            best = order[(*lead, slice(k + 1))]
-            values = picked(x, best, axis)
-            later, sooner = values[(*lead, slice(1, None))], values[(*lead, slice(-1))]
-            if (later < sooner if largest else later > sooner).all():  # no ties to choose among, no NaNs
-                return np.array(values[(*lead, slice(k))], order="C"), np.array(best[(*lead, slice(k))], order="C")
+            first = order[(*lead, slice(k + 1))]
+            values = gather_dim(x, first, axis)
+            after, before = values[(*lead, slice(1, None))], values[(*lead, slice(-1))]
+            if (after < before if largest else after > before).all():  # no ties and no NaN
+                return np.array(values[(*lead, slice(k))], order="C"), np.array(first[(*lead, slice(k))], order="C")
     values, order = topk(x, k, axis, bool(largest))
-    return np.array(values, order="C"), np.array(order, order="C")  # not the whole that they may be parts of
+    return np.array(values, order="C"), np.array(order, order="C")  # not views of larger arrays
 
 
-def _require(x: Any, name: str, dim: int) -> int:
+def _check_nonempty(x: Any, name: str, dim: int) -> int:
     axis = wrap_dim(dim, x.ndim)
     if not x.size and x.ndim and x.shape[axis] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {axis if dim < 0 else dim} to have non-zero size.")
     return axis
 
 
-def _ranked(found: tuple[Any, Any], axis: int, keepdim: bool, ndim: int) -> Any:
-    values, index = found
+def _with_keepdim(result: tuple[Any, Any], axis: int, keepdim: bool, ndim: int) -> Any:
+    values, index = result
     if keepdim and ndim:
         return np.expand_dims(values, axis), np.expand_dims(index, axis)
     return values, index
@@ -143,16 +143,16 @@ def _ranked(found: tuple[Any, Any], axis: int, keepdim: bool, ndim: int) -> Any:
 def _kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     from ...kernels.sorting import kthvalue
 
-    axis = _require(x, "kthvalue", dim)
+    axis = _check_nonempty(x, "kthvalue", dim)
     if not 1 <= k <= (x.shape[axis] if x.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
     if not x.size:
-        return _none(x, axis, keepdim)
-    return _ranked(kthvalue(x, k, axis), axis, keepdim, x.ndim)
+        return _empty_result(x, axis, keepdim)
+    return _with_keepdim(kthvalue(x, k, axis), axis, keepdim, x.ndim)
 
 
-def _none(x: Any, axis: int, keepdim: bool) -> Any:
-    """The result of ranking in no slices at all."""
+def _empty_result(x: Any, axis: int, keepdim: bool) -> Any:
+    """Return the empty result of an order statistic."""
     shape = x.shape[:axis] + ((1,) if keepdim else ()) + x.shape[axis + 1:]
     return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
 
@@ -160,20 +160,20 @@ def _none(x: Any, axis: int, keepdim: bool) -> Any:
 def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
     from ...kernels.sorting import mode
 
-    axis = _require(x, "mode", dim)
+    axis = _check_nonempty(x, "mode", dim)
     if not x.size:
-        return _none(x, axis, keepdim)
-    return _ranked(mode(x, axis), axis, keepdim, x.ndim)
+        return _empty_result(x, axis, keepdim)
+    return _with_keepdim(mode(x, axis), axis, keepdim, x.ndim)
 
 
 def _median_of(ignore_nan: bool) -> Any:
     def along(x: Any, dim: int, keepdim: bool = False) -> Any:
         from ...kernels.sorting import median
 
-        axis = _require(x, "median", dim)
+        axis = _check_nonempty(x, "median", dim)
         if not x.size:
-            return _none(x, axis, keepdim)
-        return _ranked(median(x, axis, ignore_nan), axis, keepdim, x.ndim)
+            return _empty_result(x, axis, keepdim)
+        return _with_keepdim(median(x, axis, ignore_nan), axis, keepdim, x.ndim)
 
     def of_all(x: Any) -> Any:
         from ...kernels.sorting import median
@@ -228,8 +228,8 @@ def _searchsorted(boundaries: Any, values: Any, sorter: Any = None, right: bool 
     if values.dtype != boundaries.dtype and values.dtype.kind == boundaries.dtype.kind == "f":
         wide = np.result_type(values, boundaries)
         values, boundaries = values.astype(wide), boundaries.astype(wide)
-    found = searchsorted(boundaries, values, right, sorter)
-    return found.astype(np.int32) if out_int32 else found
+    result = searchsorted(boundaries, values, right, sorter)
+    return result.astype(np.int32) if out_int32 else result
 
 
 def _isin(elements: Any, tests: Any, assume_unique: bool = False, invert: bool = False) -> Any:

@@ -93,7 +93,7 @@ class Weights:
         return Launch(library, library.symbol("body"), -(-self.groups * self.panels // share), words)
 
 
-class _Generator:
+class _Emitter:
     """Generates `panel`."""
 
     def __init__(self, module: ir.Module, packs: bool, dtype: np.dtype, lanes: int, layout: str) -> None:
@@ -232,7 +232,7 @@ class _Generator:
 
 def _generate(name: str, dtype: np.dtype, lanes: int, kind: str) -> str:
     module = ir.Module(name)
-    panel = _Generator(module, name == "pack", dtype, lanes, kind).function
+    panel = _Emitter(module, name == "pack", dtype, lanes, kind).function
     function, b = kernel_entry.begin(module, "body", kernel_entry.BODY)
     pointers, plan, chunk = function.args
     read = {key: word(b, plan, i) for i, key in enumerate(PLAN)}

@@ -33,8 +33,8 @@ from ..scalar.scalar_ir import cast, to_opmath, variable
 UNROLL = 4
 
 
-class _Generator:
-    """Generates one module.
+class _Emitter:
+    """Emits one module.
 
     Args:
         dtype: the elements' dtype.
@@ -106,8 +106,8 @@ class _Generator:
         return self.b.sext(value, I64) if self.index.kind == "i" else self.b.zext(value, I64)
 
 
-class Take(_Generator):
-    """Generates gathers."""
+class Take(_Emitter):
+    """Emits gathers."""
 
     def module(self, rows: bool) -> str:
         """The module's text; with `rows` all elements of a run have the same index."""
@@ -184,8 +184,8 @@ class Take(_Generator):
         return i64(itemsize) if step == "c" else i64(0) if step == "b" else given
 
 
-class Put(_Generator):
-    """Generates scatters and scatter-adds."""
+class Put(_Emitter):
+    """Emits scatters and scatter-adds."""
 
     def module(self, kind: str, op: str, fill: bool) -> str:
         """The module's text.

@@ -1,4 +1,4 @@
-"""The code of row kernels: chunks of whole rows, or pieces of all rows, and what puts the chunks' sums together."""
+"""Row kernels: code generation for chunks of entire rows or pieces of all rows, and for merging their results."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from ..llvm.reducers import Reducer
 from ..scalar.reduction_ops import to_accumulator
 from ..scalar.scalar_ir import Node
 from .function import Function, Kind
-from .row_pass import Sweep
+from .row_pass import RowPass
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """The module's functions: `body` for whole rows, or `pass` for every loop; what is done when all chunks are."""
-    if kind.course.whole:
+    """The module's functions: `body` for entire rows, or one `pass` per loop; and those that run after all chunks."""
+    if kind.nest.whole:
         return ("body", "finish") if kind.operands.columns or kind.totals.dtypes else ("body",)
-    return tuple(f"pass{k}" for k in kind.passes) + tuple(f"then{k}" for k in kind.passes if _ends(kind, k))
+    return tuple(f"pass{k}" for k in kind.passes) + tuple(f"then{k}" for k in kind.passes if _needs_merge(kind, k))
 
 
-def _ends(kind: Kind, k: int) -> bool:
-    """Whether something is left to do when loop k is through all pieces."""
+def _needs_merge(kind: Kind, k: int) -> bool:
+    """Whether loop k has results to merge after all pieces."""
     return bool(kind.reducers[k].dtypes) or (k == kind.passes[-1] and bool(kind.per_row or kind.totals.dtypes))
 
 
 def module(kind: Kind) -> str:
     """The module's text."""
-    made = ir.Module("rows")
+    compiled = ir.Module("rows")
     for name in names(kind):
-        function = _Rows(made, name, kind)
+        function = _Rows(compiled, name, kind)
         if name == "body":
             function.whole()
         elif name == "finish":
@@ -58,12 +58,12 @@ def module(kind: Kind) -> str:
         elif name.startswith("pass"):
             function.piece_of(int(name[4:]))
         else:
-            function.put_together(int(name[4:]))
-    return str(made)
+            function.merge_pieces(int(name[4:]))
+    return str(compiled)
 
 
-def _turner(module: ir.Module, itemsize: int, lanes: int, back: bool) -> ir.Function:
-    """The module's function that turns a block: where it is, its rows' distance, elements, rows, and the square."""
+def _transpose_function(module: ir.Module, itemsize: int, lanes: int, back: bool) -> ir.Function:
+    """The module's function that transposes a block: its address, row stride, elements, rows, and the square block."""
     name = f"turn{itemsize}{'back' * back}"
     function = module.globals.get(name)
     if function is None:
@@ -82,39 +82,39 @@ def _turner(module: ir.Module, itemsize: int, lanes: int, back: bool) -> ir.Func
 
 
 class _Rows(Function):
-    """A function that goes through rows, or through what chunks of them have left."""
+    """A function over rows, or over the chunks' partial results."""
 
     def whole(self) -> None:
-        """Chunk by chunk, some rows from the first loop to the last."""
+        """`body`: all loops over the rows of a chunk."""
         b, kind = self.b, self.kind
         first = b.mul(self.chunk, self.tall)
         last = smaller(b, b.add(first, self.tall), self.rows)
         buffers = [self._buffer(node.dtype) for node in kind.schedule.buffers]
-        squares = {k: self._buffer(kind.dtypes[k]) for k in self.turned}
+        squares = {k: self._buffer(kind.dtypes[k]) for k in self.transposed}
         sums = self.columns(self.chunk)
         for k in kind.passes:
             self._clear(k, sums, i64(0), self.n)
         totals = ReductionState(b, kind.totals, self.lanes if self.across else 0)
-        so_far = totals.allocate_identity()
+        accumulated = totals.allocate_identity()
         walk = self.walk(first)
         with loop(b, first, last) as row:
             places = dict(zip(self.walked, walk.pointers(b), strict=True))
             pointers = places | squares
-            self._turn(row, places, squares, back=False)
+            self._transpose_block(row, places, squares, back=False)
 
             def one(mask: Any) -> None:
                 known = self.of_row(pointers, mask)
                 for k in kind.passes:
-                    state = Sweep(self, k, buffers, sums)(pointers, known, i64(0), self.n, mask)
+                    state = RowPass(self, k, buffers, sums)(pointers, known, i64(0), self.n, mask)
                     known |= zip(kind.schedule.loops[k].results, self._finished(k, state), strict=True)
                 found = self._results(pointers, known, mask)
-                totals.store(so_far, kind.totals.merge(b, totals.load(so_far), found))
+                totals.store(accumulated, kind.totals.merge(b, totals.load(accumulated), found))
 
             self._block(row, one)
-            self._turn(row, places, squares, back=True)
+            self._transpose_block(row, places, squares, back=True)
             walk.advance(b)
         if kind.totals.dtypes:
-            state = totals.load(so_far)
+            state = totals.load(accumulated)
             for i, value in enumerate(totals.horizontal(state) if self.across else state):
                 memory, dtype = self.region("total", i)
                 b.store(value, b.gep(memory, [self.chunk], source_etype=memory_type(dtype)))
@@ -122,27 +122,27 @@ class _Rows(Function):
         b.ret_void()
 
     def _settle(self, loops: Sequence[int]) -> None:
-        """What these loops wrote past the caches is seen by other threads before the chunk is done."""
-        if any(map(self.kind.goes_past, loops)):
+        """Fence the non-temporal stores of these loops before the chunk ends."""
+        if any(map(self.kind.stores_nontemporal, loops)):
             store_fence(self.b)
 
     def _block(self, row: Any, one: Any) -> None:
-        """Do a row, or a block: masked only where it has fewer rows than lanes, if masks cost something."""
+        """Compute a row or block; where masks are slow, only an incomplete block is masked."""
         mask = self.mask(row)
         if mask is None or target.host().vector_bits >= 256:
             one(mask)
             return
         full = self.b.extract_element(mask, ir.Constant(ir.IntType(32), self.lanes - 1))
-        with self.b.if_else(full) as (every, some):
-            with every:
+        with self.b.if_else(full) as (unmasked, masked):
+            with unmasked:
                 one(None)
-            with some:
+            with masked:
                 one(mask)
 
-    def _turn(self, row: Any, places: dict[int, Any], squares: dict[int, Any], back: bool) -> None:
-        """Bring what rows have one after the other side by side, element by element; or `back` to the rows."""
+    def _transpose_block(self, row: Any, places: dict[int, Any], squares: dict[int, Any], back: bool) -> None:
+        """Transpose contiguous rows into square blocks; or, with `back`, the blocks of outputs into rows."""
         b, lanes = self.b, self.lanes
-        chosen = [k for k in self.turned if (k < self.first_input) == back]
+        chosen = [k for k in self.transposed if (k < self.first_input) == back]
         if not chosen:
             return
         rows = self.place(row)[1]
@@ -151,11 +151,11 @@ class _Rows(Function):
                 dtype = self.kind.dtypes[k]
                 here = at(b, places[k], b.mul(j, i64(dtype.itemsize)))
                 square = at(b, squares[k], b.mul(j, self.inner[k]))
-                b.call(_turner(b.module, dtype.itemsize, lanes, back),
+                b.call(_transpose_function(b.module, dtype.itemsize, lanes, back),
                        [here, self.distances[k], b.sub(self.n, j), rows, square])
 
     def _buffer(self, dtype: np.dtype) -> Any:
-        """Memory on the stack for a value of every element: of one row, or of a block's."""
+        """Stack memory for one value per element of a row, or of a block's rows."""
         b = self.b
         count = b.add(self.n, i64(self.lanes))
         size = b.mul(count, i64(dtype.itemsize * (self.lanes if self.across else 1)))
@@ -164,16 +164,16 @@ class _Rows(Function):
         return as_opaque_pointer(b, memory)
 
     def columns(self, chunk: Any | None) -> dict[int, Any]:
-        """Where a chunk adds up the column sums; all pieces do so in one place."""
-        found = {}
+        """Addresses of a chunk's column sums; without a chunk, of the ones that all pieces share."""
+        addresses = {}
         for i in range(self.kind.operands.columns):
             memory, dtype = self.region("column", i)
             skipped = i64(0) if chunk is None else self.b.mul(self.b.mul(chunk, self.width), i64(dtype.itemsize))
-            found[i] = at(self.b, memory, skipped)
-        return found
+            addresses[i] = at(self.b, memory, skipped)
+        return addresses
 
     def _clear(self, k: int, memory: dict[int, Any], start: Any, stop: Any) -> None:
-        """Begin loop k's column sums of the elements from `start` to `stop`."""
+        """Initialize loop k's column sums of the elements from `start` to `stop`."""
         b, lanes = self.b, self.lanes
         for i, _ in self.kind.schedule.loops[k].columns:
             sums = self.kind.sum_into(self.first_column + i)
@@ -181,7 +181,7 @@ class _Rows(Function):
                 Operand(sums.dtypes[0], "c").store(b, sums.identity(lanes)[0], memory[i], None, self.place_of(j), lanes)
 
     def _finished(self, k: int, state: Sequence[Any], lanes: int | None = None) -> list[Any]:
-        """The results of loop k's terms."""
+        """The results of loop k's reductions."""
         if not state:
             return []
         lanes = (self.lanes if self.across else 0) if lanes is None else lanes
@@ -191,7 +191,7 @@ class _Rows(Function):
                 for (op, _), value in zip(self.kind.schedule.loops[k].terms, found, strict=True)]
 
     def _results(self, pointers: dict[int, Any], known: dict[Node, Any], mask: Any) -> list[Any]:
-        """Write a row's results, or a block's; what it adds to the totals."""
+        """Store the per-row results; return the row's or block's contributions to the totals."""
         kind = self.kind
         values = self.row_values([*kind.per_row, *(to_accumulator("sum", x) for x in kind.schedule.row_totals)], known)
         for i, value in enumerate(values[:len(kind.per_row)]):
@@ -203,7 +203,7 @@ class _Rows(Function):
     # pieces of all rows
 
     def piece_of(self, k: int) -> None:
-        """Loop k over a piece of every row: its results so far are left in the scratch memory."""
+        """`pass<k>`: loop k over a piece of every row; stores the partial states in scratch memory."""
         b, kind = self.b, self.kind
         start = b.mul(self.chunk, self.piece)
         stop = smaller(b, b.add(start, self.piece), self.n)
@@ -216,7 +216,7 @@ class _Rows(Function):
 
             def one(mask: Any) -> None:
                 known = self.of_row(pointers, mask) | self._earlier(k, position)
-                state = Sweep(self, k, [], sums)(pointers, known, start, stop, mask)
+                state = RowPass(self, k, [], sums)(pointers, known, start, stop, mask)
                 index = b.add(b.mul(self.chunk, self.pitch), position)
                 for (memory, dtype), value in zip(self._states(k), state, strict=True):
                     address = b.gep(memory, [index], source_etype=memory_type(dtype))
@@ -237,17 +237,17 @@ class _Rows(Function):
 
     def _earlier(self, k: int, position: Any) -> dict[Node, Any]:
         """The results of the loops before k, for a row or a block's rows."""
-        found = {}
+        results = {}
         nodes = [node for each in self.kind.schedule.loops[:k] for node in each.results]
         for i, node in enumerate(nodes):
             memory, dtype = self.region("result", i)
             address = self.b.gep(memory, [position], source_etype=memory_type(dtype))
-            found[node] = Operand(dtype, "c" if self.across else "b").load(
+            results[node] = Operand(dtype, "c" if self.across else "b").load(
                 self.b, address, None, i64(0), self.lanes if self.across else 0)
-        return found
+        return results
 
-    def put_together(self, k: int) -> None:
-        """Merge the pieces' states of loop k; after the last loop, write the rows' results and the totals."""
+    def merge_pieces(self, k: int) -> None:
+        """`then<k>`: merge the pieces' states of loop k; after the last loop, store per-row results and totals."""
         b, lanes, kind = self.b, self.lanes, self.kind
         if kind.reducers[k].dtypes:
             memory = self._states(k)
@@ -290,7 +290,7 @@ class _Rows(Function):
     # sums over the rows
 
     def finish(self) -> None:
-        """Merge the chunks' column sums, for a part of the columns, and, in the first of these chunks, the totals."""
+        """`finish`: merge the chunks' column sums for a part of the columns; the first chunk also merges the totals."""
         b, lanes = self.b, self.lanes
         start = b.mul(self.chunk, self.wide)
         stop = smaller(b, b.add(start, self.wide), self.n)
@@ -308,7 +308,7 @@ class _Rows(Function):
         b.ret_void()
 
     def _write_columns(self, sums: dict[int, Any], start: Any, stop: Any) -> None:
-        """Write the column sums from `start` to `stop` that have been added up in these places."""
+        """Store the column sums from `start` to `stop`, accumulated at these addresses."""
         b, lanes = self.b, self.lanes
         none = b.icmp_signed("==", self.rows, i64(0))
 
@@ -338,7 +338,7 @@ class _Rows(Function):
             self.runs({k: self.bases[k]}, start, stop, None, one)
 
     def _write_totals(self, parts: Any) -> None:
-        """Merge the totals' parts, and write them."""
+        """Merge the partial totals and store them."""
         b = self.b
         none = b.icmp_signed("==", self.rows, i64(0))
         for i in range(self.kind.operands.totals):

@@ -1,9 +1,9 @@
-"""How a row kernel goes through arrays: in which direction its vectors lie, and what a chunk is.
+"""Loop nests of row kernels: the vectorized dimension, and how the work is divided into chunks.
 
-The vectors lie *along* the rows, where their elements follow each other in memory, or *across* them, where the rows
-are short or lie crosswise: then every lane has a row of its own. A chunk is some whole rows; where there are only few
-of them, it is a *piece* of every row, and each loop over the rows is a launch of its own, whose pieces' states
-are merged before the next one begins. All of it follows from the shape alone.
+Vectors are *along* rows where a row's elements are contiguous, or *across* rows (each lane has its own row) where rows
+are short or strided. A chunk is some entire rows. Where there are few rows, a chunk is a *piece* of every row: each
+loop over the rows is then a separate launch, and the pieces' states are merged before the next launch. All choices
+depend on the shape alone.
 """
 
 from __future__ import annotations
@@ -15,32 +15,31 @@ from ...runtime import nontemporal_stores, thread_pool
 from .. import iteration_space
 from ..llvm.tails import ANY_LENGTH, TailInfo, tail_info
 
-#: rows, or blocks of rows, that are enough to go by whole rows
-ENOUGH = 16
-#: vectors that lie across rows together, where an element takes little, and their lanes, at most
-WIDE_BLOCK, MOST_LANES = 4, 64
-#: elements of a row, in vectors, up to which blocks of rows are turned
-TURNED_ROW = 3
-#: rows that are added up one after the other in a column sum, at most: the rest is pairwise
-RUN_OF_ROWS = 32
-#: bytes of buffers for a row (or one row in each lane), at most, and elements
-KEPT_BYTES, KEPT_ELEMENTS = 1 << 17, 1 << 14
-#: elements of column sums that are merged at once when all is done: where there are more, by several threads
-FINISHED_AT_ONCE = 1 << 15
+#: minimum rows, or blocks of rows, for chunks of entire rows
+MIN_ROW_BLOCKS = 16
+#: vectors per block of rows where an element costs little, and maximum lanes of a block
+WIDE_BLOCK, MAX_LANES = 4, 64
+#: maximum length of rows, in vectors, of blocks that are transposed
+MAX_TRANSPOSED_ROW = 3
+#: maximum rows added up sequentially in a column sum; beyond, sums are pairwise
+MAX_SEQUENTIAL_ROWS = 32
+#: maximum bytes of buffers for a row (or one row in each lane), and maximum elements of a buffered row
+MAX_BUFFER_BYTES, MAX_BUFFERED_ROW = 1 << 17, 1 << 14
+#: elements of column sums above which their final merge is a parallel launch
+MAX_SERIAL_MERGE = 1 << 15
 
-#: the plan's integers
+#: indices of the plan's fields
 (ROWS, TALL, N, PIECE, RUN, SIDE, PITCH, WIDTH, PARTS, WIDE, OUTER_RANK, INNER_RANK, FIRST) = range(13)
 
 
 class Operands:
-    """How many operands of each kind there are: those that every row has, column sums, totals, and inputs.
+    """The number of operands of each kind: elementwise and per-row outputs, column sums, totals, and inputs.
 
     Attributes:
-        number: all of them.
-        first_input: the position of the first input.
-        walked: positions of those that change from row to row (elementwise, per row, inputs), for which the plan
-            lists strides for the rows.
-        elements: positions of those that change from element to element (elementwise, column sums, inputs).
+        number: the number of all operands.
+        first_input: the index of the first input.
+        walked: indices of the operands with row strides (elementwise, per row, inputs).
+        elements: indices of the operands with element strides (elementwise, column sums, inputs).
     """
 
     def __init__(self, elementwise: int, per_row: int, columns: int, totals: int, inputs: int) -> None:
@@ -53,21 +52,21 @@ class Operands:
         self.elements = [*range(elementwise), *range(elementwise + per_row, elementwise + per_row + columns), *given]
 
 
-class Course(NamedTuple):
-    """The dimensions that rows and elements are walked along, and the kind of code that this takes.
+class LoopNest(NamedTuple):
+    """The dimensions of rows and elements, and what determines the generated code.
 
     Attributes:
         lanes: elements of a vector.
-        across: whether each lane has a row of its own.
-        whole: whether chunks are whole rows.
-        steps: how each operand steps from lane to lane: "c", "b", "s"; "t" is "s" where a block's elements are first
-            brought side by side, since those of a row follow each other.
-        of_row: of every input, whether it is the same for all of a row.
-        long: whether rows are so long that their elements' states are merged pairwise.
-        outer, inner: the dimensions, their strides those of the walked operands and of the elements'.
-        rows, n: extents altogether.
+        across: whether each lane has its own row.
+        whole: whether chunks are entire rows.
+        steps: each operand's step kind from lane to lane: "c", "b", "s"; "t" is "s" where blocks are transposed first,
+            because rows are contiguous.
+        of_row: for each input, whether it is constant along a row.
+        long: whether rows are so long that partial states are merged pairwise.
+        outer, inner: dimensions of rows and elements, with the strides of the operands in `walked` and `elements`.
+        rows, n: number of rows, elements of a row.
         tail: what is known about the lengths of a row's runs of elements.
-        past: whether what is written for every element goes past the caches (see `caches`).
+        nontemporal: whether elementwise outputs are written by non-temporal stores (`runtime/nontemporal_stores.py`).
     """
 
     lanes: int
@@ -81,42 +80,43 @@ class Course(NamedTuple):
     rows: int
     n: int
     tail: TailInfo = ANY_LENGTH
-    past: bool = False
+    nontemporal: bool = False
 
     @property
     def flat_rows(self) -> bool:
-        """Whether rows lie at one distance."""
+        """Whether rows have a uniform stride."""
         return len(self.outer.extents) <= 1
 
     @property
     def flat_elements(self) -> bool:
-        """Whether a row's elements lie at one distance."""
+        """Whether a row's elements have a uniform stride."""
         return len(self.inner.extents) <= 1
 
     @property
     def blocks(self) -> int:
-        """How many rows, or blocks of a row in each lane, there are."""
+        """The number of rows, or of blocks with one row per lane."""
         if not self.across or not self.outer.extents:
             return self.rows
         side = self.outer.extents[0]
         return self.rows // max(1, side) * -(-side // self.lanes)
 
 
-def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]], operands: Operands,
-           sizes: Sequence[int], lanes: int, grain: int, tracks_index: bool, turnable: bool, cheap: bool) -> Course:
-    """The course through these operands.
+def choose_loop_nest(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]], operands: Operands,
+                     sizes: Sequence[int], lanes: int, grain: int, tracks_index: bool, fast_transposes: bool,
+                     cheap: bool) -> LoopNest:
+    """The loop nest over these operands.
 
     Args:
-        shape: of the outer and inner dimensions.
-        inner: how many of them, the last ones, are a row's.
-        strides: of every operand, 0 where it does not change.
-        operands: what they are.
-        sizes: the operands' elements' bytes.
+        shape: extents of the outer and inner dimensions.
+        inner: the number of inner dimensions, the last ones, which form a row.
+        strides: each operand's strides, 0 where it is constant.
+        operands: the number of operands of each kind.
+        sizes: the operands' item sizes in bytes.
         lanes: elements of a vector.
-        grain: elements that take one thread some microseconds.
-        tracks_index: whether the order of a row's elements matters.
-        turnable: whether the machine turns blocks quickly.
-        cheap: whether an element takes so little that reading counts.
+        grain: minimum elements of a chunk.
+        tracks_index: whether the order of a row's elements matters (argmax, argmin).
+        fast_transposes: whether the machine transposes blocks fast.
+        cheap: whether memory access dominates the cost of an element.
     """
     split = len(shape) - inner
     outer_shape, inner_shape = shape[:split], shape[split:]
@@ -141,44 +141,44 @@ def course(shape: tuple[int, ...], inner: int, strides: Sequence[Sequence[int]],
     side = outer.extents[0] if outer.extents else 1
     run = within.extents[0] if within.extents else 1
     by_side, by_run = _steps(outer, walked, sizes), _steps(within, elements, sizes)
-    turning = [i for i in full if by_side[i] == "s" and by_run[i] == "c" and sizes[i] >= 4]
-    square = n * lanes * sum(sizes[i] for i in turning)
-    if not (turnable and lanes <= 16 and len(within.extents) <= 1 and square <= KEPT_BYTES // 2):
-        turning = []
-    narrow = n < (TURNED_ROW * lanes if turning else lanes // 2)
+    transposed = [i for i in full if by_side[i] == "s" and by_run[i] == "c" and sizes[i] >= 4]
+    square = n * lanes * sum(sizes[i] for i in transposed)
+    if not (fast_transposes and lanes <= 16 and len(within.extents) <= 1 and square <= MAX_BUFFER_BYTES // 2):
+        transposed = []
+    narrow = n < (MAX_TRANSPOSED_ROW * lanes if transposed else lanes // 2)
     along, down = ([steps[i] for i in full] for steps in (by_run, by_side))
-    crosswise = along.count("s") - along.count("c") > down.count("s") - down.count("c")
-    across = (narrow and side >= min(lanes, 2 * run)) or (crosswise and side >= lanes // 2)
+    strided_rows = along.count("s") - along.count("c") > down.count("s") - down.count("c")
+    across = (narrow and side >= min(lanes, 2 * run)) or (strided_rows and side >= lanes // 2)
     steps = by_side if across else by_run
     long = n > (64 if across else 64 * lanes)
-    if across and not turning and not operands.columns:
-        # a block of several vectors reads as much together: at least all that a line of memory brings
+    if across and not transposed and not operands.columns:
+        # a block of several vectors reads at least entire cache lines
         wide = WIDE_BLOCK * lanes if cheap else nontemporal_stores.CACHE_LINE // min(
             (sizes[i] for i in full), default=nontemporal_stores.CACHE_LINE)
         if side >= wide:
-            lanes = max(lanes, min(wide, MOST_LANES))
-    found = Course(lanes, across, True, "", of_row, long, outer, within, rows, n)
-    few = found.blocks < ENOUGH and rows * n > 4 * grain and n >= 4 * lanes
+            lanes = max(lanes, min(wide, MAX_LANES))
+    nest = LoopNest(lanes, across, True, "", of_row, long, outer, within, rows, n)
+    few = nest.blocks < MIN_ROW_BLOCKS and rows * n > 4 * grain and n >= 4 * lanes
     if across and not few:
-        steps = ["t" if i in turning else each for i, each in enumerate(steps)]
-    tail = tail_info([n], 1 if across else lanes, rows * n) if not few and found.flat_elements else ANY_LENGTH
-    past = not across and operands.elementwise > 0 and nontemporal_stores.are_faster(
+        steps = ["t" if i in transposed else each for i, each in enumerate(steps)]
+    tail = tail_info([n], 1 if across else lanes, rows * n) if not few and nest.flat_elements else ANY_LENGTH
+    nontemporal = not across and operands.elementwise > 0 and nontemporal_stores.are_faster(
         iteration_space.bytes_accessed(shape, strides, sizes))
-    return found._replace(whole=not few, steps="".join(steps), tail=tail, past=past)
+    return nest._replace(whole=not few, steps="".join(steps), tail=tail, nontemporal=nontemporal)
 
 
 def _steps(dims: iteration_space.Dims, of: Sequence[int], sizes: Sequence[int]) -> list[str]:
-    """How every operand steps along the innermost of these dimensions, which are those of the operands `of`."""
-    found = ["b"] * len(sizes)
+    """Each operand's step kind along the innermost of these dimensions, which have the strides of the operands `of`."""
+    steps = ["b"] * len(sizes)
     if dims.extents:
         for strides, i in zip(dims.strides, of, strict=True):
             if strides[0]:
-                found[i] = "c" if strides[0] == sizes[i] else "s"
-    return found
+                steps[i] = "c" if strides[0] == sizes[i] else "s"
+    return steps
 
 
 class Plan(NamedTuple):
-    """A call's integers, its chunks (see `Launch`), its scratch memory, and in how many chunks it is finished."""
+    """A call's plan fields, its number of chunks, bytes of scratch memory, and chunks of the final merge."""
 
     words: list[int]
     chunks: int
@@ -186,25 +186,25 @@ class Plan(NamedTuple):
     finishing: int
 
 
-def plan(found: Course, operands: Operands, regions: Sequence[tuple[str, int]], grain: int) -> Plan:
-    """The integers of a call.
+def plan(nest: LoopNest, operands: Operands, regions: Sequence[tuple[str, int]], grain: int) -> Plan:
+    """The plan of a call.
 
     Args:
-        found: its course.
-        operands: what they are.
-        regions: parts of the scratch memory: what they hold, and the bytes of an element.
-        grain: elements that take one thread some microseconds.
+        nest: its loop nest.
+        operands: the number of operands of each kind.
+        regions: (contents, item size) of the parts of scratch memory.
+        grain: minimum elements of a chunk.
     """
-    rows, n, lanes, blocks = found.rows, found.n, found.lanes, found.blocks
-    side_lanes = lanes if found.across else 1
+    rows, n, lanes, blocks = nest.rows, nest.n, nest.lanes, nest.blocks
+    side_lanes = lanes if nest.across else 1
     pitch = -(-rows // lanes) * lanes + lanes
     width = (-(-n // lanes) * lanes + lanes) * side_lanes
-    if found.whole:
+    if nest.whole:
         tall = max(1, grain // max(1, n * side_lanes))
         if operands.columns:
-            tall = max(tall, min(RUN_OF_ROWS, blocks // ENOUGH))
+            tall = max(tall, min(MAX_SEQUENTIAL_ROWS, blocks // MIN_ROW_BLOCKS))
         if operands.columns or operands.totals:
-            tall = min(tall, RUN_OF_ROWS)
+            tall = min(tall, MAX_SEQUENTIAL_ROWS)
         chunks, tall = iteration_space.blocks(blocks, tall, 1)
         chunks, parts, piece = max(1, chunks), max(1, chunks), n
     else:
@@ -212,19 +212,19 @@ def plan(found: Course, operands: Operands, regions: Sequence[tuple[str, int]], 
         chunks, piece = iteration_space.blocks(n, max(lanes, grain // max(1, blocks * side_lanes)))
         parts = chunks
     finishing, wide = 1, n
-    if found.whole and operands.columns * parts * width > FINISHED_AT_ONCE:
+    if nest.whole and operands.columns * parts * width > MAX_SERIAL_MERGE:
         finishing, wide = iteration_space.blocks(n, max(64,
-                                                        FINISHED_AT_ONCE // (operands.columns * parts * side_lanes)))
-    sizes = {"column": width * (parts if found.whole else 1), "total": parts if found.whole else pitch,
+                                                        MAX_SERIAL_MERGE // (operands.columns * parts * side_lanes)))
+    sizes = {"column": width * (parts if nest.whole else 1), "total": parts if nest.whole else pitch,
              "state": parts * pitch, "result": pitch}
     places, scratch = [], 0
     for holds, itemsize in regions:
         places.append(scratch)
         scratch += -(-sizes[holds] * itemsize // 64) * 64
-    outer, inner = found.outer, found.inner
+    outer, inner = nest.outer, nest.inner
     side = outer.extents[0] if outer.extents else 1
     extents, outer_strides = list(outer.extents), outer.strides
-    if found.across and extents:
+    if nest.across and extents:
         extents[0] = -(-side // lanes)
         outer_strides = [[each[0] * lanes, *each[1:]] for each in outer_strides]
     words = [blocks, tall, n, piece, inner.extents[0] if inner.extents else 1, side, pitch, width, parts, wide,
@@ -232,6 +232,6 @@ def plan(found: Course, operands: Operands, regions: Sequence[tuple[str, int]], 
              *(each[0] if each else 0 for each in inner.strides), *(each[0] if each else 0 for each in outer.strides),
              *extents, *(stride for each in outer_strides for stride in each),
              *inner.extents[1:], *(stride for each in inner.strides for stride in each[1:])]
-    if chunks > 1 and rows * n <= grain // 2:  # parted for the sake of exactness alone
+    if chunks > 1 and rows * n <= grain // 2:  # divided only for pairwise summation
         chunks += thread_pool.CALLER_ONLY
     return Plan(words, chunks, scratch, finishing)

@@ -1,7 +1,7 @@
-"""Sums and other reductions of expressions over any axes, pairwise, several in one pass: rows of what is reduced.
+"""Reductions of expressions over any axes, several in one pass, as row kernels.
 
-The dimensions that are reduced are a row's, the others tell the rows apart (`rows`). Errors of sums grow as the
-logarithm of the number of elements, and results do not depend on the number of threads.
+The reduced dimensions form a row (`rows.py`). Sums are pairwise, so that their errors grow as the logarithm of the
+number of elements. Results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from ..scalar.reduction_ops import result_dtype, to_accumulator
 from ..scalar.scalar_ir import Node, cast, topological_order, variable
 from . import rows
 
-#: elements of rows whose columns are summed, at least
-SIDE = 64
-#: where so many parts are reduced each by itself, going down all of them at once would need more memory than is near:
-#: a few columns at a time are quicker, unless many elements lie this far from each other
-GROUPS, PITCH = 16, 1024
-#: what is done with columns besides adding them up, as rows come by
-_COLUMNS = ("prod", "max", "min")
-#: plans that a kernel remembers
-PLANS = 1024
+#: minimum length of rows whose columns are reduced
+MIN_ROW = 64
+#: with so many independent groups, reducing all columns of a group at once would exceed the caches: a few columns at a
+#: time are faster, unless rows are at least `MIN_PITCH` elements apart
+MAX_GROUPS, MIN_PITCH = 16, 1024
+#: column reductions besides sums
+_COLUMN_OPS = ("prod", "max", "min")
+#: maximum cached plans of a kernel
+CACHE_SIZE = 1024
 
 
 class Kernel:
-    """Compiled code for reductions over certain axes of arrays; `kernel` and `several` make it.
+    """A compiled reduction over certain axes; made by `kernel` and `several`.
 
-    Calling it with arrays of the dtypes it was made for, of shapes that broadcast together, returns the result, or a
-    tuple of results where there are several terms.
+    Called with arrays of its dtypes, of shapes that broadcast together, it returns the result, or a tuple of results
+    for several terms.
 
     Attributes:
         terms: pairs of a reduction's name and an expression.
         inputs: the inputs' dtypes.
-        axes: the axes that are reduced, or None for all.
+        axes: the reduced axes, or None for all.
         results: the results' dtypes.
     """
 
     def __init__(self, terms: tuple[tuple[str, Node], ...], inputs: tuple[np.dtype, ...],
                  axes: tuple[int, ...] | None, keepdims: bool) -> None:
         if not terms or not inputs:
-            raise ValueError("a kernel has at least one term and one input")
+            raise ValueError("a reduction kernel has at least one term and one input")
         for node in topological_order([to_accumulator(op, x) for op, x in terms]):
             if node.op == "input" and (node.const >= len(inputs) or inputs[node.const] != node.dtype):
                 raise TypeError(f"{node} of {node.dtype} is not among inputs of {', '.join(map(str, inputs))}")
-        _work(terms, len(inputs))
+        _row_operation(terms, len(inputs))
         self.terms, self.inputs, self.axes, self.keepdims = terms, inputs, axes, keepdims
         self.results = tuple(result_dtype(op, x) for op, x in terms)
         self._plans: dict[tuple, tuple[tuple[int, ...], list[Launch]]] = {}
@@ -65,12 +65,12 @@ class Kernel:
         key = tuple([each for x in arrays for each in (x.shape, x.strides, x.dtype)])
         plan = self._plans.get(key)
         if plan is None:
-            if len(self._plans) >= PLANS:
+            if len(self._plans) >= CACHE_SIZE:
                 self._plans.clear()
             plan = self._plans[key] = self._plan(arrays)
-        shape, work = plan
+        shape, program = plan
         results = tuple([np.empty(shape, dtype) for dtype in self.results])
-        launching.run(work, [*results, *arrays])
+        launching.run(program, [*results, *arrays])
         if out is not None:
             given = (out,) if isinstance(out, np.ndarray) else tuple(out)
             for result, each in zip(results, given, strict=True):
@@ -84,7 +84,7 @@ class Kernel:
     def _plan(self, arrays: Sequence[np.ndarray]) -> tuple[tuple[int, ...], list[Launch]]:
         for x, dtype in zip(arrays, self.inputs, strict=True):
             if x.dtype != dtype:
-                raise TypeError(f"{self!r} was made for {', '.join(map(str, self.inputs))}, not {x.dtype}")
+                raise TypeError(f"{self!r} takes {', '.join(map(str, self.inputs))}, not {x.dtype}")
         shape = iteration_space.broadcast([x.shape for x in arrays])
         reduced = _reduced(self.axes, len(shape))
         left = tuple(1 if dim in reduced else extent for dim, extent in enumerate(shape)
@@ -94,49 +94,49 @@ class Kernel:
 
 
 def _reduced(axes: int | Sequence[int] | None, rank: int) -> list[int]:
-    """The dimensions that are reduced, in order."""
+    """The reduced dimensions, in ascending order."""
     if axes is None:
         return list(range(rank))
-    found = set()
+    chosen = set()
     for axis in (axes,) if isinstance(axes, int) else axes:
         if not -rank <= axis < rank:
             raise IndexError(f"axis {axis} of an array of {rank} dimensions")
-        found.add(axis % rank)
-    return sorted(found)
+        chosen.add(axis % rank)
+    return sorted(chosen)
 
 
-_works: dict[tuple, rows.Rows] = {}
+_row_operations: dict[tuple, rows.Rows] = {}
 
 
-def _work(terms: Sequence[tuple[str, Node]], inputs: int) -> rows.Rows:
-    """One stage of these terms, whose results are those of the rows."""
+def _row_operation(terms: Sequence[tuple[str, Node]], inputs: int) -> rows.Rows:
+    """The row operation with one stage of these terms, whose results are per-row results."""
     key = (tuple(terms), inputs)
-    found = _works.get(key)
+    found = _row_operations.get(key)
     if found is None:
         made = []
         for i, (op, x) in enumerate(terms):
             to_accumulator(op, x)
             made.append(cast(variable(inputs + i, rows.term_dtype(op, x)), result_dtype(op, x)))
-        found = _works[key] = rows.Rows(stages=(tuple((op, x) for op, x in terms),), per_row=tuple(made))
+        found = _row_operations[key] = rows.Rows(stages=(tuple((op, x) for op, x in terms),), per_row=tuple(made))
     return found
 
 
 def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Sequence[Spec],
              axes: int | Sequence[int] | None = None) -> list[Launch]:
-    """The work of reducing several expressions over the same axes in one pass: no arrays are needed yet.
+    """The launches that reduce several expressions over the same axes in one pass.
 
     Args:
-        terms: pairs of a reduction and an expression, whose variables are the positions in `ins`.
-        outs: where the results are written: of the shape that is left, reduced axes left out or of extent 1.
+        terms: pairs of a reduction and an expression, whose variables index `ins`.
+        outs: the outputs, of the remaining shape; reduced axes are left out or have extent 1.
         ins: the inputs, of shapes that broadcast together to the shape that is reduced.
-        axes: the axes of that shape to reduce; all, if None. Places in several are counted row by row.
+        axes: the axes of that shape to reduce; None for all. Indices (argmax) over several axes are row-major.
 
     Returns:
-        Launches over the pointers of `outs`, of `ins`, and of the scratch memory that they ask for.
+        Launches over the pointers of `outs`, `ins` and scratch.
 
     Raises:
-        TypeError: an output's dtype is not its result's (`terms.result_dtype`).
-        ValueError: shapes that do not fit, or a reduction that no elements have.
+        TypeError: an output's dtype is not its result's (`reduction_ops.result_dtype`).
+        ValueError: shapes do not match, or a reduction of no elements has no identity.
 
     >>> import numpy as np
     >>> from flambeau import codegen
@@ -147,47 +147,48 @@ def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Seque
     ...     work = launches([("max", variable(0, "float32"))], [launch.Spec.of(out)], [launch.Spec.of(x)], 1)
     ...     launch.run(work, [out, x])
     """
-    work = _work(terms, len(ins))
+    operation = _row_operation(terms, len(ins))
     shape = iteration_space.broadcast([each.shape for each in ins])
     rank = len(shape)
     reduced = _reduced(axes, rank)
-    kept = [dim for dim in range(rank) if dim not in reduced]
-    left, with_ones = (tuple([shape[dim] for dim in kept]),
+    remaining = [dim for dim in range(rank) if dim not in reduced]
+    left, with_ones = (tuple([shape[dim] for dim in remaining]),
                        tuple([1 if dim in reduced else extent for dim, extent in enumerate(shape)]))
     results = []
     for each in outs:
         if each.shape == left:
             results.append(each)
         elif each.shape == with_ones:
-            results.append(Spec(left, tuple([each.strides[dim] for dim in kept]), each.dtype))
+            results.append(Spec(left, tuple([each.strides[dim] for dim in remaining]), each.dtype))
         else:
             raise ValueError(f"a result of shape {each.shape} for a reduction of {shape} over {reduced}")
     spread = [iteration_space.broadcast_strides(each.shape, each.strides, shape) for each in ins]
-    down = all(op == "sum" or (op in _COLUMNS and x.dtype.kind == "f") for op, x in terms) and _down(
-        shape, kept, reduced, spread, ins)
-    order = reduced + kept if down else kept + reduced
+    by_columns = (all(op == "sum" or (op in _COLUMN_OPS and x.dtype.kind == "f") for op, x in terms)
+                  and _reduces_columns(shape, remaining, reduced, spread, ins))
+    order = reduced + remaining if by_columns else remaining + reduced
     arrays = [Spec(tuple([shape[dim] for dim in order]), tuple([strides[dim] for dim in order]), each.dtype)
               for each, strides in zip(ins, spread, strict=True)]
-    if down:
+    if by_columns:
         sums = rows.Rows(stages=(), column_sums=tuple([x for _, x in terms]), column_ops=tuple(
             [op for op, _ in terms]) if any(op != "sum" for op, _ in terms) else ())
-        return rows.launches(sums, results, arrays, len(kept))
-    return rows.launches(work, results, arrays, len(reduced))
+        return rows.launches(sums, results, arrays, len(remaining))
+    return rows.launches(operation, results, arrays, len(reduced))
 
 
-def _down(shape: tuple[int, ...], kept: list[int], reduced: list[int], strides: Sequence[Sequence[int]],
+def _reduces_columns(shape: tuple[int, ...], remaining: list[int], reduced: list[int], strides: Sequence[Sequence[int]],
           ins: Sequence[Spec]) -> bool:
-    """Whether reductions are those of columns: what is kept lies together in memory, and is long enough for vectors."""
-    if not kept or not reduced or iteration_space.numel(shape) == 0:
+    """Whether to reduce columns: the remaining dimensions are contiguous in memory and long enough for vectors."""
+    if not remaining or not reduced or iteration_space.numel(shape) == 0:
         return False
     order = iteration_space.memory_order(shape, strides)
     along = order[-1]
-    if along not in kept or shape[along] < SIDE:
+    if along not in remaining or shape[along] < MIN_ROW:
         return False
     first = min(map(order.index, reduced))
     groups = iteration_space.numel([shape[dim] for dim in order[:first]])
     pitch = iteration_space.numel([shape[dim] for dim in order[max(map(order.index, reduced)) + 1:]])
-    if groups >= GROUPS and (pitch < PITCH or iteration_space.numel([shape[dim] for dim in reduced]) <= GROUPS):
+    length = iteration_space.numel([shape[dim] for dim in reduced])
+    if groups >= MAX_GROUPS and (pitch < MIN_PITCH or length <= MAX_GROUPS):
         return False
     return all(each[along] in (0, x.dtype.itemsize) for each, x in zip(strides, ins, strict=True)) and any(
         each[along] for each in strides)
@@ -204,7 +205,7 @@ def several(terms: Sequence[tuple[str, Node]], inputs: Sequence[np.dtype | str |
         terms: pairs of a reduction (sum, mean, prod, max, min, any, all, argmax, argmin) and an expression.
         inputs: the inputs' dtypes.
         axes: the axes to reduce; all, if None.
-        keepdims: whether reduced axes stay, with extent 1.
+        keepdims: whether reduced axes remain with extent 1.
     """
     chosen = None if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
     key = (tuple(map(tuple, terms)), tuple(inputs), chosen, keepdims)

@@ -1,6 +1,6 @@
-"""Row kernels: reductions over rows in several stages, with results for elements, rows, columns and for all, in one go.
+"""Row kernel launches: multi-stage reductions over rows, fused with elementwise, per-row, column and total results.
 
-Softmax, norms and their gradients read every element from memory once: the later stages find the row in the cache.
+Softmax, norms and their gradients read each element from memory once: later stages read the row from the cache.
 
 >>> import numpy as np
 >>> from flambeau import codegen
@@ -30,21 +30,21 @@ from ...runtime.launch import Launch, Spec
 from .. import iteration_space
 from ..scalar.reduction_ops import empty, result_dtype
 from ..scalar.scalar_ir import canonical_text, cost, topological_order
-from . import loop_nest as courses
-from .loop_nest import Course, Operands
+from . import loop_nest
+from .loop_nest import LoopNest, Operands
 from .schedule import Rows, Schedule, in_place, schedule, term_dtype
-from .softmax import shared
+from .softmax import share_exponentials
 
-#: lists of launches that a kernel remembers
-REMEMBERED = 1024
-#: what an element costs, at most, where reading it counts
+#: maximum cached launch lists of a kernel
+CACHE_SIZE = 1024
+#: maximum cost of an element for which memory access dominates
 CHEAP = 8
-#: what it costs to read an element that lies apart from its neighbours, beside an addition
-GATHERED = 12
+#: cost of a strided element's load, in additions
+STRIDED_LOAD_COST = 12
 
 
 class _Code(NamedTuple):
-    """The compiled functions for one kind of course; `ends` are those that are called after all chunks."""
+    """The compiled functions for one kind of loop nest; `ends` are those that run after all chunks."""
 
     library: compilation.Library
     ends: dict[str, compilation.Symbol]
@@ -53,11 +53,11 @@ class _Code(NamedTuple):
 
 
 class _Kernel:
-    """The code for `Rows` over inputs of certain dtypes, and the lists of launches that were asked for."""
+    """The compiled code of `Rows` for inputs of certain dtypes, and its cached launch lists."""
 
     def __init__(self, rows: Rows, inputs: tuple[np.dtype, ...]) -> None:
         self.inputs = inputs
-        self.rows = rows = shared(rows, len(inputs))
+        self.rows = rows = share_exponentials(rows, len(inputs))
         self.operands = Operands(len(rows.elementwise), len(rows.per_row), len(rows.column_sums),
                                  len(rows.totals) + len(rows.row_totals), len(inputs))
         sums = (*rows.column_sums, *rows.totals, *rows.row_totals)
@@ -77,7 +77,7 @@ class _Kernel:
         moved = sum(self.sizes[:self.operands.elementwise]) + sum(each.itemsize for each in inputs)
         work = cost(expressions) + len(self.terms) + len(sums)
         self.cheap = work <= CHEAP
-        # about ten microseconds of one thread: bytes at 30 a nanosecond, additions at 20
+        # about 10 µs of one thread, at 30 bytes and 20 additions per ns
         self.grain = max(512, int(10_000 / (moved / 30 + work / 20)))
         stages = "; ".join(" ".join(op for op, _ in stage) for stage in rows.stages)
         counts = f"{[len(each) for each in rows[1:-1]]}{' '.join(rows.column_ops)}"
@@ -95,19 +95,19 @@ class _Kernel:
                 raise TypeError(f"{node} is neither one of {first} inputs nor one of {len(self.terms)} results")
             dtype = self.inputs[node.const] if node.const < first else term_dtype(*self.terms[node.const - first])
             if node.dtype != dtype:
-                raise TypeError(f"{node} of {node.dtype} stands for what is of {dtype}")
+                raise TypeError(f"{node} has dtype {node.dtype}, its input or result {dtype}")
 
     def launches(self, shape: tuple[int, ...], inner: int, strides: list[list[int]]) -> list[Launch]:
-        """The work over a shape whose last `inner` dimensions are a row's."""
-        found = courses.course(shape, inner, strides, self.operands, self.sizes, self.lanes, self.grain,
+        """The launches over a shape whose last `inner` dimensions form a row."""
+        nest = loop_nest.choose_loop_nest(shape, inner, strides, self.operands, self.sizes, self.lanes, self.grain,
                                self.tracks_index, target.host().vector_bits >= 256, self.cheap)
-        if found.n == 0 and found.rows:
+        if nest.n == 0 and nest.rows:
             for op, _ in self.terms:
                 empty(op)
-        code = self._code(found)
-        plan = courses.plan(found, self.operands, code.regions, self.grain)
+        code = self._code(nest)
+        plan = loop_nest.plan(nest, self.operands, code.regions, self.grain)
         library, words = code.library, tuple(plan.words)
-        if not found.whole:
+        if not nest.whole:
             return [Launch(library, library.symbol(f"pass{k}"), plan.chunks, words,
                            code.ends.get(f"then{k}", 0), plan.scratch) for k in code.passes]
         finish = code.ends.get("finish", 0)
@@ -117,41 +117,41 @@ class _Kernel:
         return [Launch(library, body, plan.chunks, words, 0, plan.scratch),
                 Launch(library, finish, plan.finishing, words, 0, plan.scratch)]
 
-    def _schedule(self, found: Course, keep: bool) -> Schedule:
+    def _schedule(self, nest: LoopNest, keep: bool) -> Schedule:
         first = len(self.outputs)
-        reading = tuple(GATHERED if step == "s" and not same else 0
-                        for step, same in zip(found.steps[first:], found.of_row, strict=True))
-        key = (found.of_row, reading, keep)
+        reading = tuple(STRIDED_LOAD_COST if step == "s" and not same else 0
+                        for step, same in zip(nest.steps[first:], nest.of_row, strict=True))
+        key = (nest.of_row, reading, keep)
         made = self.schedules.get(key)
         if made is None:
-            made = self.schedules[key] = schedule(self.rows, found.of_row, reading, keep)
+            made = self.schedules[key] = schedule(self.rows, nest.of_row, reading, keep)
         return made
 
-    def _code(self, found: Course) -> _Code:
-        keep = found.whole and found.n <= courses.KEPT_ELEMENTS
-        made = self._schedule(found, keep)
+    def _code(self, nest: LoopNest) -> _Code:
+        keep = nest.whole and nest.n <= loop_nest.MAX_BUFFERED_ROW
+        made = self._schedule(nest, keep)
         if keep:
-            row = (found.n + found.lanes) * (found.lanes if found.across else 1)
-            if sum(node.dtype.itemsize for node in made.buffers) * row > courses.KEPT_BYTES:
-                keep, made = False, self._schedule(found, False)
+            row = (nest.n + nest.lanes) * (nest.lanes if nest.across else 1)
+            if sum(node.dtype.itemsize for node in made.buffers) * row > loop_nest.MAX_BUFFER_BYTES:
+                keep, made = False, self._schedule(nest, False)
         keep = keep and bool(made.buffers)
-        name = " ".join([str(found.lanes), found.steps, "".join("-r"[each] for each in found.of_row),
-                         str(found.tail), *(
-            word for word, said in [("across", found.across), ("whole", found.whole), ("long", found.long),
-                                    ("flat", found.flat_rows), ("even", found.flat_elements), ("keep", keep),
-                               ("past", found.past)] if said)])
+        name = " ".join([str(nest.lanes), nest.steps, "".join("-r"[each] for each in nest.of_row),
+                         str(nest.tail), *(
+            word for word, applies in [("across", nest.across), ("whole", nest.whole), ("long", nest.long),
+                                    ("flat", nest.flat_rows), ("even", nest.flat_elements), ("keep", keep),
+                               ("nontemporal", nest.nontemporal)] if applies)])
         code = self.codes.get(name)
         if code is None:
-            code = self.codes[name] = self._compiled(name, made, found)
+            code = self.codes[name] = self._compiled(name, made, nest)
         return code
 
-    def _compiled(self, name: str, made: Schedule, found: Course) -> _Code:
-        from . import code as rows_code
+    def _compiled(self, name: str, made: Schedule, nest: LoopNest) -> _Code:
+        from . import code
         from .function import Kind
 
-        kind = Kind(made, self.rows, self.operands, self.dtypes, found)
-        names = rows_code.names(kind)
-        library = compilation.load(f"rows {name}\n{self.recipe}", names, lambda: rows_code.module(kind), "few")
+        kind = Kind(made, self.rows, self.operands, self.dtypes, nest)
+        names = code.names(kind)
+        library = compilation.load(f"rows {name}\n{self.recipe}", names, lambda: code.module(kind), "few")
         ends = {each: library.symbol(each) for each in names if each.startswith(("finish", "then"))}
         return _Code(library, ends, [(holds, dtype.itemsize) for holds, dtype in kind.regions], kind.passes)
 
@@ -161,38 +161,36 @@ _lock = threading.Lock()
 
 
 def launches(rows: Rows, outs: Sequence[Spec], ins: Sequence[Spec], inner: int) -> list[Launch]:
-    """The work of a row kernel over arrays of one shape, the last `inner` dimensions of which are a row's.
+    """The launches of a row kernel over arrays of one shape, whose last `inner` dimensions form a row.
 
     Args:
-        rows: what is computed.
-        outs: where the results are written, in the order of `Rows`: elementwise ones (of the full shape), those of
-            the rows (of the outer dimensions' shape), column sums (of the inner dimensions' shape), totals and row
-            totals (of no dimensions). The dimensions that are left out may be there with extent 1 instead.
+        rows: the row operation.
+        outs: the outputs in the order of `Rows`: elementwise (full shape), per row (outer dimensions), column sums
+            (inner dimensions), totals and row totals (0-d). Missing dimensions may have extent 1 instead.
         ins: the inputs, of shapes that broadcast to the full shape.
-        inner: how many dimensions a row has.
+        inner: the number of dimensions of a row.
 
     Returns:
-        Launches over the pointers of `outs`, of `ins`, and of the scratch memory that they ask for. An elementwise
-        output that `in_place` names may share memory with an input, where both lie exactly alike; others may not.
-        None where nothing is to be written.
+        Launches over the pointers of `outs`, `ins` and scratch. An elementwise output for which `in_place` is true may
+        alias an input of exactly the same layout; others must not. An empty list where nothing is to be written.
 
     Raises:
-        TypeError: an output's dtype is not its result's (a sum's is `terms.result_dtype("sum", expression)`), or
-            a variable stands for nothing, or for what is of another dtype.
-        ValueError: shapes that do not fit, results that are not known yet, or a reduction that no elements have.
+        TypeError: an output's dtype is not its result's (a sum's is `reduction_ops.result_dtype("sum", expression)`),
+            or a variable has no input or result, or one of another dtype.
+        ValueError: shapes do not match, a result is used too early, or a reduction of no elements has no identity.
     """
     key = (rows, tuple([each.dtype for each in ins]))
     kernel = _kernels.get(key)
     if kernel is None:
         kernel = _kernels.setdefault(key, _Kernel(*key))
-    asked = (tuple(outs), tuple(ins), inner)
-    found = kernel.lists.get(asked)
+    signature = (tuple(outs), tuple(ins), inner)
+    found = kernel.lists.get(signature)
     if found is None:
         found = _planned(kernel, outs, ins, inner)
         with _lock:
-            if len(kernel.lists) >= REMEMBERED:
+            if len(kernel.lists) >= CACHE_SIZE:
                 kernel.lists.clear()
-            kernel.lists[asked] = found
+            kernel.lists[signature] = found
     return list(found)
 
 
@@ -221,12 +219,12 @@ def _planned(kernel: _Kernel, outs: Sequence[Spec], ins: Sequence[Spec], inner: 
     if outs and not any(each.size for each in outs):
         return []
     if not rows.stages and not rows.per_row and not rows.column_sums and not rows.row_totals:
-        inner = rank  # where it is all one, everything is one row
+        inner = rank  # no result depends on the row: treat everything as one row
     return kernel.launches(shape, inner, strides)
 
 
 def _strides_of_part(shape: tuple[int, ...], first: int, last: int, out: Spec) -> list[int]:
-    """The strides over the whole shape of a result that has only dimensions from `first` to `last`."""
+    """The strides over the full shape of a result that has only dimensions from `first` to `last`."""
     part = shape[first:last]
     ones = tuple(extent if first <= dim < last else 1 for dim, extent in enumerate(shape))
     if out.shape not in (part, ones):

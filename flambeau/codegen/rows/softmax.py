@@ -1,8 +1,7 @@
-"""Softmax's exponentials, computed once: exp(x - max x - log s) is exp(x - max x) / s, where s is the sum of those.
+"""Common subexpressions of softmax: exp(x - max x - log s) is exp(x - max x) / s, where s is the sum of those.
 
-The gradient of log-softmax asks for the exponential of its result; the sum that led to it has had that already, but
-for a factor. No exponential of x - max x is above 1, and s is not below it: nothing overflows on this way, and less is
-rounded.
+The gradient of log-softmax uses the exponential of its result; the sum has computed it already, up to a factor. No
+exponential of x - max x is above 1, and s is at least 1: nothing overflows, and there are fewer roundings.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ from ..scalar.scalar_ir import Node, log, recip, to_opmath, unary, variable
 from .schedule import Rows, below, rebuilt, term_dtype
 
 
-def shared(rows: Rows, inputs: int) -> Rows:
-    """The same results, with softmax's exponentials taken from the sum's summands.
+def share_exponentials(rows: Rows, inputs: int) -> Rows:
+    """The row operation with softmax's exponentials computed from the summands of its sum.
 
     Args:
-        rows: what is computed.
-        inputs: how many of the variables are inputs.
+        rows: the row operation.
+        inputs: the number of inputs.
 
     >>> from flambeau.codegen.scalar.scalar_ir import exp, variable
     >>> x, most, total = (variable(i, "float32") for i in range(3))
     >>> stages = (("max", x),), (("sum", exp(x - most)),)
-    >>> shared(Rows(stages, (exp(x - most - log(total)),)), 1).elementwise
+    >>> share_exponentials(Rows(stages, (exp(x - most - log(total)),)), 1).elementwise
     (mul(exp(sub(x0, x1)), recip(x2)),)
     """
     terms = [pair for stage in rows.stages for pair in stage]

@@ -35,8 +35,8 @@ from ..llvm.lowering import lower, memory_type, splat, value_type
 from ..scalar.scalar_ir import Node, cast, variable
 
 
-class Generator:
-    """Generates one module.
+class Emitter:
+    """Emits one module.
 
     Args:
         steps, initial: those of `scan.Scan`.

@@ -99,7 +99,7 @@ class Scan:
         def generate() -> str:
             from . import code
 
-            return code.Generator(self.steps, self.initial, self.outputs, inputs, *variant[1:]).module(variant[0])
+            return code.Emitter(self.steps, self.initial, self.outputs, inputs, *variant[1:]).module(variant[0])
 
         text = scalar_ir.canonical_text([*self.steps, *self.initial])
         return compilation.load(f"{recipe}\n{text}", ("body",), generate, "few")

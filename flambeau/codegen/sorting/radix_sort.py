@@ -45,7 +45,7 @@ def order(places: Spec, repeated: Spec, x: Spec, *, descending: bool) -> list[La
     def generate() -> str:
         from . import radix_sort_code
 
-        return radix_sort_code.Generator(descending).module()
+        return radix_sort_code.Emitter(descending).module()
 
     library = compilation.load(f"order {x.dtype} {descending}", ("body",), generate, "few")
     return [Launch(library, library.symbol("body"), chunks, (n, rows, tall), 0, chunks * chunk_bytes)]

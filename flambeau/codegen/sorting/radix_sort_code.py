@@ -17,8 +17,8 @@ DIGITS, VALUES = 4, 256
 _FLOAT = ir.FloatType()
 
 
-class Generator:
-    """Generates one module.
+class Emitter:
+    """Emits one module.
 
     Args:
         descending: whether the largest come first.

@@ -50,7 +50,7 @@ def order(values: Spec, places: Spec, repeated: Spec, x: Spec, *, descending: bo
     def generate() -> str:
         from . import rank_sort_code
 
-        return rank_sort_code.Generator(lanes, descending, MAX_ROW).module()
+        return rank_sort_code.Emitter(lanes, descending, MAX_ROW).module()
 
     library = compilation.load(f"rank {x.dtype} {lanes} {descending} {MAX_ROW}", ("body",), generate, "few")
     return [Launch(library, library.symbol("body"), chunks, (n, rows, tall))]

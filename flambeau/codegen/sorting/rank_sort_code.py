@@ -32,8 +32,8 @@ from ..llvm.lowering import constant, splat
 _FLOAT = ir.FloatType()
 
 
-class Generator:
-    """Generates one module.
+class Emitter:
+    """Emits one module.
 
     Args:
         lanes: elements of a block.

@@ -50,7 +50,7 @@ def top_k(values: Spec, places: Spec, ambiguous: Spec, x: Spec, *, largest: bool
     def generate() -> str:
         from . import top_k_code
 
-        return top_k_code.Generator(x.dtype, lanes, largest, MAX_K).module()
+        return top_k_code.Emitter(x.dtype, lanes, largest, MAX_K).module()
 
     library = compilation.load(f"top_k {x.dtype} {lanes} {largest} {MAX_K}", ("body",), generate, "few")
     return [Launch(library, library.symbol("body"), chunks, (n, rows, tall, count))]

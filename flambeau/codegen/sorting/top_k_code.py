@@ -15,8 +15,8 @@ from ..llvm.loop_nests import I8, I64, POINTER, as_opaque_pointer, at, i64, loca
 from ..llvm.lowering import constant, intrinsic, splat, value_type
 
 
-class Generator:
-    """Generates one module.
+class Emitter:
+    """Emits one module.
 
     Args:
         dtype: the elements' dtype.

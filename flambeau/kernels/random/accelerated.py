@@ -1,4 +1,8 @@
-"""What is quicker than NumPy with many numbers, if anything is: filled in by whoever has it, and of the same bits."""
+"""Registration points of compiled kernels for bulk draws: same bits as NumPy's, but faster.
+
+`backends.compiled` registers its kernels here, so that this package does not depend on it. A kernel returns None or
+False where it does not apply.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-#: draw so many words of NumPy's MT19937; None where they do not
+#: draw(bit generator, n): n words of NumPy's MT19937
 WORDS: list[Callable[[Any, int], np.ndarray | None]] = []
-#: do as `boxmuller.box_muller`, and say whether they did
+#: as `boxmuller.box_muller`, in place; whether it was computed
 NORMALS: list[Callable[[np.ndarray], bool]] = []
-#: shuffle 0 ... n by n words, as `permutation.randperm` does; None where they do not
+#: the Fisher-Yates shuffle of 0 ... n by n words, as in `permutation.randperm`
 SHUFFLES: list[Callable[[np.ndarray], np.ndarray | None]] = []

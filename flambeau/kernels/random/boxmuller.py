@@ -1,12 +1,12 @@
-"""Box-Muller on float32 as PyTorch's AVX2 kernel computes it: Cephes polynomials, fused where it fuses.
+"""The Box-Muller transform on float32 as PyTorch's AVX2 kernel computes it: Cephes polynomials with its FMAs.
 
-Sixteen uniforms make sixteen normal numbers: the first eight are radii, the last eight angles,
+Sixteen uniforms are transformed to sixteen normal numbers: the first eight to radii, the last eight to angles,
 
     r = √(−2 ln(1 − u₁)),  θ = 2π u₂,  out = (r cos θ, r sin θ).
 
-Each float32 value is carried as float64, where a product is exact and a sum nearly so, and rounded at the
-places where the kernel rounds. Rounding twice could differ from fusing; over all 2**24 uniforms, of either
-function, it never does (tests/kernels/test_random_exhaustive.py), so no correction is needed here.
+Each float32 value is held in float64, where a product is exact and a sum nearly so, and rounded wherever the
+kernel rounds. Such double rounding could differ from an FMA; over all 2**24 uniforms, of either function, it
+never does (tests/kernels/test_random_exhaustive.py), so no correction is needed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from . import accelerated
 
 _LANES = 8
-_CHUNK = 8192  # pairs worked on at once; the temporaries stay in the second-level cache
+_CHUNK = 8192  # pairs per block, whose temporaries stay in L2
 
 
 def _single(*values: float) -> tuple[np.ndarray, ...]:
-    """float32 constants held as float64 arrays of no dimension, which a ufunc takes up fastest."""
+    """float32 constants as 0-d float64 arrays, the fastest operands for a ufunc."""
     return tuple(np.array(np.float32(v), dtype=np.float64) for v in values)
 
 
-#: the kernel's constants: of the logarithm, of an angle's octant and what is left of it, of the cosine and the sine
+#: the kernel's constants: logarithm, range reduction by octants, cosine and sine
 LOG = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
        2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
 LN2_LOW, LN2_HIGH = -2.12194440e-4, 0.693359375
@@ -41,8 +41,8 @@ _FOUR_OVER_PI, _TWO_PI = np.float32(FOUR_OVER_PI), np.float32(TWO_PI)
 
 
 def box_muller(data: np.ndarray) -> None:
-    """Turn uniforms into standard normal numbers in place; float32, a multiple of 16 of them."""
-    if any(turn(data) for turn in accelerated.NORMALS):
+    """Transform uniforms to standard normal numbers in place; float32, of a size that is a multiple of 16."""
+    if any(kernel(data) for kernel in accelerated.NORMALS):
         return
     blocks = data.reshape(-1, 2, _LANES)
     step = _CHUNK // _LANES
@@ -148,7 +148,7 @@ def sine_cosine(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     swapped = (octant & 2) != 0
     s, c = sine.astype(np.float32), cosine.astype(np.float32)
     s, c = np.where(swapped, c, s), np.where(swapped, s, c)
-    # the octant's bits are the signs: 4 turns the sine, 4 of (octant − 2) keeps the cosine
+    # the octant's bits are the signs: bit 2 negates the sine, bit 2 of (octant − 2) preserves the cosine
     s.view(np.int32)[...] ^= (octant & 4) << 29
     c.view(np.int32)[...] ^= (~(octant - 2) & 4) << 29
     return s, c

@@ -1,6 +1,4 @@
-"""Continuous numbers: by inversion of one uniform each, `exponential_` and `cauchy_`; by rejection, gamma.
-
-A point of the simplex, Dirichlet's, is gamma numbers divided by their sum.
+"""Continuous distributions: `exponential_` and `cauchy_` by inversion, gamma by rejection, Dirichlet from gamma.
 """
 
 from __future__ import annotations
@@ -10,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .engine import Engine, Tape
+from .conversion import CPP_NAME, FLOATS, narrow, require, scalar_name, unit_doubles
+from .engine import Engine, UniformStream
 from .fma import fma64
-from .library import each, settle
-from .numbers import CPP_NAME, FLOATS, narrow, require, scalar_name, unit_doubles
+from .libm import map_scalar, monotone_map
 from .rowsum import row_sums
 
 _FULL: frozenset[np.dtype] = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
@@ -23,8 +21,8 @@ def _invert(function: Callable[[float], float], x: np.ndarray, finish: Callable[
             dtype: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):
         if dtype == np.float64:
-            return finish(each(function, x))
-    return settle(function, x, lambda y: narrow(finish(y), dtype))
+            return finish(map_scalar(function, x))
+    return monotone_map(function, x, lambda y: narrow(finish(y), dtype))
 
 
 def exponential(engine: Engine, n: int, dtype: np.dtype, rate: float = 1.0) -> np.ndarray:
@@ -68,7 +66,7 @@ def standard_gamma(engine: Engine, alpha: np.ndarray) -> np.ndarray:
         alpha: float32 or float64, any shape; PyTorch reads it in row-major order.
 
     Returns:
-        the shape and dtype of `alpha`; never below the smallest normal number.
+        the shape and dtype of `alpha`; at least the smallest normal number.
     """
     require("gamma_cpu", alpha.dtype, _FULL)
     tiny = float(np.finfo(alpha.dtype).tiny)
@@ -79,13 +77,13 @@ def standard_gamma(engine: Engine, alpha: np.ndarray) -> np.ndarray:
 
 
 def dirichlet(engine: Engine, alpha: np.ndarray) -> np.ndarray:
-    """Points of the simplex: gamma numbers of the last axis, divided by their sum.
+    """Dirichlet samples: gamma numbers along the last axis, divided by their sum.
 
     Args:
         alpha: float32 or float64, (..., k).
 
     Returns:
-        (..., k), within the smallest normal number and the number before 1.
+        (..., k), between the smallest normal number and the largest number below 1.
     """
     require("dirichlet", alpha.dtype, _FULL)
     kind = alpha.dtype.type
@@ -100,7 +98,7 @@ def dirichlet(engine: Engine, alpha: np.ndarray) -> np.ndarray:
 
 
 def _gammas(engine: Engine, alpha: np.ndarray) -> np.ndarray:
-    """float64 gamma numbers; the constants are computed in the dtype of `alpha`, as PyTorch's are."""
+    """float64 gamma numbers; constants are computed in the dtype of `alpha`, as in PyTorch."""
     single = alpha.dtype.type
     with np.errstate(all="ignore"):
         boosted = np.where(alpha < 1, alpha + single(1), alpha)
@@ -111,8 +109,8 @@ def _gammas(engine: Engine, alpha: np.ndarray) -> np.ndarray:
     low, squeeze = (alpha < 1).tolist(), float(np.float32(0.0331))
     out = np.empty(alpha.size)
     log, log1p, sqrt, sin, cos, two_pi = math.log, math.log1p, math.sqrt, math.sin, math.cos, 2.0 * math.pi
-    kept = engine.next_normal
-    with Tape(engine, 4 * alpha.size) as take:
+    cached = engine.next_normal
+    with UniformStream(engine, 4 * alpha.size) as take:
         for i, a in enumerate(alpha.tolist()):
             if a == 0.0:
                 out[i] = 0.0
@@ -121,13 +119,13 @@ def _gammas(engine: Engine, alpha: np.ndarray) -> np.ndarray:
             d_i, c_i = d[i], c[i]
             while True:
                 while True:
-                    if kept is not None:
-                        x, kept = kept, None
+                    if cached is not None:
+                        x, cached = cached, None
                     else:
                         angle = take()
                         r = sqrt(-2.0 * log1p(-take()))
                         angle *= two_pi
-                        kept, x = r * sin(angle), r * cos(angle)
+                        cached, x = r * sin(angle), r * cos(angle)
                     y = 1.0 + c_i * x
                     if not y <= 0.0:
                         break
@@ -137,7 +135,7 @@ def _gammas(engine: Engine, alpha: np.ndarray) -> np.ndarray:
                 if u < 1.0 - squeeze * xx * xx or log(u) < 0.5 * xx + d_i * (1.0 - v + log(v)):
                     out[i] = scale * d_i * v
                     break
-        engine.next_normal = kept
+        engine.next_normal = cached
     return out
 
 

@@ -1,7 +1,7 @@
-"""Counts by rejection, one uniform double after another: `poisson`, `binomial`.
+"""Counts by rejection sampling: `poisson`, `binomial`.
 
-How many uniforms a count takes depends on them, so these are loops; the constants of each count are computed
-beforehand, for all at once.
+The number of uniforms that a sample consumes depends on their values, so these are scalar loops; only constants
+are computed for all samples at once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ...dtypes import widen
-from .engine import Engine, Tape
-from .library import each
-from .numbers import FLOATS, narrow, require, scalar_name
+from .conversion import FLOATS, narrow, require, scalar_name
+from .engine import Engine, UniformStream
+from .libm import map_scalar
 
 _FULL: frozenset[np.dtype] = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
@@ -22,7 +22,8 @@ _FULL: frozenset[np.dtype] = frozenset((np.dtype(np.float32), np.dtype(np.float6
 def poisson(engine: Engine, rate: np.ndarray) -> np.ndarray:
     """One Poisson count per rate.
 
-    Below 10 a product of uniforms that falls under exp(−rate); from there on Hörmann's transformed rejection.
+    Below 10: the number of factors of a product of uniforms until it falls below exp(−rate). From 10 on: Hörmann's
+    transformed rejection.
 
     Args:
         rate: floating, any shape, non-negative.
@@ -39,8 +40,8 @@ def poisson(engine: Engine, rate: np.ndarray) -> np.ndarray:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     out = np.empty(rates.size)
     expected = int(np.minimum(rates + 1, 4).sum()) if rates.size else 0
-    with Tape(engine, expected) as take:
-        stops = each(math.exp, -rates).tolist()
+    with UniformStream(engine, expected) as take:
+        stops = map_scalar(math.exp, -rates).tolist()
         for i, mean in enumerate(rates.tolist()):
             if mean >= 10:
                 out[i] = _poisson_large(mean, take)
@@ -97,7 +98,7 @@ def binomial(engine: Engine, count: np.ndarray, prob: np.ndarray) -> np.ndarray:
     count, prob = np.broadcast_arrays(count, prob)
     shape, number = count.shape, count.dtype.type
     out = np.empty(count.size, count.dtype)
-    with Tape(engine, 2 * count.size) as take, np.errstate(all="ignore"):
+    with UniformStream(engine, 2 * count.size) as take, np.errstate(all="ignore"):
         for i, (n, p) in enumerate(zip(count.reshape(-1), prob.reshape(-1), strict=True)):
             if n <= 0 or p <= 0:
                 out[i] = 0
@@ -117,7 +118,7 @@ def _successes(n: np.floating, p: np.floating, take: Callable[[], float]) -> flo
 
 
 def _waiting_times(n: float, p: np.floating, take: Callable[[], float]) -> float:
-    """Geometric waiting times, summed until they exceed the trials."""
+    """Binomial sample: geometric waiting times, summed until they exceed the trials."""
     log_q = _log1p(-p)
     total, successes = 0.0, 0
     while True:
@@ -133,7 +134,7 @@ def _log1p(x: np.floating) -> float:
 
 
 def _rejection(n: np.floating, p: np.floating, take: Callable[[], float]) -> float:
-    """Hörmann's BTRS. `n` and `p` are NumPy numbers, so that their expressions round as their dtype does."""
+    """Hörmann's BTRS. `n` and `p` are NumPy scalars, so that expressions are rounded to their dtype."""
     number = type(n)
     one = number(1)
     spread = float(np.sqrt(n * p * (one - p)))
@@ -172,7 +173,7 @@ _TAILS = (0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067
 
 
 def _stirling_tail(k: float) -> float:
-    """What Stirling's formula lacks: log k! − (k + ½) log(k + 1) + (k + 1) − ½ log 2π."""
+    """The error of Stirling's formula: log k! − (k + ½) log(k + 1) + (k + 1) − ½ log 2π."""
     if k < len(_TAILS):
         return _TAILS[int(k)]
     square = (k + 1) * (k + 1)

@@ -1,4 +1,4 @@
-"""Coins and choices: `bernoulli` and dropout masks, `geometric_`, `multinomial`."""
+"""Discrete distributions: `bernoulli` (dropout masks), `geometric_`, `multinomial`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 
 from ...dtypes import widen
 from .continuous import exponential
+from .conversion import FLOATS, narrow, require, scalar_name, unit_doubles, unit_singles
 from .engine import Engine
-from .library import settle
-from .numbers import FLOATS, narrow, require, scalar_name, unit_doubles, unit_singles
+from .libm import monotone_map
 from .selection import largest
 
-_COINS = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
-_COUNTS = _COINS - {np.dtype(np.bool_)}
+_BERNOULLI_DTYPES = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
+_GEOMETRIC_DTYPES = _BERNOULLI_DTYPES - {np.dtype(np.bool_)}
 
 
 def bernoulli(engine: Engine, n: int, p: float, dtype: np.dtype) -> np.ndarray:
-    """`n` coins: 1 with probability `p`, else 0.
+    """`n` Bernoulli samples: 1 with probability `p`, else 0.
 
     A dropout mask is `bernoulli(engine, n, 1 - p, dtype)`, divided by 1 − p.
 
@@ -31,30 +31,30 @@ def bernoulli(engine: Engine, n: int, p: float, dtype: np.dtype) -> np.ndarray:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     if n == 0:
         return np.empty(0, dtype)
-    require("bernoulli_scalar_cpu_", dtype, _COINS)
+    require("bernoulli_scalar_cpu_", dtype, _BERNOULLI_DTYPES)
     return _as_numbers(_below(engine, n, math.ceil(p * 2.0**53)), dtype)
 
 
 def _below(engine: Engine, n: int, limit: int) -> np.ndarray:
-    """Whether each of `n` numbers of 53 bits is less than a limit: u < p, over such fractions, is that of integers.
+    """Whether each of `n` 53-bit integers is less than a limit: u < p, scaled by 2**53.
 
-    A number is two words, the first one high, and the second hardly ever decides.
+    An integer is two words, high word first; the low word is compared only where the high words are equal.
     """
     words = engine.draw(2 * n)
     first, second = limit >> 32, limit & 0xFFFFFFFF
     high = words[0::2] & np.uint32((1 << 21) - 1)
-    found = high < first
+    below = high < first
     undecided = np.flatnonzero(high == first)
     if undecided.size:
-        found[undecided] = words[2 * undecided + 1] < second
-    return found
+        below[undecided] = words[2 * undecided + 1] < second
+    return below
 
 
 def bernoulli_each(engine: Engine, p: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """One coin per probability.
+    """One Bernoulli sample per probability.
 
     Args:
-        p: floating, any shape; a float64 one is compared with 53 random bits, any other with 24.
+        p: floating, any shape; float64 is compared with 53 random bits, other dtypes with 24.
         dtype: of the result.
 
     Returns:
@@ -66,7 +66,7 @@ def bernoulli_each(engine: Engine, p: np.ndarray, dtype: np.dtype) -> np.ndarray
     dtype = np.dtype(dtype)
     if p.size == 0:
         return np.empty(p.shape, dtype)
-    require("bernoulli_tensor_cpu_self_", dtype, _COINS)
+    require("bernoulli_tensor_cpu_self_", dtype, _BERNOULLI_DTYPES)
     require("bernoulli_tensor_cpu_p_", p.dtype, FLOATS)
     chance = widen(p).reshape(-1)
     valid = (chance >= 0) & (chance <= 1)
@@ -79,10 +79,10 @@ def bernoulli_each(engine: Engine, p: np.ndarray, dtype: np.dtype) -> np.ndarray
     return _as_numbers(u < chance, dtype).reshape(p.shape)
 
 
-def _as_numbers(truth: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _as_numbers(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if dtype.kind in "iu" and dtype.itemsize == 1:
-        return truth.view(dtype)
-    return narrow(truth.astype(np.float32), dtype) if dtype in FLOATS else truth.astype(dtype, copy=False)
+        return mask.view(dtype)
+    return narrow(mask.astype(np.float32), dtype) if dtype in FLOATS else mask.astype(dtype, copy=False)
 
 
 def geometric(engine: Engine, n: int, p: float, dtype: np.dtype) -> np.ndarray:
@@ -97,19 +97,19 @@ def geometric(engine: Engine, n: int, p: float, dtype: np.dtype) -> np.ndarray:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if n == 0:
         return np.empty(0, dtype)
-    require("geometric_cpu", dtype, _COUNTS)
+    require("geometric_cpu", dtype, _GEOMETRIC_DTYPES)
     scale = math.log1p(-p)
-    trials = settle(math.log, unit_doubles(engine, n), lambda y: np.ceil(y / scale))
+    trials = monotone_map(math.log, unit_doubles(engine, n), lambda y: np.ceil(y / scale))
     if dtype in FLOATS:
         return narrow(trials, dtype)
-    # out of range the processor gives the lowest integer: of 64 bits, or of 32 for every smaller dtype
+    # an out-of-range conversion gives the lowest integer, of 64 bits for int64, of 32 for smaller dtypes
     word = np.int64 if dtype == np.int64 else np.int32
     limit = -float(np.iinfo(word).min)
     return np.where(np.abs(trials) < limit, trials, -limit).astype(word).astype(dtype, copy=False)
 
 
 def multinomial(engine: Engine, weights: np.ndarray, n: int, replacement: bool = False) -> np.ndarray:
-    """`n` indices per row, drawn with the probabilities that the row's weights stand to each other.
+    """`n` indices per row, with probabilities proportional to the row's weights.
 
     Args:
         weights: floating, (categories,) or (rows, categories); non-negative.
@@ -119,7 +119,7 @@ def multinomial(engine: Engine, weights: np.ndarray, n: int, replacement: bool =
         int64, (n,) or (rows, n).
 
     Raises:
-        RuntimeError: no such draw is possible.
+        RuntimeError: invalid weights, or more samples than categories without replacement.
     """
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -141,7 +141,7 @@ def multinomial(engine: Engine, weights: np.ndarray, n: int, replacement: bool =
 
 
 def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:
-    """The `n` largest of weight / exponential number: a race that each category wins by its weight."""
+    """The `n` largest of weight / exponential number."""
     wide = widen(rows)
     if not (wide.max() < np.inf and wide.min() >= 0):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
@@ -156,7 +156,7 @@ def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray
 
 
 def _with_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:
-    """Where uniform numbers fall among the row's cumulative weights."""
+    """The positions of uniform numbers among the row's cumulative weights."""
     chosen = np.empty((len(rows), n), np.int64)
     for i, row in enumerate(widen(rows)):
         if not (np.isfinite(row) & (row >= 0)).all():

@@ -1,7 +1,7 @@
-"""The Mersenne Twister as PyTorch's CPU generator holds it: seed, words, position, a kept normal sample.
+"""The engine of PyTorch's CPU generator: a Mersenne Twister with seed, words, position and a cached normal sample.
 
-The words come from NumPy's own MT19937 (the same recurrence in compiled code), loaded at the first draw; this
-file adds PyTorch's seeding rule, its 64-bit draws (first word high), and its 5056-byte state.
+Words are drawn from NumPy's MT19937 (the same generator), which is imported at the first draw. This module adds
+PyTorch's seeding, its 64-bit draws (high word first), and its 5056-byte state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import accelerated
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 5056
 WORDS = 624
-_ONE_BY_ONE = 48  # below this many words NumPy's single-word draw is the faster one
+_SMALL_DRAW = 48  # below this many words, NumPy's random_raw is faster
 
 #: PyTorch's CPUGeneratorImplState, field by field.
 STATE = np.dtype({
@@ -51,13 +51,13 @@ class Engine:
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Start the stream anew; a kept normal sample is dropped."""
+        """Restart the stream; the cached normal sample is dropped."""
         seed = int(seed)
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError("Overflow when unpacking long long")
         self._seed = seed & 0xFFFF_FFFF_FFFF_FFFF
-        self._pending = True   # the twister is not seeded yet: a seed nobody draws from costs nothing
-        self._rest = 0         # `next` of a state whose words are all used: 0 when fresh, 624 after a draw
+        self._pending = True   # seeding is deferred to the first draw
+        self._rest = 0         # `next` of a state whose words are all used: 0 after seeding, 624 after a draw
         self.next_normal: float | None = None
         self.next_float_normal: float | None = None
 
@@ -91,7 +91,7 @@ class Engine:
         return int(twister.random_raw())
 
     def random64(self) -> int:
-        """The next 64 bits: two words, the first one high."""
+        """The next 64 bits: two words, high word first."""
         return self.random() << 32 | self.random()
 
     def draw(self, n: int) -> np.ndarray:
@@ -99,7 +99,7 @@ class Engine:
         twister = self._ready()
         if n:
             self._rest = WORDS
-        if n <= _ONE_BY_ONE:
+        if n <= _SMALL_DRAW:
             return np.asarray(twister.random_raw(n).astype(np.uint32))
         for draw in accelerated.WORDS:
             words = draw(twister, n)
@@ -108,7 +108,7 @@ class Engine:
         return np.asarray(self._bulk.randint(0, 1 << 32, n, dtype=np.uint32))
 
     def draw64(self, n: int) -> np.ndarray:
-        """The next `n` 64-bit numbers, uint64, each of two words, the first one high."""
+        """The next `n` 64-bit numbers, uint64, each of two words, high word first."""
         pairs = self.draw(2 * n).astype("<u4", copy=False).view("<u8")
         high: np.ndarray = pairs << np.uint64(32)
         pairs >>= np.uint64(32)
@@ -124,16 +124,16 @@ class Engine:
     # ----- state
 
     def snapshot(self) -> tuple[Any, ...]:
-        """All that `restore` needs to come back to this point of the stream."""
+        """The state for `restore`."""
         return (self._seed, self._ready().state, self._rest, self.next_normal, self.next_float_normal)
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Come back to a point that `snapshot` returned."""
+        """Set the state that `snapshot` returned."""
         self._ready()
         self._seed, self._twister.state, self._rest, self.next_normal, self.next_float_normal = snapshot
 
     def copy(self) -> Engine:
-        """Another engine at the same point of the same stream."""
+        """Another engine with the same state."""
         twin = Engine.__new__(Engine)
         twin._twister = twin._bulk = None
         twin._pending = False
@@ -155,13 +155,13 @@ class Engine:
         return state.view(np.uint8)
 
     def set_state(self, state: np.ndarray) -> None:
-        """Take up a state in PyTorch's layout, saved here or by PyTorch.
+        """Set a state in PyTorch's layout, saved here or by PyTorch.
 
         Args:
-            state: uint8, 5056 of them.
+            state: uint8, (5056,).
 
         Raises:
-            RuntimeError: the size is another one, or the bytes are no state.
+            RuntimeError: wrong size, or invalid state.
         """
         raw = np.ascontiguousarray(state, dtype=np.uint8).reshape(-1)
         if raw.size != STATE_BYTES:
@@ -169,7 +169,7 @@ class Engine:
                                f"RNG state size to be {raw.size}")
         record = raw.copy().view(STATE)[0]
         left, position = int(record["left"]), int(record["next"])
-        # words left and the position must agree: PyTorch never writes another pair
+        # the words left and the position must be consistent
         if not (record["seeded"] == 1 and 0 < left <= WORDS and position <= WORDS
                 and (left == 1 or left + position == WORDS + 1)):
             raise RuntimeError("Invalid mt19937 state")
@@ -181,13 +181,13 @@ class Engine:
         self.next_float_normal = float(record["float_normal"]) if record["has_float_normal"] else None
 
 
-class Tape:
-    """Uniform doubles in [0, 1) of an engine, one at a time, for samplers that reject.
+class UniformStream:
+    """A context manager: uniform doubles in [0, 1) of an engine, one at a time, for rejection sampling.
 
-    Words are drawn in blocks; on leaving, the engine stands just after the last double that was taken.
+    Words are drawn in blocks; on exit, the engine's position is just after the last double that was taken.
 
     >>> engine = Engine(0)
-    >>> with Tape(engine, 1) as take:
+    >>> with UniformStream(engine, 1) as take:
     ...     x = take()
     >>> x == (Engine(0).random64() & (1 << 53) - 1) / (1 << 53)
     True
@@ -211,7 +211,7 @@ class Tape:
         return self._doubles().__next__
 
     def __exit__(self, *_: object) -> None:
-        kept = self._engine.next_normal
+        next_normal = self._engine.next_normal
         self._engine.restore(self._start)
-        self._engine.next_normal = kept
+        self._engine.next_normal = next_normal
         self._engine.skip(2 * (self._drawn - length_hint(self._current)))

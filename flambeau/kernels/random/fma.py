@@ -1,6 +1,6 @@
-"""Fused multiply-add on arrays without the instruction: a * b + c rounded once, exactly, for every input.
+"""Fused multiply-add on arrays, in software: a * b + c with one rounding, for every input.
 
-PyTorch's kernels are compiled with contraction, so `x * (to - from) + from` is one rounding there.
+PyTorch's kernels are compiled with contraction, so `x * (to - from) + from` has one rounding there.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import numpy as np
 
 _SPLIT = 2.0**27 + 1
 _SAFE_LOW, _SAFE_HIGH = 2.0**-900, 2.0**900
-_CHUNK = 1 << 14  # the thirty temporaries stay in the cache
+_CHUNK = 1 << 14  # thirty temporaries stay in the cache
 
 
 def fma32(a: np.ndarray, b: float, c: float) -> np.ndarray:
     """a·b + c of float32 values with one rounding; `a` an array, `b` and `c` float32 numbers.
 
-    A float64 holds the product exactly and the sum with 53 bits, so two roundings differ from one only where
-    the sum falls just between two float32 numbers; there the lost part decides.
+    In float64 the product is exact and the sum has 53 bits, so that double rounding differs from one rounding
+    only where the sum is halfway between two float32 numbers; there the sum is rounded to odd.
     """
     with np.errstate(all="ignore"):
         return _fma32(a, float(np.float32(b)), float(np.float32(c)))

@@ -1,8 +1,8 @@
 """Normal numbers: `randn`, `normal_`, `torch.normal`, `log_normal_`.
 
-PyTorch has two ways. Sixteen and more numbers of a contiguous output: Box-Muller in blocks of sixteen, the
-last sixteen drawn once more when the size is no multiple. Fewer, or another layout: pairs in float64, the
-second of a pair kept in the generator for the next call.
+PyTorch has two algorithms. For sixteen and more numbers of a contiguous output: Box-Muller in blocks of sixteen,
+where the last sixteen are drawn again if the size is no multiple. For fewer, or another layout: pairs in float64,
+whose unused second number is cached in the generator for the next call.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from ...dtypes import widen
 from .boxmuller import box_muller
+from .conversion import FLOATS, REAL_OF, narrow, require, unit_doubles, unit_singles
 from .engine import Engine
 from .fma import fma32, fma64
-from .library import each
-from .numbers import FLOATS, REAL_OF, narrow, require, unit_doubles, unit_singles
+from .libm import map_scalar
 
 _BLOCK = 16
 
@@ -28,7 +28,7 @@ def normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 0.0, std: floa
 
     Args:
         dtype: float32, float64, float16, bfloat16, or complex (the variance split over both parts).
-        contiguous: whether PyTorch's output would be contiguous; another layout is filled the other way.
+        contiguous: whether the output is contiguous in PyTorch; another layout uses the pairwise algorithm.
 
     Returns:
         shape (n,).
@@ -47,23 +47,23 @@ def normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 0.0, std: floa
     require("normal_kernel_cpu", dtype, FLOATS)
     if n < _BLOCK or not contiguous:
         return narrow(fma64(_pairs(engine, n), std, mean), dtype)
-    whole = n - n % _BLOCK
-    again = _BLOCK if whole < n else 0
+    full = n - n % _BLOCK
+    redrawn = _BLOCK if full < n else 0
     if dtype == np.float64:
         data = unit_doubles(engine, n)
-        _fill(data, unit_doubles(engine, again), _double_blocks)
+        _fill(data, unit_doubles(engine, redrawn), _double_blocks)
         return _scale(fma64, data, std, mean)
     if dtype == np.float32:
         data = unit_singles(engine, n)
     else:  # the 16-bit kernels draw no numbers for an incomplete block
         data = np.zeros(n, np.float32)
-        data[:whole] = unit_singles(engine, whole)
-    _fill(data, unit_singles(engine, again), box_muller)
+        data[:full] = unit_singles(engine, full)
+    _fill(data, unit_singles(engine, redrawn), box_muller)
     return narrow(_scale(fma32, data, std, mean), dtype)
 
 
 def _fill(data: np.ndarray, tail: np.ndarray, transform: Callable[[np.ndarray], None]) -> None:
-    """Transform the whole blocks of `data` in place; then its last sixteen are those of `tail`, if any."""
+    """Transform the complete blocks of `data` in place; then replace its last sixteen by those of `tail`, if any."""
     transform(data[:data.size - data.size % _BLOCK])
     if tail.size:
         transform(tail)
@@ -80,15 +80,15 @@ def _scale(fma: Callable[[np.ndarray, float, float], np.ndarray], z: np.ndarray,
 
 def _double_blocks(data: np.ndarray) -> None:
     blocks = data.reshape(-1, 2, _BLOCK // 2)
-    logs = each(math.log, np.subtract(1.0, blocks[:, 0]).reshape(-1))
+    logs = map_scalar(math.log, np.subtract(1.0, blocks[:, 0]).reshape(-1))
     r = np.sqrt(-2.0 * logs)
     theta = (2.0 * math.pi) * blocks[:, 1].reshape(-1)
-    blocks[:, 0] = (r * each(math.cos, theta)).reshape(-1, _BLOCK // 2)
-    blocks[:, 1] = (r * each(math.sin, theta)).reshape(-1, _BLOCK // 2)
+    blocks[:, 0] = (r * map_scalar(math.cos, theta)).reshape(-1, _BLOCK // 2)
+    blocks[:, 1] = (r * map_scalar(math.sin, theta)).reshape(-1, _BLOCK // 2)
 
 
 def _pairs(engine: Engine, n: int) -> np.ndarray:
-    """`n` standard normal doubles, pair by pair; a second one that is left over stays in the engine."""
+    """`n` standard normal doubles, pair by pair; an unused second one is cached in the engine."""
     samples = np.empty(n)
     start = 0
     if n and engine.next_normal is not None:
@@ -97,10 +97,10 @@ def _pairs(engine: Engine, n: int) -> np.ndarray:
     if not count:
         return samples
     u = unit_doubles(engine, 2 * count)
-    r = np.sqrt(-2.0 * each(math.log1p, -u[1::2]))
+    r = np.sqrt(-2.0 * map_scalar(math.log1p, -u[1::2]))
     theta = (2.0 * math.pi) * u[0::2]
-    samples[start::2] = r * each(math.cos, theta)
-    second = r * each(math.sin, theta)
+    samples[start::2] = r * map_scalar(math.cos, theta)
+    second = r * map_scalar(math.sin, theta)
     if (n - start) % 2:
         engine.next_normal = float(second[-1])
         second = second[:-1]
@@ -121,15 +121,15 @@ def log_normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 1.0, std: 
     if n == 0:
         return np.empty(0, dtype)
     require("log_normal_cpu", dtype, FLOATS)
-    return narrow(each(math.exp, fma64(_pairs(engine, n), std, mean)), dtype)
+    return narrow(map_scalar(math.exp, fma64(_pairs(engine, n), std, mean)), dtype)
 
 
 def normal_around(engine: Engine, mean: np.ndarray | float, std: np.ndarray | float) -> np.ndarray:
-    """Normal numbers with a mean and a deviation each: `torch.normal` of one or two tensors.
+    """Normal numbers, each with its own mean and standard deviation: `torch.normal` of one or two tensors.
 
     Args:
-        mean, std: arrays that broadcast, or one of them a number; the result has the dtype of `mean`, or of
-            `std` when `mean` is a number.
+        mean, std: arrays that broadcast; one of them may be a scalar. The result has the dtype of `mean`, or of
+            `std` if `mean` is a scalar.
 
     Returns:
         the broadcast shape; the product and the sum are rounded separately, to the result's dtype.

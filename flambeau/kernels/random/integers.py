@@ -1,7 +1,7 @@
-"""Integers of a range: `randint`, `random_`, in every dtype.
+"""Random integers: `randint`, `random_`, in every dtype.
 
-A range below 2**28 takes 32 random bits, a larger one 64; the number is the remainder by the range, plus
-`low`.
+A range below 2**28 uses 32 random bits per number, a larger one 64; the number is the remainder by the range,
+plus `low`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import warnings
 import numpy as np
 
 from ...dtypes import BFLOAT16, widen
+from .conversion import CPP_NAME, FLOATS, SIGNIFICAND, narrow, require
 from .engine import Engine
-from .numbers import CPP_NAME, FLOATS, SIGNIFICAND, narrow, require
 
 _INT64 = np.dtype(np.int64)
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _INTEGERS = frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8")))
-_PLAIN = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
-_WIDE_KEPT = frozenset((np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.float32), BFLOAT16))
+_RANDOM_DTYPES = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
+_FULL_64_BIT_DTYPES = frozenset((np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.float32), BFLOAT16))
 
 
 def random(engine: Engine, n: int, dtype: np.dtype, low: int | None = None,
@@ -38,7 +38,7 @@ def random(engine: Engine, n: int, dtype: np.dtype, low: int | None = None,
     """
     dtype = np.dtype(dtype)
     if low is None and high is None:
-        return _whole_dtype(engine, n, dtype)
+        return _full_range(engine, n, dtype)
     low = 0 if low is None else int(low)
     for bound in (low, high):
         if bound is not None and not _LOWEST <= int(bound) <= _HIGHEST:
@@ -92,10 +92,10 @@ def _remainders(engine: Engine, n: int, size: int, low: int, dtype: np.dtype) ->
     return _from_int64(values, dtype)
 
 
-def _whole_dtype(engine: Engine, n: int, dtype: np.dtype) -> np.ndarray:
+def _full_range(engine: Engine, n: int, dtype: np.dtype) -> np.ndarray:
     if n == 0:
         return np.empty(0, dtype)
-    require("random_kernel_cpu", dtype, _PLAIN)
+    require("random_kernel_cpu", dtype, _RANDOM_DTYPES)
     if dtype == np.bool_:
         return (engine.draw(n) & np.uint32(1)).astype(np.bool_)
     if dtype == np.int64:
@@ -113,7 +113,7 @@ def _all_64_bits(engine: Engine, n: int, dtype: np.dtype) -> np.ndarray:
         return np.empty(0, dtype)
     require("random_full_64_bits_range_kernel_cpu", dtype,
             frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "f4", "f8"))) | {BFLOAT16})
-    if dtype not in _WIDE_KEPT:
+    if dtype not in _FULL_64_BIT_DTYPES:
         raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and "
                            "bfloat16")
     return _from_int64(engine.draw64(n).view(np.int64), dtype)
@@ -140,7 +140,7 @@ def _as_integer(x: int, dtype: np.dtype) -> int:
 
 
 def _representable_low(low: int, dtype: np.dtype) -> int:
-    """The next `dtype` number up, when rounding could fall below `low`."""
+    """`low`, rounded up to a `dtype` number where rounding could go below it."""
     after = _as_integer(_wrap(low + 1), dtype)
     if after < low:
         low = after + (1 << max(abs(low + 1).bit_length() - SIGNIFICAND[dtype][0], 0))
@@ -148,7 +148,7 @@ def _representable_low(low: int, dtype: np.dtype) -> int:
 
 
 def _representable_high(high: int, dtype: np.dtype) -> int:
-    """The next `dtype` number down, when rounding could reach `high`."""
+    """`high`, rounded down to a `dtype` number where rounding could reach it."""
     before = _as_integer(_wrap(high - 1), dtype)
     if before >= high:
         high = before - (1 << max(abs(high - 1).bit_length() - SIGNIFICAND[dtype][0], 0))

@@ -1,12 +1,12 @@
-"""Uniform numbers in [low, high): `rand`, `uniform_`."""
+"""Uniform numbers in an interval [low, high): `rand`, `uniform_`."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from .conversion import CPP_NAME, FLOATS, REAL_OF, SIGNIFICAND, narrow, require, scalar_name, unit_doubles, unit_singles
 from .engine import Engine
 from .fma import fma32, fma64
-from .numbers import CPP_NAME, FLOATS, REAL_OF, SIGNIFICAND, narrow, require, scalar_name, unit_doubles, unit_singles
 
 
 def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: float = 1.0) -> np.ndarray:
@@ -46,7 +46,7 @@ def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: flo
     bounds = narrow(np.array([low, high]), dtype)
     if dtype.kind == "f":
         values[values == bounds[1]] = bounds[0]
-    else:  # bfloat16: by its bits, zeros of both signs being one number
+    else:  # bfloat16: compare bits; zeros of both signs are equal
         bits, (first, last) = values.view(np.uint16), bounds.view(np.uint16).tolist()
         bits[bits == last] = first
         if last & 0x7FFF == 0:

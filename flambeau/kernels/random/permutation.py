@@ -1,7 +1,7 @@
-"""A random order of n things: `randperm`, Fisher and Yates' shuffle.
+"""Random permutations: `randperm`, the Fisher-Yates shuffle.
 
-Step i swaps place i with place z = i + r mod (n − i). One word r a step makes this a loop over n swaps; the
-same permutation follows from the z alone, by sorting, which NumPy does faster.
+Step i swaps element i with element z = i + r mod (n − i), for one random word r. Instead of a loop over n swaps,
+the permutation is computed from all z by sorting, which is faster in NumPy.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import numpy as np
 
 from ...dtypes import BFLOAT16
 from . import accelerated
+from .conversion import narrow, require
 from .engine import Engine
-from .numbers import narrow, require
 
 _INT64 = np.dtype(np.int64)
-_SMALL = 1000                    # below it, a loop over swaps is quicker than sorting
-_WIDE = 0xFFFF_FFFF // 20        # from this size on, PyTorch shuffles inside out, with 64 bits a step
+_SMALL = 1000  # below it, a loop over swaps is faster than sorting
+_INSIDE_OUT_FROM = 0xFFFF_FFFF // 20  # from this size on, PyTorch uses the inside-out shuffle, with 64 bits per step
 _DTYPES = frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"))) | {BFLOAT16}
 _INTEGER_LIMIT = {t: (int(np.iinfo(t).max), f"{t.name}_t") for t in map(np.dtype, ("u1", "i1", "i2", "i4"))}
 _EXACT_LIMIT = {np.dtype(np.float16): (1 << 11, "Half"), np.dtype(np.float32): (1 << 24, "Float"),
@@ -37,7 +37,7 @@ def randperm(engine: Engine, n: int, dtype: np.dtype = _INT64) -> np.ndarray:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     _check(n, dtype)
     require("randperm", dtype, _DTYPES)
-    order = _inside_out(engine, n) if n >= _WIDE else _shuffle(engine, n)
+    order = _inside_out(engine, n) if n >= _INSIDE_OUT_FROM else _shuffle(engine, n)
     if dtype.itemsize == 2 and dtype.kind != "i":
         return narrow(order.astype(np.float32), dtype)
     return order.astype(dtype, copy=False)
@@ -72,26 +72,26 @@ def _shuffle(engine: Engine, n: int) -> np.ndarray:
 def _from_swaps(z: np.ndarray, n: int) -> np.ndarray:
     """The outcome of swapping i with z[i] >= i for i = 0, 1, ..., n − 2.
 
-    Place i is settled at step i: it gets what lies in place z[i], which is what the last earlier step
-    aiming there left behind, or z[i] itself. What a step k leaves behind is what lay in place k then:
-    `held[k]`, found in turn by the last step before k that aimed at k. Sorting the pairs (z, i) tells all
-    of these steps; `held` then follows its chains, twice as far each time.
+    Position i is final after step i: it gets the element at position z[i], which was moved there by the last
+    earlier step with the same z, or is z[i] itself. Step k moves away the element `held[k]` that position k had
+    then, which is determined by the last step before k with z equal to k. Sorting the pairs (z, i) finds these
+    steps; chains in `held` are resolved by pointer doubling.
     """
     shift = np.int64(n.bit_length())
     steps = np.arange(n)
     pairs = np.empty(n, np.int64)
     pairs[:-1] = z << shift
-    pairs[-1] = (n - 1) << shift    # the last place: a swap with itself
+    pairs[-1] = (n - 1) << shift    # the last position: a swap with itself
     pairs |= steps
     pairs.sort()
     target, step = pairs >> shift, pairs & ((np.int64(1) << shift) - np.int64(1))
     follows = target[1:] == target[:-1]
 
-    before = np.full(n, -1)         # the last earlier step aiming at the same place
+    before = np.full(n, -1)         # the last earlier step with the same z
     before[step[1:][follows]] = step[:-1][follows]
 
     last = np.append(~follows, True)
-    held = steps.copy()             # the last earlier step aiming at place k; k itself if there is none
+    held = steps.copy()             # the last earlier step with z equal to k; k itself if there is none
     held[target[last]] = step[last]
     own = np.flatnonzero((held == steps) & (before >= 0) & (np.append(z, n - 1) == steps))
     held[own] = before[own]
@@ -107,7 +107,7 @@ def _from_swaps(z: np.ndarray, n: int) -> np.ndarray:
 
 
 def _inside_out(engine: Engine, n: int) -> np.ndarray:
-    """Step i moves place z = r mod (i + 1) to place i and puts i into z."""
+    """The inside-out shuffle: step i moves element z = r mod (i + 1) to position i, and puts i at z."""
     order = np.empty(n, np.int64)
     block = 1 << 16
     for start in range(0, n, block):

@@ -1,8 +1,7 @@
-"""Sums of float64 rows in the order in which PyTorch adds them, which decides their last bit.
+"""Sums of float64 rows in PyTorch's order of additions, which determines their last bit.
 
-Four lanes of four strands each, strands joined in a cascade of levels, then the lanes, on top of the
-numbers that fill no lane. A single row of 32768 numbers and more PyTorch splits over its threads; this
-order is that of one.
+Four vector lanes with four accumulators (strands) each, summed in a cascade of levels; then the lanes, added to the
+remainder. PyTorch divides a single row of 32768 numbers and more among its threads; this is the order of one thread.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def _strand_sums(x: np.ndarray) -> np.ndarray:
 
 
 def _cascade(x: np.ndarray) -> np.ndarray:
-    """(rows, steps, strands, lanes) to (rows, strands, lanes): sums of sums, so that errors grow slowly."""
+    """Cascade summation, (rows, steps, strands, lanes) to (rows, strands, lanes)."""
     steps = x.shape[1]
     power = max(4, (steps - 1).bit_length() // _LEVELS if steps > 1 else 0)
     stride, mask = 1 << power, (1 << power) - 1

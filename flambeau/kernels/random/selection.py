@@ -1,20 +1,19 @@
-"""The k largest of a row, equal ones in the order in which PyTorch's `topk` leaves them.
+"""The k largest elements of a row, with ties in the order of PyTorch's `topk`.
 
-Where all that matters differ, any sort will do. Among equal numbers the order is an accident of the
-algorithm, so ties are settled by the same algorithm: the C++ library's partial sort (a heap) for few of
-many, else its quickselect and quicksort with their thresholds, on ranks that are smaller for what is
-larger.
+Without ties any sort gives the result. The order of equal elements depends on the algorithm, so ties replay it: the
+C++ library's partial sort (a heap) for a small k, else its introselect and introsort with their thresholds, on ranks
+that are smaller for larger elements.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-_INSERTION = 16  # below this many, quicksort leaves the rest to an insertion sort
+_INSERTION = 16  # up to this many, introsort uses an insertion sort
 
 
 def largest(row: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the `k` largest of `row`, falling; NaN counts as the largest.
+    """Indices of the `k` largest elements of `row` in descending order; NaN is the largest.
 
     Args:
         row: float32 or float64, (n,).
@@ -24,24 +23,24 @@ def largest(row: np.ndarray, k: int) -> np.ndarray:
         int64, (k,).
     """
     nan = np.isnan(row)
-    falling = np.where(nan, -np.inf, -row)
-    order = np.argsort(falling, kind="stable")
-    edge = falling[order[:k + 1]]
+    negated = np.where(nan, -np.inf, -row)
+    order = np.argsort(negated, kind="stable")
+    edge = negated[order[:k + 1]]
     if not nan.any() and (edge[1:] != edge[:-1]).all():
         return order[:k]
-    ranks = np.where(nan, 0, np.unique(falling, return_inverse=True)[1] + 1)
-    queue = _Queue(ranks.tolist())
+    ranks = np.where(nan, 0, np.unique(negated, return_inverse=True)[1] + 1)
+    segment = _Segment(ranks.tolist())
     n = row.size
     if k * 64 <= n:
-        queue.partial_sort(0, k, n)
+        segment.partial_sort(0, k, n)
     else:
-        queue.select(0, k - 1, n)
-        queue.sort(0, k - 1)
-    return np.array(queue.places[:k], dtype=np.int64)
+        segment.select(0, k - 1, n)
+        segment.sort(0, k - 1)
+    return np.array(segment.places[:k], dtype=np.int64)
 
 
-class _Queue:
-    """Ranks and their places, moved together; ranges are [first, last)."""
+class _Segment:
+    """Ranks with their original places, rearranged together; ranges are [first, last)."""
 
     def __init__(self, ranks: list[int]) -> None:
         self.ranks = ranks
@@ -89,7 +88,7 @@ class _Queue:
                 self._pop(first, middle, i)
 
     def partial_sort(self, first: int, middle: int, last: int) -> None:
-        """Sort what belongs in [first, middle)."""
+        """Sort the smallest elements into [first, middle)."""
         self._heap_select(first, middle, last)
         while middle - first > 1:
             middle -= 1
@@ -98,7 +97,7 @@ class _Queue:
     # ----- quickselect and quicksort
 
     def select(self, first: int, nth: int, last: int) -> None:
-        """Bring the `nth` to its place, what is ahead of it before it."""
+        """Introselect: the `nth` element at its sorted position, smaller ones before it."""
         if first == last or nth == last:
             return
         depth = 2 * ((last - first).bit_length() - 1)

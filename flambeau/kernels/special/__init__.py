@@ -1,4 +1,4 @@
-"""Special functions of floating arrays; NumPy's error state is the caller's."""
+"""Special functions of floating arrays; the caller sets NumPy's error state."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How the special functions run over arrays: blocks that stay in the cache, regions, and rational forms.
+"""Building blocks of the special functions: evaluation by cache-sized blocks, piecewise and rational functions.
 
-Single precision is computed in double and rounded once, which makes it correctly rounded almost always
-and spares a second set of tables. The tables come from tools/fit_special_functions.py.
+float32 results are computed in float64 and rounded once: they are almost always correctly rounded, and need no
+second set of tables. The tables come from tools/fit_special_functions.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def blockwise(function: Callable[..., Array]) -> Callable[..., Array]:
 
 def blockwise_with_single(
         single: Callable[..., Array]) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
-    """`blockwise`, with a cheaper function where only single precision is wanted."""
+    """`blockwise`, with a cheaper function for float32."""
 
     def decorate(double: Callable[..., Array]) -> Callable[..., Array]:
         @wraps(double)
@@ -63,7 +63,7 @@ def _run(function: Callable[..., Array], arrays: tuple[Array, ...]) -> Array:
 
 
 def piecewise(x: Array, *cases: tuple[Array, Callable[[Array], Array]]) -> Array:
-    """Apply each case's function where its mask holds; masks are disjoint, and elsewhere x stays (NaNs)."""
+    """Apply each case's function where its mask holds; masks are disjoint; elsewhere x is returned (NaN)."""
     out = x
     for mask, function in cases:
         count = np.count_nonzero(mask)

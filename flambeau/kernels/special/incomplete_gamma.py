@@ -44,7 +44,7 @@ def _regularised(a: Array, x: Array, upper: int) -> Array:
     uniform = inside & (a >= UNIFORM_FROM) & (np.abs(x - a) < UNIFORM_WITHIN * a)
     rest = inside & ~uniform
     fraction = rest & (x > 1.1) & (x >= a)
-    # of the rest, where Q is not small enough to be had from P
+    # of the rest, where Q cannot be computed accurately as 1 - P
     complement = rest & (x <= 1.1) & np.where(x <= 0.5, -0.4 / np.log(x) >= a, 1.1 * x >= a)
     series = rest & ~fraction & ~complement
     if uniform.any():
@@ -78,18 +78,18 @@ def _density(a: Array, x: Array) -> Array:
     return np.where(small, direct, scaled)
 
 
-def _until_settled(step: Callable[[int, list[Array]], Array], state: list[Array], result: int) -> Array:
-    """Run `step`, which updates the state in place and says who has settled, dropping those who have."""
+def _until_converged(step: Callable[[int, list[Array]], Array], state: list[Array], result: int) -> Array:
+    """Iterate `step`, which updates the state in place and returns the converged elements; these are dropped."""
     out = np.empty_like(state[result])
     active = np.arange(out.size)
     n = 0
     while active.size:
         n += 1
-        settled = step(n, state)
-        if settled.any():
-            out[active[settled]] = state[result][settled]
-            active = active[~settled]
-            state[:] = [array[~settled] for array in state]
+        converged = step(n, state)
+        if converged.any():
+            out[active[converged]] = state[result][converged]
+            active = active[~converged]
+            state[:] = [array[~converged] for array in state]
     return out
 
 
@@ -103,7 +103,7 @@ def _series(a: Array, x: Array) -> Array:
         return ~(term > EPSILON * total)
 
     ones = np.ones_like(a)
-    return _density(a, x) * _until_settled(step, [a.copy(), x.copy(), ones, ones.copy()], 3)
+    return _density(a, x) * _until_converged(step, [a.copy(), x.copy(), ones, ones.copy()], 3)
 
 
 def _complement_series(a: Array, x: Array) -> Array:
@@ -115,7 +115,7 @@ def _complement_series(a: Array, x: Array) -> Array:
         total += term / (a + n)
         return ~(np.abs(term) > EPSILON * np.abs(total))
 
-    total = _until_settled(step, [a.copy(), x.copy(), np.ones_like(a), np.zeros_like(a)], 3)
+    total = _until_converged(step, [a.copy(), x.copy(), np.ones_like(a), np.zeros_like(a)], 3)
     exponent = a * np.log(x) - np.where(a < 0.5, lgamma_next(np.minimum(a, 0.5)), lgamma_positive(a + 1))
     return -np.expm1(exponent) - a * np.exp(exponent) * total
 
@@ -135,7 +135,7 @@ def _continued_fraction(a: Array, x: Array) -> Array:
 
     b = x + 1 - a
     state = [a.copy(), b, np.full_like(a, np.inf), 1 / b, 1 / b]
-    return a * _density(a, x) * _until_settled(step, state, 4)
+    return a * _density(a, x) * _until_converged(step, state, 4)
 
 
 def _uniform(a: Array, x: Array, upper: int) -> Array:

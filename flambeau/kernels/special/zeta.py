@@ -59,17 +59,17 @@ def _hurwitz_any(s: Array, q: Array) -> Array:
 def zeta(s: Array, q: Array) -> Array:
     """Hurwitz's zeta function; NaN for s < 1, infinite at s = 1 and where a term's base is zero."""
     negative = q <= 0
-    whole = q == np.floor(q)
-    pole = (s == 1) | (s > 1) & negative & whole
-    wrong = np.isnan(s) | np.isnan(q) | (s < 1) | (s > 1) & negative & ~whole & (s != np.floor(s))
-    endless = np.isinf(s) & (s > 0) & ~pole
-    plain = ~(pole | wrong | endless | np.isinf(q))
+    integer = q == np.floor(q)
+    pole = (s == 1) | (s > 1) & negative & integer
+    wrong = np.isnan(s) | np.isnan(q) | (s < 1) | (s > 1) & negative & ~integer & (s != np.floor(s))
+    infinite_order = np.isinf(s) & (s > 0) & ~pole
+    plain = ~(pole | wrong | infinite_order | np.isinf(q))
     out = np.full(s.shape, np.nan)
     out[pole] = np.inf
     out[wrong] = np.nan
-    if endless.any():
-        base = np.where(negative & ~whole, 0.5, q)
-        out = np.where(endless & (base == 1), 1.0, np.where(endless & (base < 1), np.inf, out))
+    if infinite_order.any():
+        base = np.where(negative & ~integer, 0.5, q)
+        out = np.where(infinite_order & (base == 1), 1.0, np.where(infinite_order & (base < 1), np.inf, out))
     if plain.any():
         out[plain] = _hurwitz_any(s[plain], q[plain])
     return out

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not
 def words():
     from flambeau.backends.compiled.families import random_words as words
 
-    assert words._is_as_known()
+    assert words._has_known_layout()
     return words
 
 
@@ -31,7 +31,7 @@ def test_words_and_state_are_numpys(words, monkeypatch, skipped, count):
     for each in (one, other):
         each.skip(skipped)
     monkeypatch.setattr(accelerated, "WORDS", [])
-    monkeypatch.setattr(engine, "_ONE_BY_ONE", 0)
+    monkeypatch.setattr(engine, "_SMALL_DRAW", 0)
     expected = other.draw(count)
     monkeypatch.setattr(accelerated, "WORDS", [words.draw])
     assert np.array_equal(one.draw(count), expected)
@@ -40,7 +40,7 @@ def test_words_and_state_are_numpys(words, monkeypatch, skipped, count):
 
 
 def test_a_generator_of_another_make_is_left_to_numpy(words, monkeypatch):
-    monkeypatch.setattr(words, "_is_as_known", lambda: False)
+    monkeypatch.setattr(words, "_has_known_layout", lambda: False)
     assert words.draw(Engine(0)._ready(), 5000) is None
 
 
@@ -48,9 +48,9 @@ def test_few_words_are_left_to_numpy_until_many_were_asked_for(monkeypatch):
     monkeypatch.setattr(compiled, "_met", {})
     monkeypatch.setattr(compiled, "DRAWN", [1023])
     generator = Engine(0)._ready()
-    assert compiled.words_of(generator, 1023) is None
-    assert len(compiled.words_of(generator, 1024)) == 1024
-    assert len(compiled.words_of(generator, 5)) == 5
+    assert compiled.random_words(generator, 1023) is None
+    assert len(compiled.random_words(generator, 1024)) == 1024
+    assert len(compiled.random_words(generator, 5)) == 5
 
 
 @pytest.mark.parametrize("n", [2, 3, 17, 1000, 1025, 40000])
@@ -58,7 +58,7 @@ def test_shuffles_are_numpys(words, monkeypatch, n):
     drawn = Engine(n).draw(n - 1)
     monkeypatch.setattr(accelerated, "SHUFFLES", [])
     expected = permutation.randperm(Engine(n), n)
-    assert np.array_equal(words.shuffled(drawn), expected)
+    assert np.array_equal(words.shuffled_indices(drawn), expected)
 
 
 @pytest.mark.parametrize("p", [0.0, 2.0**-53, 2.0**-22, 2.0**-21, 0.1, 0.5, 1 - 2.0**-21, 1 - 2.0**-53, 1.0])

@@ -1,4 +1,4 @@
-"""The best elements of rows of large arrays, and the order of rows, by kernels."""
+"""Top k and sorting kernels over rows of large arrays."""
 
 from __future__ import annotations
 
@@ -6,70 +6,70 @@ import numpy as np
 
 from ....codegen.sorting import radix_sort, rank_sort, top_k
 from ....runtime.launch import Spec
-from ..launching import Plan, Plans
-from .indexing import taken
+from ..launching import Plan, PlanCache
+from .indexing import take
 
 ndarray = np.ndarray
-_plans = Plans()
+_plans = PlanCache()
 
 
-def best(rows: ndarray, count: int, largest: bool) -> tuple[ndarray, ndarray, ndarray] | None:
-    """The largest, or smallest, elements of every row, the best first; None: NumPy is to find them.
+def select_top_k(rows: ndarray, count: int, largest: bool) -> tuple[ndarray, ndarray, ndarray] | None:
+    """The `count` largest or smallest elements of every row, in order; None: NumPy has to find them.
 
     Args:
         rows: (..., n).
 
     Returns:
-        The elements (..., count), their places, and which rows are doubtful: equal elements may be chosen otherwise.
+        The elements (..., count), their indices, and which rows have ties that PyTorch may resolve otherwise.
     """
     n = rows.shape[-1]
-    if rows.dtype.char not in "fd" or not rows.dtype.isnative or not 1 <= count <= min(n, top_k.MOST):
+    if rows.dtype.char not in "fd" or not rows.dtype.isnative or not 1 <= count <= min(n, top_k.MAX_K):
         return None
     dense = np.ascontiguousarray(rows).reshape(-1, n)
-    values, places = np.empty((len(dense), count), rows.dtype), np.empty((len(dense), count), np.int64)
-    doubtful = np.empty(len(dense), np.uint8)
+    values, indices = np.empty((len(dense), count), rows.dtype), np.empty((len(dense), count), np.int64)
+    tied = np.empty(len(dense), np.uint8)
     key = (rows.dtype, dense.shape, count, largest)
-    plan = _plans.found.get(key)
+    plan = _plans.plans.get(key)
     if plan is None:
-        specs = [Spec.of(x) for x in (values, places, doubtful, dense)]
-        plan = _plans.keep(key, Plan((), top_k.best(*specs, largest=largest)))
-    plan.run((values, places, doubtful, dense))
+        specs = [Spec.of(x) for x in (values, indices, tied, dense)]
+        plan = _plans.insert(key, Plan((), top_k.top_k(*specs, largest=largest)))
+    plan.run((values, indices, tied, dense))
     shape = *rows.shape[:-1], count
-    return values.reshape(shape), places.reshape(shape), doubtful.view(np.bool_).reshape(shape[:-1])
+    return values.reshape(shape), indices.reshape(shape), tied.view(np.bool_).reshape(shape[:-1])
 
 
-def ordered(rows: ndarray, back: bool) -> tuple[ndarray, ndarray, ndarray] | None:
-    """The elements of every row in their order, equal ones in their own; None: NumPy is to sort them.
+def sort_rows(rows: ndarray, descending: bool) -> tuple[ndarray, ndarray, ndarray] | None:
+    """Stable sort of every row; None: NumPy has to sort.
 
     Args:
         rows: (..., n).
-        back: whether the largest come first.
+        descending: descending order.
 
     Returns:
-        The elements, dense; their places; and which rows have equal elements.
+        The elements, dense; their indices; and which rows have equal elements.
     """
     n = rows.shape[-1]
     if rows.dtype.char != "f" or not rows.dtype.isnative or not 1 <= n < 1 << 31:
         return None
     dense = np.ascontiguousarray(rows).reshape(-1, n)
-    places, repeated = np.empty(dense.shape, np.int64), np.empty(len(dense), np.uint8)
-    key = (dense.shape, back)
-    plan = _plans.found.get(key)
-    specs = [Spec.of(x) for x in (places, repeated, dense)] if plan is None else []
+    indices, repeated = np.empty(dense.shape, np.int64), np.empty(len(dense), np.uint8)
+    key = (dense.shape, descending)
+    plan = _plans.plans.get(key)
+    specs = [Spec.of(x) for x in (indices, repeated, dense)] if plan is None else []
     values: ndarray | None
-    if n <= rank_sort.MOST:
+    if n <= rank_sort.MAX_ROW:
         values = np.empty(dense.shape, dense.dtype)
         if plan is None:
-            plan = _plans.keep(key, Plan((), rank_sort.order(Spec.of(values), *specs, back=back)))
-        plan.run((values, places, repeated, dense))
+            plan = _plans.insert(key, Plan((), rank_sort.order(Spec.of(values), *specs, descending=descending)))
+        plan.run((values, indices, repeated, dense))
     else:
         if plan is None:
-            plan = _plans.keep(key, Plan((), radix_sort.order(*specs, back=back)))
-        plan.run((places, repeated, dense))
-        values = taken(dense, places, 1, dense.shape)
+            plan = _plans.insert(key, Plan((), radix_sort.order(*specs, descending=descending)))
+        plan.run((indices, repeated, dense))
+        values = take(dense, indices, 1, dense.shape)
     if values is None:
         return None
-    return values.reshape(rows.shape), places.reshape(rows.shape), repeated.view(np.bool_).reshape(rows.shape[:-1])
+    return values.reshape(rows.shape), indices.reshape(rows.shape), repeated.view(np.bool_).reshape(rows.shape[:-1])
 
 
-__all__ = ["best", "ordered"]
+__all__ = ["select_top_k", "sort_rows"]

@@ -1,4 +1,4 @@
-"""Random words as numbers: unit uniforms by dtype, and doubles rounded to the dtype PyTorch stores."""
+"""Conversions of random words to unit uniforms, of float64 to the output dtype, and dtype checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CPP_NAME = {
     np.dtype(np.complex64): "c10::complex<float>", np.dtype(np.complex128): "c10::complex<double>",
 }
 
-#: dtype -> (bits of its significand, its largest number)
+#: dtype -> (bits of the significand, largest number)
 SIGNIFICAND = {
     np.dtype(np.float32): (24, float(np.finfo(np.float32).max)),
     np.dtype(np.float64): (53, float(np.finfo(np.float64).max)),
@@ -38,7 +38,7 @@ def scalar_name(dtype: np.dtype) -> str:
 
 
 def require(kernel: str, dtype: np.dtype, allowed: frozenset[np.dtype]) -> None:
-    """Raise PyTorch's dispatch error unless `dtype` is one that `kernel` has."""
+    """Raise PyTorch's dispatch error unless `kernel` supports `dtype`."""
     if dtype not in allowed:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
@@ -64,7 +64,7 @@ def unit_doubles(engine: Engine, n: int) -> np.ndarray:
 
 
 def narrow(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Floating `x` rounded to `dtype`; to the 16-bit ones by way of float32."""
+    """Floating `x` rounded to `dtype`; to 16-bit dtypes via float32."""
     if x.dtype == dtype:
         return x
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,6 +1,6 @@
-"""In which order PyTorch fills a strided output: dimensions sorted by stride, not row by row.
+"""The order in which PyTorch fills a strided output with random numbers: dimensions sorted by stride.
 
-A draw is a stream of numbers, so which element gets which number is part of the result.
+It determines which element gets which number of the stream.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ def fill_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
     for i in range(1, len(order)):
         at = i
         for j in range(i - 1, -1, -1):
-            verdict = _compare(shape, strides, order[j], order[at])
-            if verdict > 0:
+            comparison = _compare(shape, strides, order[j], order[at])
+            if comparison > 0:
                 order[j], order[at] = order[at], order[j]
                 at = j
-            elif verdict < 0:
+            elif comparison < 0:
                 break
     return order[::-1]
 
@@ -42,6 +42,6 @@ def place(values: np.ndarray, out: np.ndarray) -> np.ndarray:
         values: shape (out.size,), the numbers in the order they were drawn.
         out: the array to fill.
     """
-    turned = out.transpose(fill_order(out.shape, out.strides))
-    turned[...] = values.reshape(turned.shape)
+    ordered = out.transpose(fill_order(out.shape, out.strides))
+    ordered[...] = values.reshape(ordered.shape)
     return out

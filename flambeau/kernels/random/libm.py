@@ -1,8 +1,8 @@
-"""The C library's double functions over arrays: PyTorch's scalar kernels call them, one number at a time.
+"""The C library's float64 functions over arrays, as PyTorch's scalar kernels call them.
 
-NumPy's vector versions may differ in the last bit, so a float64 result goes through `math`, which hands
-over to the C library. A result that is rounded to fewer bits is settled by NumPy's version wherever its
-error bound cannot matter, and by the C library in the few other places.
+NumPy's vectorized versions may differ in the last bit, so float64 results are computed by `math`, which calls the
+C library. Results that are rounded to fewer bits are computed by NumPy's version, and by the C library only where
+NumPy's error bound does not determine the rounding.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-_MARGIN = 2.0**-48  # NumPy claims 4 units in the last place, 2**-50; this is four times as much
+_MARGIN = 2.0**-48  # four times NumPy's documented bound of 4 ulp (2**-50)
 _VECTOR: dict[Callable[[float], float], np.ufunc] = {math.log: np.log, math.log1p: np.log1p, math.tan: np.tan}
 
 
-def each(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
-    """`function`, of `math`, of every number of `x`, float64."""
+def map_scalar(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
+    """`function`, of the module `math`, applied to every element of `x`, float64."""
     try:
         return np.fromiter(map(function, x.tolist()), np.float64, x.size)
     except (ValueError, OverflowError):
@@ -34,15 +34,15 @@ def _at_edge(function: Callable[[float], float], x: float) -> float:
         return -math.inf
 
 
-def settle(function: Callable[[float], float], x: np.ndarray,
+def monotone_map(function: Callable[[float], float], x: np.ndarray,
            finish: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """`finish(function(x))`, where `finish` is monotone and rounds to fewer bits than float64 has."""
+    """`finish(function(x))`, where `finish` is monotone and rounds to fewer bits than float64."""
     with np.errstate(all="ignore"):
         near = _VECTOR[function](x)
         result, other = finish(near * (1.0 - _MARGIN)), finish(near * (1.0 + _MARGIN))
         unsure = np.flatnonzero(_bits(result) != _bits(other))
         if unsure.size:
-            result[unsure] = finish(each(function, x[unsure]))
+            result[unsure] = finish(map_scalar(function, x[unsure]))
     return result
 
 
