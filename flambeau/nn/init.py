@@ -25,16 +25,16 @@ UNIT_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_t
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much to scale weights so that activations behind `nonlinearity` keep their spread.
+    """The recommended gain of a nonlinearity.
 
-    1 for linear maps and the sigmoid, 5/3 for tanh, √2 for relu, √(2 / (1 + slope²)) for leaky_relu,
-    3/4 for selu.
+    linear, convolutions, sigmoid: 1; tanh: 5/3; relu: √2; leaky_relu: √(2 / (1 + slope²)); selu: 3/4.
 
     Args:
-        param: the slope of leaky_relu, 0.01 by default.
+        nonlinearity: name of the function in `nn.functional`.
+        param: slope of leaky_relu, 0.01 by default.
 
     Raises:
-        ValueError: there is no value for that nonlinearity.
+        ValueError: the nonlinearity is unknown, or `param` is not a number.
 
     >>> import flambeau as torch
     >>> torch.nn.init.calculate_gain("relu") == 2 ** 0.5
@@ -60,7 +60,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from the uniform distribution over [a, b).
+    """Fill from the uniform distribution U(a, b).
+
+    Args:
+        tensor: the tensor to fill.
+        a: the lower bound.
+        b: the upper bound, exclusive.
+        generator: the random number generator; the default one if None.
 
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(0)
@@ -72,17 +78,42 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from the normal distribution with that mean and standard deviation."""
+    """Fill from the normal distribution N(mean, std²).
+
+    Args:
+        tensor: the tensor to fill.
+        mean: the mean.
+        std: the standard deviation.
+        generator: the random number generator; the default one if None.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.normal_(torch.empty(2))
+    tensor([ 1.5410, -0.2934])
+    """
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator: Any = None) -> Tensor:
-    """Draw from the normal distribution restricted to [a, b], by rejection.
+    """Fill from the normal distribution N(mean, std²) truncated to [a, b].
 
-    Where the interval holds most of the distribution, normal numbers are redrawn until they fall probability;
-    where it holds little, uniform numbers of the interval are accepted by their density.
+    If [a, b] holds more than 0.3 of the probability, normal samples outside are resampled. Otherwise, rejection
+    sampling from U(a, b) is used.
+
+    Args:
+        tensor: the tensor to fill.
+        mean: the mean before truncation.
+        std: the standard deviation before truncation.
+        a: the lower bound.
+        b: the upper bound.
+        generator: the random number generator; the default one if None.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.trunc_normal_(torch.empty(2))
+    tensor([ 1.5410, -0.2934])
     """
     if tensor.device.type == "meta":
         return tensor
@@ -126,19 +157,44 @@ def _rejection_sample(tensor: Tensor, mean: float, std: float, a: float, b: floa
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with one value."""
+    """Fill with one value.
+
+    Args:
+        tensor: the tensor to fill.
+        val: the value.
+
+    >>> import flambeau as torch
+    >>> torch.nn.init.constant_(torch.empty(2), 0.5)
+    tensor([0.5000, 0.5000])
+    """
     with no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill with ones."""
+    """Fill with ones.
+
+    Args:
+        tensor: the tensor to fill.
+
+    >>> import flambeau as torch
+    >>> torch.nn.init.ones_(torch.empty(2))
+    tensor([1., 1.])
+    """
     with no_grad():
         return tensor.fill_(1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill with zeros."""
+    """Fill with zeros.
+
+    Args:
+        tensor: the tensor to fill.
+
+    >>> import flambeau as torch
+    >>> torch.nn.init.zeros_(torch.empty(2))
+    tensor([0., 0.])
+    """
     with no_grad():
         return tensor.zero_()
 
@@ -146,8 +202,16 @@ def zeros_(tensor: Tensor) -> Tensor:
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity.
 
+    Args:
+        tensor: the 2-D tensor to fill.
+
     Raises:
-        ValueError: the tensor is not a matrix.
+        ValueError: the tensor is not 2-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.init.eye_(torch.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
     """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -156,10 +220,19 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill a convolution's weights so that it passes its input channels on unchanged, as many as fit.
+    """Fill convolution weights with the identity kernel: output channel i is input channel i, per group.
+
+    Args:
+        tensor: (C_out, C_in, *kernel), 3-D to 5-D.
+        groups: the number of groups; divides C_out.
 
     Raises:
-        ValueError: the tensor has not 3, 4 or 5 dimensions, or the groups do not divide the first.
+        ValueError: the rank is wrong, or `groups` does not divide C_out.
+
+    >>> import flambeau as torch
+    >>> torch.nn.init.dirac_(torch.empty(1, 2, 3))
+    tensor([[[0., 1., 0.],
+             [0., 0., 0.]]])
     """
     dimensions = tensor.ndimension()
     if dimensions not in (3, 4, 5):
@@ -193,10 +266,20 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from the uniform distribution over ±gain · √(6 / (fan_in + fan_out)).
+    """Fill from U(-a, a), a = gain · √(6 / (fan_in + fan_out)).
+
+    Args:
+        tensor: (out, in, *kernel); fan_in = in · kernel size, fan_out = out · kernel size.
+        gain: the factor; see `calculate_gain`.
+        generator: the random number generator; the default one if None.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.xavier_uniform_(torch.empty(1, 2))
+    tensor([[-0.0106,  0.7586]])
     """
     std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
     bound = math.sqrt(3.0) * std
@@ -204,10 +287,20 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from the normal distribution with std gain · √(2 / (fan_in + fan_out)).
+    """Fill from N(0, std²), std = gain · √(2 / (fan_in + fan_out)).
+
+    Args:
+        tensor: (out, in, *kernel); fan_in = in · kernel size, fan_out = out · kernel size.
+        gain: the factor; see `calculate_gain`.
+        generator: the random number generator; the default one if None.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.xavier_normal_(torch.empty(1, 2))
+    tensor([[ 1.2582, -0.2396]])
     """
     std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
     return normal_(tensor, 0.0, std, generator)
@@ -215,14 +308,22 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
                      generator: Any = None) -> Tensor:
-    """Draw from the uniform distribution over ±gain · √(3 / fan).
+    """Fill from U(-b, b), b = gain · √(3 / fan).
 
     Args:
-        a: the negative slope, if the nonlinearity is leaky_relu.
-        mode: "fan_in" keeps the spread of the forward pass, "fan_out" that of the backward pass.
+        tensor: (out, in, *kernel); fan_in = in · kernel size, fan_out = out · kernel size.
+        a: negative slope of leaky_relu.
+        mode: "fan_in" preserves the variance in the forward pass, "fan_out" in the backward pass.
+        nonlinearity: determines the gain; see `calculate_gain`.
+        generator: the random number generator; the default one if None.
 
     Raises:
-        ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than 2 dimensions.
+        ValueError: `mode` or `nonlinearity` is unknown, or the tensor has fewer than 2 dimensions.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.kaiming_uniform_(torch.empty(1, 2))
+    tensor([[-0.0130,  0.9291]])
     """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
@@ -233,14 +334,22 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
 
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
                     generator: Any = None) -> Tensor:
-    """Draw from the normal distribution with std gain / √fan.
+    """Fill from N(0, std²), std = gain / √fan.
 
     Args:
-        a: the negative slope, if the nonlinearity is leaky_relu.
-        mode: "fan_in" keeps the spread of the forward pass, "fan_out" that of the backward pass.
+        tensor: (out, in, *kernel); fan_in = in · kernel size, fan_out = out · kernel size.
+        a: negative slope of leaky_relu.
+        mode: "fan_in" preserves the variance in the forward pass, "fan_out" in the backward pass.
+        nonlinearity: determines the gain; see `calculate_gain`.
+        generator: the random number generator; the default one if None.
 
     Raises:
-        ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than 2 dimensions.
+        ValueError: `mode` or `nonlinearity` is unknown, or the tensor has fewer than 2 dimensions.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.kaiming_normal_(torch.empty(1, 2))
+    tensor([[ 1.5410, -0.2934]])
     """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
@@ -254,10 +363,20 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Fill with a random (semi-)orthogonal matrix, the dimensions behind the first taken together.
+    """Fill with a random (semi-)orthogonal matrix, scaled by `gain`.
+
+    Args:
+        tensor: at least 2-D; viewed as (size(0), product of the other sizes).
+        gain: the factor.
+        generator: the random number generator; the default one if None.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
+
+    >>> import flambeau as torch
+    >>> w = torch.nn.init.orthogonal_(torch.empty(2, 3))
+    >>> torch.allclose(w @ w.t(), torch.eye(2), atol=1e-5)
+    True
     """
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -279,10 +398,20 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Draw a matrix from the normal distribution, and set a fraction `sparsity` of each column to zero.
+    """Fill a matrix from N(0, std²), and set a fraction `sparsity` of each column to zero.
+
+    Args:
+        tensor: the 2-D tensor to fill.
+        sparsity: the fraction of zeros per column, rounded up to rows.
+        std: the standard deviation.
+        generator: the random number generator; the default one if None.
 
     Raises:
-        ValueError: the tensor is not a matrix.
+        ValueError: the tensor is not 2-D.
+
+    >>> import flambeau as torch
+    >>> (torch.nn.init.sparse_(torch.empty(4, 3), sparsity=0.5) == 0).sum(0)
+    tensor([2, 2, 2])
     """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -295,7 +424,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor
 
 
-def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _deprecated(function: Callable[..., Tensor], example: str = "torch.empty(2, 2)") -> Callable[..., Tensor]:
     """The deprecated alias without the trailing underscore."""
     new = function.__name__
     old = new[:-1]
@@ -306,18 +435,25 @@ def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return function(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = old
-    call.__doc__ = f"Deprecated: use `{new}`."
+    call.__doc__ = f"""Deprecated: use `{new}`, which has the same arguments.
+
+    >>> import warnings
+    >>> import flambeau as torch
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.nn.init.{old}({example}).isfinite().all()
+    tensor(True)
+    """
     return call
 
 
 uniform = _deprecated(uniform_)
 normal = _deprecated(normal_)
-constant = _deprecated(constant_)
+constant = _deprecated(constant_, "torch.empty(2, 2), 0.5")
 eye = _deprecated(eye_)
-dirac = _deprecated(dirac_)
+dirac = _deprecated(dirac_, "torch.empty(2, 2, 3)")
 xavier_uniform = _deprecated(xavier_uniform_)
 xavier_normal = _deprecated(xavier_normal_)
 kaiming_uniform = _deprecated(kaiming_uniform_)
 kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
-sparse = _deprecated(sparse_)
+sparse = _deprecated(sparse_, "torch.empty(2, 2), sparsity=0.5")

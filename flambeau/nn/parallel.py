@@ -9,15 +9,18 @@ from .modules.module import Module
 
 
 class DataParallel(Module):
-    """Splits a batch over CUDA devices; without any, it calls its module as it is.
+    """Data parallelism over CUDA devices; without any, it calls its module.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html
 
     Args:
-        module: what to run.
-        device_ids: CUDA devices; there are none.
-        output_device: where to gather the outputs.
-        dim: the dimension to split.
+        module: the module to run.
+        device_ids: CUDA devices; ignored.
+        output_device: device of the outputs; ignored.
+        dim: the batch dimension; ignored.
+
+    Shape:
+        Inputs and outputs: those of `module`.
 
     >>> import flambeau as torch
     >>> model = torch.nn.DataParallel(torch.nn.Linear(2, 3))

@@ -17,10 +17,10 @@ class _BufferType(type):
 
 
 class Buffer(metaclass=_BufferType):
-    """A tensor that is registered as a buffer of the module it is assigned to.
+    """A tensor that a module registers as a buffer on assignment.
 
     Args:
-        data: the tensor.
+        data: the tensor; empty by default.
         persistent: whether the buffer is part of the module's `state_dict`.
 
     >>> import flambeau as torch

@@ -32,7 +32,12 @@ def selu(input: Tensor) -> Tensor:
 
 
 def selu_(input: Tensor) -> Tensor:
-    """`selu`, in place."""
+    """In-place `selu`.
+
+    >>> import flambeau as torch
+    >>> torch.selu_(torch.tensor([-1., 2.]))
+    tensor([-1.1113,  2.1014])
+    """
     return inplace_function(REGISTRY["elu"])(input, **_SELU)
 
 
@@ -121,7 +126,12 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
 
 
 def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
-    """`rrelu`, in place."""
+    """In-place `rrelu`.
+
+    >>> import flambeau as torch
+    >>> torch.rrelu_(torch.tensor([-1., 2.]))
+    tensor([-0.2292,  2.0000])
+    """
     noise = _rrelu_noise(input, lower, upper, training)
     return inplace_function(REGISTRY["_rrelu_with_noise"])(
         input, noise, lower=lower, upper=upper, training=training)

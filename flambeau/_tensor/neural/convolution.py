@@ -281,7 +281,20 @@ def _window_counts(size: Any, params: dict[str, Any]) -> list[int]:
 
 
 def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """`nn.functional.unfold`: the sliding windows of (N, C, H, W) or (C, H, W) as columns, (N, C · kernel, windows)."""
+    """`nn.functional.unfold`: the sliding windows of (N, C, H, W) or (C, H, W) as columns, (N, C · kernel, windows).
+
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        kernel_size: the window size, an int or (k_H, k_W).
+        dilation: the distance between the elements of a window.
+        padding: zeros added on both sides.
+        stride: the distance between windows.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.unfold(torch.arange(4.0).reshape(1, 2, 2), (1, 2))
+    tensor([[0., 2.],
+            [1., 3.]])
+    """
     params = _window_params(kernel_size, dilation, padding, stride)
     shape = input._array.shape
     n = len(shape)
@@ -301,7 +314,21 @@ def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 
 
 def folded(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
            stride: Any = 1) -> Tensor:
-    """`nn.functional.fold`: the transpose of `unfold`, the sum of columns (N, C · kernel, windows) at their windows."""
+    """`nn.functional.fold`: the transpose of `unfold`, the sum of columns (N, C · kernel, windows) at their windows.
+
+    Args:
+        input: (N, C · kernel, windows) or (C · kernel, windows).
+        output_size: (H, W) of the output.
+        kernel_size: the window size, an int or (k_H, k_W).
+        dilation: the distance between the elements of a window.
+        padding: zeros that `unfold` added on both sides.
+        stride: the distance between windows.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.fold(torch.tensor([[0.0, 2.0], [1.0, 3.0]]), (2, 2), (1, 2))
+    tensor([[[0., 1.],
+             [2., 3.]]])
+    """
     params = _window_params(kernel_size, dilation, padding, stride)
     size = _to_pair(output_size, "output_size")
     shape = input._array.shape

@@ -328,6 +328,10 @@ def _avg_pool_function(rank: int) -> Any:
     Args:
         count_include_pad: whether zeros of the padding count as elements.
         divisor_override: divide by this instead of the number of elements.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.avg_pool{rank}d(torch.ones(1{', 2' * rank}), 2).flatten()
+    tensor([1.])
     """
     return pool
 
@@ -419,7 +423,21 @@ def _unpool_function(rank: int) -> Any:
         return _unpool(rank, input, indices, size)
 
     unpool.__name__ = unpool.__qualname__ = function
-    unpool.__doc__ = f"Zeros, with each value at the index that `max_pool{rank}d` returned for it."
+    unpool.__doc__ = f"""Partial inverse of `max_pool{rank}d`: zeros, with each value at the index of its maximum.
+
+    Args:
+        input: (N, C, *spatial) or (C, *spatial), the values that `max_pool{rank}d` returned.
+        indices: the indices that it returned, int64.
+        kernel_size: the window size.
+        stride: the distance between windows; `kernel_size` by default.
+        padding: the padding.
+        output_size: the spatial size, or shape, of the output; by default the smallest that fits.
+
+    >>> import flambeau as torch
+    >>> values, indices = torch.nn.functional.max_pool{rank}d(torch.ones(1{', 2' * rank}), 2, return_indices=True)
+    >>> torch.nn.functional.max_unpool{rank}d(values, indices, 2).sum()
+    tensor(1.)
+    """
     return unpool
 
 

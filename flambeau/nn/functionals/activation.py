@@ -15,110 +15,312 @@ __all__ = [
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(0, x)."""
+    """Rectified linear unit: max(0, x).
+
+    Args:
+        input: float tensor of any shape.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     return fn.relu_(input) if inplace else fn.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(0, x), 6)."""
+    """ReLU with upper bound 6: min(max(0, x), 6).
+
+    Args:
+        input: float tensor of any shape.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.relu6(torch.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x limited to [min_val, max_val]."""
+    """Hard tanh: x clamped to [min_val, max_val].
+
+    Args:
+        input: float tensor of any shape.
+        min_val: the lower bound.
+        max_val: the upper bound.
+        inplace: write the result into the input.
+
+    Raises:
+        ValueError: `min_val` is greater than `max_val`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.hardtanh(torch.tensor([-3.0, 0.5, 4.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return (fn.hardtanh_ if inplace else fn.hardtanh)(input, min_val, max_val)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """x where x > threshold, else value."""
+    """Threshold: x where x > threshold, else value.
+
+    Args:
+        input: float tensor of any shape.
+        threshold: the largest input that is replaced.
+        value: the replacement.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.threshold(torch.tensor([0.0, 2.0]), 0.1, 20.0)
+    tensor([20.,  2.])
+    """
     return (fn.threshold_ if inplace else fn.threshold)(input, threshold, value)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`threshold`, in place."""
+    """In-place `threshold`.
+
+    Args:
+        input: float tensor of any shape.
+        threshold: the largest input that is replaced.
+        value: the replacement.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.threshold_(torch.tensor([0.0, 2.0]), 0.1, 20.0)
+    tensor([20.,  2.])
+    """
     return fn.threshold_(input, threshold, value)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where x > 0, else negative_slope · x."""
+    """Leaky ReLU: x where x > 0, else negative_slope · x.
+
+    Args:
+        input: float tensor of any shape.
+        negative_slope: the slope for negative inputs.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 2.0]))
+    tensor([-0.0100,  2.0000])
+    """
     return (fn.leaky_relu_ if inplace else fn.leaky_relu)(input, negative_slope)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """`leaky_relu`, in place."""
+    """In-place `leaky_relu`.
+
+    Args:
+        input: float tensor of any shape.
+        negative_slope: the slope for negative inputs.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.leaky_relu_(torch.tensor([-1.0, 2.0]))
+    tensor([-0.0100,  2.0000])
+    """
     return fn.leaky_relu_(input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where x > 0, else alpha · (eˣ - 1)."""
+    """Exponential linear unit: x where x > 0, else alpha · (eˣ - 1).
+
+    Args:
+        input: float tensor of any shape.
+        alpha: minus the limit at -inf.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.elu(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return (fn.elu_ if inplace else fn.elu)(input, alpha)
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu`, in place."""
+    """In-place `elu`.
+
+    Args:
+        input: float tensor of any shape.
+        alpha: minus the limit at -inf.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.elu_(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return fn.elu_(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """scale · (max(0, x) + min(0, alpha · (eˣ - 1))), the scale and alpha of self-normalizing networks."""
+    """Scaled ELU: scale · (max(0, x) + min(0, alpha · (eˣ - 1))), scale = 1.0507, alpha = 1.6733.
+
+    Args:
+        input: float tensor of any shape.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.selu(torch.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
     return (fn.selu_ if inplace else fn.selu)(input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """max(0, x) + min(0, alpha · (e^(x / alpha) - 1))."""
+    """Continuously differentiable ELU: max(0, x) + min(0, alpha · (e^(x / alpha) - 1)).
+
+    Args:
+        input: float tensor of any shape.
+        alpha: minus the limit at -inf.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.celu(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return (fn.celu_ if inplace else fn.celu)(input, alpha)
 
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
           inplace: bool = False) -> Tensor:
-    """leaky_relu with a slope drawn from [lower, upper] for each element; their mean in evaluation."""
+    """Randomized leaky ReLU: x where x >= 0, else slope · x, the slope drawn from U(lower, upper) per element.
+
+    Args:
+        input: float tensor of any shape.
+        lower: the smallest slope.
+        upper: the largest slope.
+        training: draw the slopes; else use (lower + upper) / 2.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.1, 0.3)
+    tensor([-0.2000,  2.0000])
+    """
     return (fn.rrelu_ if inplace else fn.rrelu)(input, lower, upper, training)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(0, x + 3), 6) / 6."""
+    """Piecewise linear sigmoid: min(max(0, x + 3), 6) / 6.
+
+    Args:
+        input: float tensor of any shape.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
     return (fn.hardsigmoid_ if inplace else fn.hardsigmoid)(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · hardsigmoid(x)."""
+    """Piecewise quadratic swish: x · min(max(0, x + 3), 6) / 6.
+
+    Args:
+        input: float tensor of any shape.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.hardswish(torch.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
     return (fn.hardswish_ if inplace else fn.hardswish)(input)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · sigmoid(x)."""
+    """Sigmoid linear unit (swish): x · sigmoid(x).
+
+    Args:
+        input: float tensor of any shape.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.silu(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
     return (fn.silu_ if inplace else fn.silu)(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · tanh(softplus(x))."""
+    """Mish: x · tanh(softplus(x)).
+
+    Args:
+        input: float tensor of any shape.
+        inplace: write the result into the input.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.mish(torch.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
     return (fn.mish_ if inplace else fn.mish)(input)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x)."""
+    """Tanh shrinkage: x - tanh(x).
+
+    Args:
+        input: float tensor of any shape.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.tanhshrink(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2384,  1.0360])
+    """
     return input - input.tanh()
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|)."""
+    """Softsign: x / (1 + |x|).
+
+    Args:
+        input: float tensor of any shape.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.softsign(torch.tensor([-1.0, 2.0]))
+    tensor([-0.5000,  0.6667])
+    """
     return input / (input.abs() + 1)
 
 
 def tanh(input: Tensor) -> Tensor:
-    """tanh(x)."""
+    """Hyperbolic tangent: tanh(x).
+
+    Args:
+        input: float tensor of any shape.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.tanh(torch.tensor([-1.0, 2.0]))
+    tensor([-0.7616,  0.9640])
+    """
     return input.tanh()
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + e⁻ˣ)."""
+    """Logistic function: 1 / (1 + e⁻ˣ).
+
+    Args:
+        input: float tensor of any shape.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.sigmoid(torch.tensor([-1.0, 2.0]))
+    tensor([0.2689, 0.8808])
+    """
     return input.sigmoid()
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """a · sigmoid(b), where a and b are the halves of x along `dim`."""
+    """Gated linear unit: a · sigmoid(b), where a and b are the halves of the input along `dim`.
+
+    Args:
+        input: float tensor of any shape.
+        dim: the dimension to halve, of even size.
+
+    Raises:
+        RuntimeError: the size along `dim` is odd, or the input is 0-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.glu(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     return fn.glu(input, dim)
@@ -131,7 +333,12 @@ def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: object = None) -> Tensor:
-    """eˣ / Σ eˣ along `dim`, computed in `dtype` if it is given.
+    """Softmax: eˣ / Σ eˣ along `dim`.
+
+    Args:
+        input: float tensor of any shape.
+        dim: the dimension of the sum; None (deprecated) chooses 0 or 1 by rank, with a warning.
+        dtype: cast the input to this dtype first.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.softmax(torch.zeros(4), dim=0)
@@ -143,14 +350,34 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: object = None) -> Tensor:
-    """log(softmax(x)) along `dim`, computed without overflow."""
+    """Logarithm of the softmax: x - log Σ eˣ along `dim`, computed without overflow.
+
+    Args:
+        input: float tensor of any shape.
+        dim: the dimension of the sum; None (deprecated) chooses 0 or 1 by rank, with a warning.
+        dtype: cast the input to this dtype first.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.log_softmax(torch.zeros(2), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: object = None) -> Tensor:
-    """softmax(-x) along `dim`."""
+    """Softmin: softmax(-x) along `dim`.
+
+    Args:
+        input: float tensor of any shape.
+        dim: the dimension of the sum; None (deprecated) chooses 0 or 1 by rank, with a warning.
+        dtype: cast the input to this dtype first.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.softmin(torch.tensor([0.0, 1.0]), dim=0)
+    tensor([0.7311, 0.2689])
+    """
     if dim is None:
         dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
     return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
@@ -158,10 +385,19 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10,
                    dim: int = -1) -> Tensor:
-    """A differentiable draw from the categorical distribution: softmax((logits + gumbel noise) / tau).
+    """Sample from the Gumbel-softmax distribution: softmax((logits + g) / tau), g drawn from Gumbel(0, 1).
 
     Args:
-        hard: return the one-hot draw, with the gradient of the soft one.
+        logits: unnormalized log-probabilities, (..., C) for the default `dim`.
+        tau: the temperature.
+        hard: return one-hot samples, with the gradient of the soft sample (straight-through estimator).
+        eps: deprecated, without effect.
+        dim: the dimension of the classes.
+
+    >>> import flambeau as torch
+    >>> sample = torch.nn.functional.gumbel_softmax(torch.zeros(2, 3), hard=True)
+    >>> sample.sum(-1)
+    tensor([1., 1.])
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)

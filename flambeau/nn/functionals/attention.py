@@ -86,17 +86,49 @@ def multi_head_attention_forward(
         q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
         v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
         average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
-    """softmax(QKᵀ / √d + mask) V for several heads, between linear projections.
+    """Multi-head attention: softmax(QKᵀ / √d + mask) V per head, between linear projections.
 
     Args:
         query: (L, N, E) or (L, E).
-        key, value: (S, N, E) or (S, E).
-        key_padding_mask: (N, S) or (S), True or -inf for keys that do not count.
-        attn_mask: (L, S) or (N·heads, L, S), True or -inf where attention is not allowed.
-        need_weights: return the attention weights too, their mean over the heads by default.
+        key: (S, N, E) or (S, E); with separate weights its size may differ from E.
+        value: (S, N, E) or (S, E); with separate weights its size may differ from E.
+        embed_dim_to_check: the expected E.
+        num_heads: the number of heads; each has size d = E / num_heads.
+        in_proj_weight: (3E, E), the weights of q, k and v, stacked.
+        in_proj_bias: (3E,), or None.
+        bias_k: (1, 1, E), a key appended to the sequence, or None.
+        bias_v: (1, 1, E), a value appended to the sequence, or None.
+        add_zero_attn: append a zero key and value.
+        dropout_p: dropout probability of the attention weights.
+        out_proj_weight: (E, E).
+        out_proj_bias: (E,), or None.
+        training: apply dropout.
+        key_padding_mask: (N, S) or (S,), bool (True: ignore the key) or float (added to the scores).
+        need_weights: return the attention weights.
+        attn_mask: (L, S) or (N · num_heads, L, S), bool (True: no attention) or float (added to the scores).
+        use_separate_proj_weight: use the next three instead of `in_proj_weight`.
+        q_proj_weight: (E, E).
+        k_proj_weight: (E, size of the keys).
+        v_proj_weight: (E, size of the values).
+        static_k: (N · num_heads, S, d), replaces the projected keys.
+        static_v: (N · num_heads, S, d), replaces the projected values.
+        average_attn_weights: average the weights over the heads.
+        is_causal: hint that `attn_mask` is the causal mask.
 
     Returns:
-        The output, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S), or None.
+        The output, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S), without averaging (N, num_heads, L, S) or
+        (num_heads, L, S), or None.
+
+    Raises:
+        AssertionError: ranks or sizes do not match.
+        RuntimeError: the shape of `attn_mask` is wrong.
+
+    >>> import flambeau as torch
+    >>> x, eye = torch.ones(2, 1, 4), torch.eye(4)
+    >>> output, weights = torch.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 4, 2, torch.cat([eye, eye, eye]), None, None, None, False, 0.0, eye, None)
+    >>> output.shape, weights.shape
+    (flambeau.Size([2, 1, 4]), flambeau.Size([1, 2, 2]))
     """
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:

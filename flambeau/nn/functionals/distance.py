@@ -11,7 +11,14 @@ __all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
               out: Tensor | None = None) -> Tensor:
-    """x / max(‖x‖ₚ, eps) along `dim`.
+    """Normalize to unit norm: x / max(‖x‖ₚ, eps) along `dim`.
+
+    Args:
+        input: float tensor of any shape.
+        p: order of the norm.
+        dim: the dimension, or dimensions, of the vectors.
+        eps: lower bound of the norm.
+        out: tensor that receives the result; not differentiable.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))

@@ -18,10 +18,16 @@ def _check_probability(p: float) -> None:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero each element with probability `p`, and divide the others by 1 - p.
+    """Dropout: zero each element with probability `p` and scale the others by 1 / (1 - p).
+
+    Args:
+        input: any shape.
+        p: dropout probability.
+        training: apply dropout; else return the input.
+        inplace: write the result into the input.
 
     Raises:
-        ValueError: `p` is not a probability.
+        ValueError: `p` is not in [0, 1].
 
     >>> import flambeau as torch
     >>> torch.nn.functional.dropout(torch.ones(3), p=0.0)
@@ -32,20 +38,63 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps mean and variance of selu's outputs: dropped elements become -scale · alpha."""
+    """Dropout for SELU networks: dropped elements become SELU's limit at -inf; mean and variance are preserved.
+
+    Args:
+        input: any shape.
+        p: dropout probability.
+        training: apply dropout; else return the input.
+        inplace: write the result into the input.
+
+    Raises:
+        ValueError: `p` is not in [0, 1].
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.alpha_dropout(torch.ones(3), p=0.2, training=False)
+    tensor([1., 1., 1.])
+    """
     _check_probability(p)
     return (fn.alpha_dropout_ if inplace else fn.alpha_dropout)(input, p, training)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
                           inplace: bool = False) -> Tensor:
-    """`alpha_dropout` of whole channels."""
+    """`alpha_dropout` of entire channels.
+
+    Args:
+        input: (N, C, ...).
+        p: dropout probability.
+        training: apply dropout; else return the input.
+        inplace: write the result into the input.
+
+    Raises:
+        ValueError: `p` is not in [0, 1].
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 3), p=0.2, training=False)
+    tensor([[1., 1., 1.]])
+    """
     _check_probability(p)
     return (fn.feature_alpha_dropout_ if inplace else fn.feature_alpha_dropout)(input, p, training)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of a (C, L) or (N, C, L) input."""
+    """Channel dropout: zero each channel with probability `p` and scale the others by 1 / (1 - p).
+
+    Args:
+        input: (N, C, L) or (C, L).
+        p: dropout probability.
+        training: apply dropout; else return the input.
+        inplace: write the result into the input.
+
+    Raises:
+        ValueError: `p` is not in [0, 1].
+        RuntimeError: the input is neither 2-D nor 3-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.dropout1d(torch.ones(1, 2, 3), p=1.0).sum()
+    tensor(0.)
+    """
     _check_probability(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
@@ -56,7 +105,21 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of an (N, C, H, W) input; a 3-D input is taken as (N, C, L)."""
+    """Channel dropout: zero each channel with probability `p` and scale the others by 1 / (1 - p).
+
+    Args:
+        input: (N, C, H, W); a 3-D input is (N, C, L), with a warning.
+        p: dropout probability.
+        training: apply dropout; else return the input.
+        inplace: write the result into the input.
+
+    Raises:
+        ValueError: `p` is not in [0, 1].
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.dropout2d(torch.ones(1, 2, 3, 3), p=1.0).sum()
+    tensor(0.)
+    """
     _check_probability(p)
     dimensions = input.dim()
     if dimensions not in (3, 4):
@@ -72,7 +135,21 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of a (C, D, H, W) or (N, C, D, H, W) input."""
+    """Channel dropout: zero each channel with probability `p` and scale the others by 1 / (1 - p).
+
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        p: dropout probability.
+        training: apply dropout; else return the input.
+        inplace: write the result into the input.
+
+    Raises:
+        ValueError: `p` is not in [0, 1].
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.dropout3d(torch.ones(1, 2, 3, 3, 3), p=1.0).sum()
+    tensor(0.)
+    """
     _check_probability(p)
     dimensions = input.dim()
     if dimensions not in (4, 5):

@@ -13,12 +13,22 @@ __all__ = ["embedding", "embedding_bag", "one_hot"]
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
-    """The rows of `weight` that `input` names.
+    """Lookup: output[i] = weight[input[i]].
 
     Args:
-        padding_idx: a row that gets no gradient.
-        max_norm: rows with a larger norm, of those selected, are scaled down in place first.
-        scale_grad_by_freq: divide the gradient of a row by how often the input names it.
+        input: indices (*), int32 or int64.
+        weight: (V, D).
+        padding_idx: index of a row that receives no gradient.
+        max_norm: looked-up rows with a larger norm are first scaled down to it, in place.
+        norm_type: p of that norm.
+        scale_grad_by_freq: divide the gradient of a row by the number of its occurrences in the input.
+        sparse: request a sparse gradient.
+
+    Returns:
+        (*, D).
+
+    Raises:
+        AssertionError: `padding_idx` is out of range.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0], [2.0]]))
@@ -57,7 +67,17 @@ def _renormalize_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type:
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """A new last dimension, 1 at the class and 0 elsewhere; by default as long as the largest class needs.
+    """One-hot encoding: 1 at the class and 0 elsewhere along a new last dimension.
+
+    Args:
+        tensor: classes (*), int64, non-negative.
+        num_classes: C; -1 for the largest class plus 1.
+
+    Returns:
+        (*, C), int64.
+
+    Raises:
+        RuntimeError: the dtype is wrong, or a class is out of range.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
@@ -92,17 +112,27 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
                   norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Tensor:
-    """The sums, means or maxima of bags of rows of `weight`.
+    """Reduce bags of rows of `weight` by sum, mean or maximum.
 
     Args:
-        input: (B, N), a bag in each row; or (L), bags one after the other.
-        offsets: where each bag begins in a flat input; and where the last one ends, with `include_last_offset`.
+        input: indices, int32 or int64: (B, N), one bag per row; or (M,), concatenated bags.
+        weight: (V, D).
+        offsets: (B,), the start of each bag in a 1-D input.
+        max_norm: looked-up rows with a larger norm are first scaled down to it, in place.
+        norm_type: p of that norm.
+        scale_grad_by_freq: divide the gradient of a row by the number of its occurrences in the input.
         mode: "sum", "mean" or "max".
-        per_sample_weights: what each row counts in a sum.
-        padding_idx: a row that is left out.
+        sparse: request a sparse gradient.
+        per_sample_weights: factor of each row, of the input's shape; mode "sum" only.
+        include_last_offset: `offsets` has B + 1 elements, the last one the end of the last bag.
+        padding_idx: index of a row that is skipped.
+
+    Returns:
+        (B, D).
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not match, or `mode` is unknown.
+        NotImplementedError: `per_sample_weights` with another mode than "sum".
 
     >>> import flambeau as torch
     >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), torch.tensor([[1.0], [3.0]]))

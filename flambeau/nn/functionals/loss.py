@@ -22,10 +22,15 @@ __all__ = [
 
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """(input - target)², the mean, the sum or each.
+    """Squared error: (input - target)².
 
     Args:
-        weight: the weight of each element; the mean divides by the sum of the weights.
+        input: any shape.
+        target: the shape of `input`.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+        weight: weight of each element, of the input's shape; the mean divides by the sum of the weights.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
@@ -41,7 +46,20 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
 
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """|input - target|, the mean, the sum or each."""
+    """Absolute error: |input - target|.
+
+    Args:
+        input: any shape.
+        target: the shape of `input`.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+        weight: weight of each element, of the input's shape; the mean divides by the sum of the weights.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
+    tensor(1.5000)
+    """
     warn_if_broadcast(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = fn.broadcast_tensors(input, target)
@@ -51,7 +69,23 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, red
 
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                    reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
+    """Smooth L1 loss: d² / (2 · beta) where d = |input - target| < beta, else d - beta / 2.
+
+    Args:
+        input: any shape.
+        target: the shape of `input`.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+        beta: the threshold, non-negative; 0 makes it the absolute error.
+
+    Raises:
+        RuntimeError: `beta` is negative.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0.5, 2.0]), torch.zeros(2))
+    tensor(0.8125)
+    """
     warn_if_broadcast(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = fn.broadcast_tensors(input, target)
@@ -64,7 +98,19 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:
-    """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2)."""
+    """Huber loss: d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2).
+
+    Args:
+        input: any shape.
+        target: the shape of `input`.
+        reduction: "mean", "sum" or "none".
+        delta: the threshold, positive.
+        weight: weight of each element, of the input's shape; the mean divides by the sum of the weights.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.huber_loss(torch.tensor([0.5, 2.0]), torch.zeros(2))
+    tensor(0.8125)
+    """
     warn_if_broadcast(input, target)
     input, target = fn.broadcast_tensors(input, target)
     if weight is None:
@@ -87,12 +133,20 @@ def _weighted_reduction(loss: Tensor, weight: Tensor, input: Tensor, reduction: 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """Minus the log-probability of each target: -weight[t] · input[t].
+    """Negative log-likelihood: -weight[t] · input[t].
 
     Args:
-        input: log-probabilities, (C), (N, C) or (N, C, ...).
-        target: classes, (), (N) or (N, ...); those equal to `ignore_index` do not count.
-        weight: the weight of each class; the mean divides by the sum of the weights met.
+        input: log-probabilities, (C,), (N, C) or (N, C, d₁, ...).
+        target: int64 classes, (), (N,) or (N, d₁, ...).
+        weight: weight of each class, (C,); the mean divides by the sum of the targets' weights.
+        ignore_index: a target class that is skipped.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.nll_loss(torch.tensor([[-0.5, -1.0]]), torch.tensor([1]))
+    tensor(1.)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     return fn.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=check_reduction(reduction))
@@ -101,12 +155,19 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                   size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
-    """nll_loss(log_softmax(input), target), or the cross entropy with the probabilities `target`.
+    """Cross entropy between logits and targets: nll_loss(log_softmax(input), target).
+
+    For targets that are probabilities p it is -Σ weight · p · log_softmax(input), summed over the classes.
 
     Args:
-        input: logits, (C), (N, C) or (N, C, ...).
-        target: classes, as in `nll_loss`, or probabilities in the shape of `input`.
-        label_smoothing: the share of each target that is spread evenly over all classes.
+        input: logits, (C,), (N, C) or (N, C, d₁, ...).
+        target: int64 classes, (), (N,) or (N, d₁, ...), or probabilities of the shape of `input`.
+        weight: weight of each class, (C,); the mean divides by the sum of the targets' weights.
+        ignore_index: a target class that is skipped.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+        label_smoothing: mix the target with this share of the uniform distribution, in [0, 1].
 
     >>> import flambeau as torch
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
@@ -120,10 +181,22 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Tensor:
-    """-weight · (t log x + (1 - t) log(1 - x)), the logarithms limited to -100 from below.
+    """Binary cross entropy: -weight · (t · log x + (1 - t) · log(1 - x)), the logarithms clamped to -100 from below.
+
+    Args:
+        input: probabilities of any shape.
+        target: t, the shape of `input`.
+        weight: weight of each element, broadcastable to the input.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
 
     Raises:
         ValueError: input and target differ in size.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.5]), torch.tensor([1.0, 0.0]))
+    tensor(0.6931)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -137,10 +210,23 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
-    """binary_cross_entropy(sigmoid(input), target), computed without overflow.
+    """Binary cross entropy of sigmoid(input), computed without overflow.
+
+    Args:
+        input: logits of any shape.
+        target: the shape of `input`.
+        weight: weight of each element, broadcastable to the input.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+        pos_weight: factor of the term t · log x, broadcastable to the input.
 
     Raises:
         ValueError: input and target differ in size.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2))
+    tensor(0.6931)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -151,11 +237,19 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """target · (log target - input); `reduction="batchmean"` divides the sum by the batch.
+    """Kullback-Leibler divergence: target · (log target - input).
 
     Args:
-        input: log-probabilities.
+        input: log-probabilities of any shape.
         target: probabilities or, with `log_target`, log-probabilities.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean" (over all elements), "batchmean" (sum / N), "sum" or "none".
+        log_target: whether `target` holds log-probabilities.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1.0, 0.0]), reduction="sum")
+    tensor(0.6931)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "mean" and size_average is None and reduce is None:
@@ -173,10 +267,24 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:
-    """e^input - target · input, or input - target · log(input + eps) if the input is no logarithm.
+    """Poisson negative log-likelihood: e^input - target · input, or input - target · log(input + eps).
 
     Args:
+        input: the rate or, with `log_input`, its logarithm; any shape.
+        target: counts, the shape of `input`.
+        log_input: selects the first formula.
         full: add Stirling's approximation of log(target!).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+        eps: added to the rate before the logarithm.
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.poisson_nll_loss(torch.zeros(2), torch.ones(2))
+    tensor(1.)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction not in ("none", "mean", "sum"):
@@ -190,14 +298,22 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False,
                       eps: float = 1e-6, reduction: str = "mean") -> Tensor:
-    """½ (log v + (input - target)² / v) with v = max(var, eps).
+    """Gaussian negative log-likelihood: ½ · (log v + (input - target)² / v), v = max(var, eps).
 
     Args:
-        var: one variance for all, one for each element, or one for each along the last dimension.
-        full: add ½ log 2π.
+        input: the mean, (N, ...).
+        target: the shape of `input`.
+        var: the variance: a float, the shape of `input`, that shape without the last dimension, or with sizes of 1.
+        full: add the constant ½ · log 2π.
+        eps: lower bound of the variance; the gradient ignores the clamping.
+        reduction: "mean", "sum" or "none".
 
     Raises:
-        ValueError: a variance is negative, or their sizes do not fit.
+        ValueError: a variance is negative, the sizes do not match, or `reduction` is unknown.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.gaussian_nll_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([2.0]))
+    tensor(1.3466)
     """
     if isinstance(var, float):
         if var < 0:
@@ -231,7 +347,20 @@ def _broadcasts_to(var: Tensor, input: Tensor) -> bool:
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """Hinge embedding loss: input where target = 1, max(0, margin - input) where target = -1.
+
+    Args:
+        input: any shape.
+        target: 1 or -1, the shape of `input`.
+        margin: the margin.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
+    tensor(0.6250)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     zeros = fn.zeros_like(input)
     dissimilar = fn.where(target != 1, (margin - input).clamp_min(0), zeros)
@@ -242,7 +371,24 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:
-    """max(0, -target · (input1 - input2) + margin)."""
+    """Margin ranking loss: max(0, -target · (input1 - input2) + margin).
+
+    Args:
+        input1: any shape.
+        input2: the rank of `input1`.
+        target: 1 or -1, the rank of `input1`.
+        margin: the margin.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        RuntimeError: the ranks differ.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.margin_ranking_loss(torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([1.0]))
+    tensor(1.)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -253,7 +399,24 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Tensor:
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
+    """Cosine embedding loss: 1 - cos(x1, x2) where target = 1, max(0, cos(x1, x2) - margin) where target = -1.
+
+    Args:
+        input1: x1, (N, D) or (D,).
+        input2: x2, (N, D) or (D,).
+        target: 1 or -1, (N,) or ().
+        margin: the margin, in [-1, 1].
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        RuntimeError: the ranks do not match.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.cosine_embedding_loss(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), torch.tensor(1))
+    tensor(1.)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if target.dim() not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -277,10 +440,27 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """max(0, margin + d(anchor, positive) - d(anchor, negative)), d the p-norm distance.
+    """Triplet loss: max(0, margin + d(anchor, positive) - d(anchor, negative)), d(a, b) = ‖a - b + eps‖ₚ.
 
     Args:
-        swap: take the distance of positive and negative where it is the smaller.
+        anchor: (N, D) or (D,).
+        positive: the shape of `anchor`.
+        negative: the shape of `anchor`.
+        margin: the margin, positive.
+        p: order of the norm.
+        eps: added to the difference.
+        swap: use d(positive, negative) where it is smaller than d(anchor, negative).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: `margin` is not positive.
+        RuntimeError: the ranks differ.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.triplet_margin_loss(torch.zeros(1, 2), torch.ones(1, 2), torch.ones(1, 2))
+    tensor(1.0000)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if margin <= 0:
@@ -297,7 +477,25 @@ def triplet_margin_with_distance_loss(
         anchor: Tensor, positive: Tensor, negative: Tensor, *,
         distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
         swap: bool = False, reduction: str = "mean") -> Tensor:
-    """`triplet_margin_loss` with a distance of the caller's."""
+    """Triplet loss with a custom distance: max(0, margin + d(anchor, positive) - d(anchor, negative)).
+
+    Args:
+        anchor: (N, D) or (D,).
+        positive: the shape of `anchor`.
+        negative: the shape of `anchor`.
+        distance_function: maps two tensors to their distance; `pairwise_distance` by default.
+        margin: the margin, positive.
+        swap: use d(positive, negative) where it is smaller than d(anchor, negative).
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: `margin` is not positive, or `reduction` is unknown.
+        RuntimeError: the ranks differ.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.triplet_margin_with_distance_loss(torch.zeros(1, 2), torch.ones(1, 2), torch.ones(1, 2))
+    tensor(1.0000)
+    """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
@@ -319,7 +517,19 @@ def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
 
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """log(1 + e^(-target · input))."""
+    """Logistic loss: log(1 + e^(-target · input)).
+
+    Args:
+        input: any shape.
+        target: 1 or -1, the shape of `input`.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.soft_margin_loss(torch.zeros(2), torch.tensor([1.0, -1.0]))
+    tensor(0.6931)
+    """
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     return fn.soft_margin_loss(input, target, reduction=reduction)
 
@@ -327,7 +537,23 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:
-    """-(t log σ(x) + (1 - t) log σ(-x)), averaged over the classes."""
+    """Multi-label logistic loss: -(t · log σ(x) + (1 - t) · log σ(-x)), averaged over the classes.
+
+    Args:
+        input: x, (N, C) or (C,).
+        target: t, 0 or 1, the shape of `input`.
+        weight: weight of each class, (C,).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
+    tensor(0.6931)
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     loss = -(target * fn.logsigmoid(input) + (1 - target) * fn.logsigmoid(-input))
     if weight is not None:
@@ -342,11 +568,24 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
                       weight: Tensor | None = None, size_average: bool | None = None,
                       reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """Σ over wrong classes i of weight[t] · max(0, margin - x[t] + x[i])ᵖ, divided by the classes.
+    """Multi-class hinge loss: Σ weight[t] · max(0, margin - x[t] + x[i])ᵖ / C over the classes i ≠ t.
 
     Args:
-        input: scores, (C) or (N, C).
-        target: classes, () or (N).
+        input: scores x, (N, C) or (C,).
+        target: int64 classes t, (N,) or ().
+        p: the exponent, 1 or 2.
+        margin: the margin.
+        weight: weight of each class, (C,).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: `p` is neither 1 nor 2, or `weight` is not 1-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.1, 0.2, 0.4]]), torch.tensor([2]))
+    tensor(0.5000)
     """
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     if p not in (1, 2):
@@ -358,11 +597,18 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                            reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """Σ over targets t and wrong classes i of max(0, 1 - (x[t] - x[i])), divided by the classes.
+    """Multi-label hinge loss: Σ max(0, 1 - (x[t] - x[i])) / C over the target classes t and the other classes i.
 
     Args:
-        input: scores, (C) or (N, C).
-        target: classes, in the input's shape; those from the first negative one on do not count.
+        input: scores x, (N, C) or (C,).
+        target: int64 classes, the shape of `input`; the entries after the first negative one are ignored.
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+        reduction: "mean", "sum" or "none".
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.multilabel_margin_loss(torch.tensor([0.1, 0.2, 0.4]), torch.tensor([2, -1, 0]))
+    tensor(0.5000)
     """
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     return fn._multilabel_margin_loss(input, target, reduction=reduction)

@@ -23,14 +23,25 @@ def _check_values_per_channel(size: Sequence[int]) -> None:
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
                weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
                momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """(x - mean) / √(var + eps) · weight + bias, by channel (dimension 1).
+    """Batch normalization: (x - mean) / √(var + eps) · weight + bias, with statistics per channel.
 
     Args:
-        running_mean, running_var: used in evaluation; in training the batch's own statistics are used,
-            and move these by `momentum`.
+        input: (N, C) or (N, C, ...).
+        running_mean: (C,), or None.
+        running_var: (C,), or None.
+        weight: (C,), or None.
+        bias: (C,), or None.
+        training: use the batch's statistics and update the running ones in place; else use the running ones.
+        momentum: weight of the batch in the update of the running statistics.
+        eps: added to the variance.
 
     Raises:
-        ValueError: training on one value per channel, or eps is not positive.
+        ValueError: training with one value per channel, or `eps` is out of range.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.batch_norm(torch.tensor([[0.0], [2.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
     """
     if training:
         _check_values_per_channel(input.size())
@@ -45,12 +56,26 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
                   weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
                   momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """(x - mean) / √(var + eps) · weight + bias, by sample and channel.
+    """Instance normalization: (x - mean) / √(var + eps) · weight + bias, with statistics per sample and channel.
 
-    It is the batch norm of one sample whose channels are all channels of all samples.
+    Computed as batch normalization of one sample with N · C channels.
+
+    Args:
+        input: (N, C, ...).
+        running_mean: (C,), or None.
+        running_var: (C,), or None.
+        weight: (C,), or None.
+        bias: (C,), or None.
+        use_input_stats: use the input's statistics; else the running ones.
+        momentum: weight of the input in the update of the running statistics.
+        eps: added to the variance.
 
     Raises:
         ValueError: one value per channel.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.instance_norm(torch.tensor([[[0.0, 2.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
     """
     if use_input_stats:
         spatial_size = 1
@@ -76,10 +101,22 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
-    """(x - mean) / √(var + eps) · weight + bias, by sample and group of channels.
+    """Group normalization: (x - mean) / √(var + eps) · weight + bias, with statistics per sample and group of channels.
+
+    Args:
+        input: (N, C, ...).
+        num_groups: the number of groups; divides C.
+        weight: (C,), or None.
+        bias: (C,), or None.
+        eps: added to the variance.
 
     Raises:
+        RuntimeError: the input has fewer than 2 dimensions.
         ValueError: one value per group.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.group_norm(torch.tensor([[0.0, 2.0]]), 1)
+    tensor([[-1.0000,  1.0000]])
     """
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
@@ -90,19 +127,57 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
 
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """(x - mean) / √(var + eps) · weight + bias, over the last dimensions."""
+    """Layer normalization: (x - mean) / √(var + eps) · weight + bias over the last dimensions.
+
+    Args:
+        input: (..., *normalized_shape).
+        normalized_shape: the sizes of the last dimensions.
+        weight: of shape `normalized_shape`, or None.
+        bias: of shape `normalized_shape`, or None.
+        eps: added to the variance.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.layer_norm(torch.tensor([[0.0, 2.0]]), [2])
+    tensor([[-1.0000,  1.0000]])
+    """
     return fn.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:
-    """x / √(mean(x²) + eps) · weight, over the last dimensions; eps is the dtype's by default."""
+    """Root mean square normalization: x / √(mean(x²) + eps) · weight over the last dimensions.
+
+    Args:
+        input: (..., *normalized_shape).
+        normalized_shape: the sizes of the last dimensions.
+        weight: of shape `normalized_shape`, or None.
+        eps: added to the mean square; None for the machine epsilon of the input's dtype.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.rms_norm(torch.tensor([[3.0, 3.0]]), [2])
+    tensor([[1., 1.]])
+    """
     return fn.rms_norm(input, normalized_shape, weight, eps)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
                         k: float = 1.0) -> Tensor:
-    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta."""
+    """Local response normalization: x / (k + alpha · mean(x²))^beta, the mean over `size` neighboring channels.
+
+    Args:
+        input: (N, C, ...), at least 3-D.
+        size: the number of channels.
+        alpha: factor of the mean.
+        beta: the exponent.
+        k: the additive constant.
+
+    Raises:
+        ValueError: the input has fewer than 3 dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.local_response_norm(torch.ones(1, 2, 1), 1, alpha=1.0, beta=1.0).flatten()
+    tensor([0.5000, 0.5000])
+    """
     dimensions = input.dim()
     if dimensions < 3:
         raise ValueError("Expected 3D or higher dimensionality                          "

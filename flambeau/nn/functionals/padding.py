@@ -17,17 +17,21 @@ Supported combinations for non-constant padding:
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Pad the last dimensions: `pad` holds (before, after) for the last one, then for the one before, ...
+    """Pad the last dimensions of a tensor.
 
     Args:
-        pad: negative numbers take away.
-        mode: "constant", "reflect", "replicate" or "circular"; all but the first leave the batch and
-            channel dimensions alone.
-        value: what to pad with in "constant" mode, 0 by default.
+        input: any shape for "constant"; else (N, C, ...) or (C, ...).
+        pad: (before, after) of the last dimension, then of the one before it, and so on; negative widths crop.
+        mode: "constant", "reflect", "replicate" or "circular"; the last three pad the spatial dimensions only.
+        value: the padding value of mode "constant", 0 by default.
+
+    Raises:
+        RuntimeError: `pad` has odd length or too many elements, or a width is too large for the mode.
+        NotImplementedError: `mode` is unknown, or not supported for this rank.
 
     >>> import flambeau as torch
-    >>> torch.nn.functional.pad(torch.tensor([[1, 2, 3]]), (1, 1), mode="circular")
-    tensor([[3, 1, 2, 3, 1]])
+    >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (1, 1), mode="circular")
+    tensor([[3., 1., 2., 3., 1.]])
     """
     pad = tuple(pad)
     if len(pad) % 2:

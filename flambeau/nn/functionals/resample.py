@@ -22,18 +22,24 @@ MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | ne
 def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                 antialias: bool = False) -> Tensor:
-    """Resample the spatial dimensions of an (N, C, ...) input to `size`, or by `scale_factor`.
+    """Resample the spatial dimensions of the input to `size`, or by `scale_factor`.
 
     Args:
-        mode: "nearest", "nearest-exact", "linear" (3-D input), "bilinear" and "bicubic" (4-D),
-            "trilinear" (5-D) or "area".
-        align_corners: whether the centres of the corner elements (or, by default, their outer corners)
-            stay in x; for the linear and cubic modes only.
-        recompute_scale_factor: work with the factor that the integer output size amounts to.
+        input: (N, C, *spatial), 3-D to 5-D.
+        size: the output size, an int or one int per spatial dimension.
+        scale_factor: output size divided by input size, instead of `size`; the size is rounded down.
+        mode: "nearest", "nearest-exact", "area"; "linear" (3-D), "bilinear", "bicubic" (4-D), "trilinear" (5-D).
+        align_corners: for the linear and cubic modes: keep the centers of the corner elements in place, not their
+            outer corners.
+        recompute_scale_factor: use the ratio of the integer sizes as the scale.
+        antialias: not supported.
+
+    Returns:
+        (N, C, *size).
 
     Raises:
-        ValueError: both or neither of `size` and `scale_factor` are given, or they do not fit the input.
-        NotImplementedError: the mode does not exist for this many dimensions.
+        ValueError: both or neither of `size` and `scale_factor` are given, or their length is wrong.
+        NotImplementedError: the mode does not exist for this rank, or `antialias`.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
@@ -192,28 +198,79 @@ def _cubic(t: float, a: float = -0.75) -> tuple[float, float, float, float]:
 
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Tensor:
-    """Deprecated: use `interpolate`."""
+    """Deprecated: use `interpolate(...)`.
+
+    Args:
+        input: (N, C, *spatial).
+        size: the output size.
+        scale_factor: output size divided by input size, instead of `size`.
+        mode: see `interpolate`.
+        align_corners: see `interpolate`.
+
+    >>> import flambeau as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.nn.functional.upsample(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
                   stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Deprecated: use `interpolate`."""
+    """Deprecated: use `interpolate(..., mode="nearest")`.
+
+    Args:
+        input: (N, C, *spatial).
+        size: the output size.
+        scale_factor: output size divided by input size, instead of `size`.
+
+    >>> import flambeau as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.nn.functional.upsample_nearest(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
                   stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Deprecated: use `interpolate`."""
+    """Deprecated: use `interpolate(..., mode="bilinear", align_corners=True)`.
+
+    Args:
+        input: (N, C, *spatial).
+        size: the output size.
+        scale_factor: output size divided by input size, instead of `size`.
+
+    >>> import flambeau as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.nn.functional.upsample_bilinear(torch.tensor([[[[1.0, 2.0]]]]), size=(1, 3))
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
+    """
     warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
                   stacklevel=2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(..., C·r², H, W) to (..., C, H·r, W·r): channels become the pixels of r x r squares."""
+    """Rearrange channels into pixels: (..., C·r², H, W) to (..., C, H·r, W·r).
+
+    Args:
+        input: (..., C·r², H, W).
+        upscale_factor: r, positive.
+
+    Raises:
+        RuntimeError: the input has fewer than 3 dimensions, or r² does not divide the channels.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.pixel_shuffle(torch.arange(4.0).reshape(4, 1, 1), 2)
+    tensor([[[0., 1.],
+             [2., 3.]]])
+    """
     r = upscale_factor
     if input.dim() < 3:
         raise RuntimeError("pixel_shuffle expects input to have at least 3 dimensions, but got input with "
@@ -231,7 +288,19 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(..., C, H·r, W·r) to (..., C·r², H, W): the reverse of `pixel_shuffle`."""
+    """Rearrange pixels into channels: (..., C, H·r, W·r) to (..., C·r², H, W).
+
+    Args:
+        input: (..., C, H·r, W·r).
+        downscale_factor: r, positive.
+
+    Raises:
+        RuntimeError: the input has fewer than 3 dimensions, or r does not divide its height and width.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.pixel_unshuffle(torch.arange(4.0).reshape(1, 2, 2), 2).flatten()
+    tensor([0., 1., 2., 3.])
+    """
     r = downscale_factor
     if input.dim() < 3:
         raise RuntimeError("pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
@@ -252,7 +321,19 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """(N, C, ...) with the channels of `groups` groups dealt out in turn."""
+    """Channel shuffle: view C as (groups, C / groups), transpose, flatten.
+
+    Args:
+        input: (N, C, ...), at least 3-D.
+        groups: the number of groups; divides C.
+
+    Raises:
+        RuntimeError: the input has fewer than 3 dimensions, or `groups` does not divide C.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.channel_shuffle(torch.arange(4.0).reshape(1, 4, 1), 2).flatten()
+    tensor([0., 2., 1., 3.])
+    """
     if input.dim() <= 2:
         raise RuntimeError("channel_shuffle expects input with > 2 dims, but got input with sizes "
                            f"{list(input.shape)}")

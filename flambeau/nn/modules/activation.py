@@ -34,7 +34,13 @@ class _InplaceActivation(Module):
 
 
 class ReLU(_InplaceActivation):
-    """max(0, x).
+    """Rectified linear unit: max(0, x).
+
+    Args:
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
 
     >>> import flambeau as torch
     >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
@@ -46,28 +52,72 @@ class ReLU(_InplaceActivation):
 
 
 class SiLU(_InplaceActivation):
-    """x · sigmoid(x)."""
+    """Sigmoid linear unit (swish): x · sigmoid(x).
+
+    Args:
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_InplaceActivation):
-    """x · tanh(softplus(x))."""
+    """Mish: x · tanh(softplus(x)).
+
+    Args:
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class SELU(_InplaceActivation):
-    """The scaled ELU of self-normalizing networks."""
+    """Scaled ELU: scale · (max(0, x) + min(0, alpha · (eˣ - 1))), scale = 1.0507, alpha = 1.6733.
+
+    Args:
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class Hardsigmoid(_InplaceActivation):
-    """min(max(0, x + 3), 6) / 6."""
+    """Piecewise linear sigmoid: min(max(0, x + 3), 6) / 6.
+
+    Args:
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -77,7 +127,18 @@ class Hardsigmoid(_InplaceActivation):
 
 
 class Hardswish(_InplaceActivation):
-    """x · hardsigmoid(x)."""
+    """Piecewise quadratic swish: x · min(max(0, x + 3), 6) / 6.
+
+    Args:
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Hardswish()(torch.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
@@ -87,7 +148,19 @@ class Hardswish(_InplaceActivation):
 
 
 class LeakyReLU(Module):
-    """x where x > 0, else negative_slope · x."""
+    """Leaky ReLU: x where x > 0, else negative_slope · x.
+
+    Args:
+        negative_slope: the slope for negative inputs.
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LeakyReLU(0.1)(torch.tensor([-1.0, 2.0]))
+    tensor([-0.1000,  2.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -102,7 +175,19 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
-    """x where x > 0, else alpha · (eˣ - 1)."""
+    """Exponential linear unit: x where x > 0, else alpha · (eˣ - 1).
+
+    Args:
+        alpha: minus the limit at -inf.
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -117,7 +202,19 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """max(0, x) + min(0, alpha · (e^(x / alpha) - 1))."""
+    """Continuously differentiable ELU: max(0, x) + min(0, alpha · (e^(x / alpha) - 1)).
+
+    Args:
+        alpha: minus the limit at -inf.
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.CELU(2.0)(torch.tensor([-1.0, 2.0]))
+    tensor([-0.7869,  2.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -132,7 +229,20 @@ class CELU(Module):
 
 
 class Threshold(Module):
-    """x where x > threshold, else value."""
+    """Threshold: x where x > threshold, else value.
+
+    Args:
+        threshold: the largest input that is replaced.
+        value: the replacement.
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Threshold(0.1, 20.0)(torch.tensor([0.0, 2.0]))
+    tensor([20.,  2.])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -148,7 +258,23 @@ class Threshold(Module):
 
 
 class RReLU(Module):
-    """leaky_relu with slopes drawn from [lower, upper] in training, and their mean in evaluation."""
+    """Randomized leaky ReLU: x where x >= 0, else slope · x.
+
+    In training mode the slope is drawn from U(lower, upper) for each element; in evaluation mode it is
+    (lower + upper) / 2.
+
+    Args:
+        lower: the smallest slope.
+        upper: the largest slope.
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.RReLU(0.1, 0.3).eval()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2000,  2.0000])
+    """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -164,7 +290,25 @@ class RReLU(Module):
 
 
 class Hardtanh(Module):
-    """x limited to [min_val, max_val]."""
+    """Hard tanh: x clamped to [min_val, max_val].
+
+    Args:
+        min_val: the lower bound.
+        max_val: the upper bound.
+        inplace: write the result into the input.
+        min_value: deprecated name of `min_val`.
+        max_value: deprecated name of `max_val`.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    Raises:
+        AssertionError: `max_val` is not greater than `min_val`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Hardtanh(-2, 2)(torch.tensor([-3.0, 1.0, 4.0]))
+    tensor([-2.,  1.,  2.])
+    """
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
                  min_value: float | None = None, max_value: float | None = None) -> None:
@@ -191,7 +335,18 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """min(max(0, x), 6)."""
+    """ReLU with upper bound 6: min(max(0, x), 6).
+
+    Args:
+        inplace: write the result into the input.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -201,45 +356,88 @@ class ReLU6(Hardtanh):
 
 
 class Sigmoid(Module):
-    """1 / (1 + e⁻ˣ)."""
+    """Logistic function: 1 / (1 + e⁻ˣ).
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Sigmoid()(torch.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return input.sigmoid()
 
 
 class Tanh(Module):
-    """tanh(x)."""
+    """Hyperbolic tangent: tanh(x).
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Tanh()(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return input.tanh()
 
 
 class LogSigmoid(Module):
-    """log(1 / (1 + e⁻ˣ))."""
+    """Logarithm of the sigmoid: log(1 / (1 + e⁻ˣ)), computed without overflow.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LogSigmoid()(torch.tensor([0.0, -200.0]))
+    tensor([  -0.6931, -200.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return fn.logsigmoid(input)
 
 
 class Softsign(Module):
-    """x / (1 + |x|)."""
+    """Softsign: x / (1 + |x|).
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Softsign()(torch.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)."""
+    """Tanh shrinkage: x - tanh(x).
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Tanhshrink()(torch.tensor([0.0, 2.0]))
+    tensor([0.0000, 1.0360])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
 class GELU(Module):
-    """x · Φ(x), with Φ the normal distribution's cumulative function.
+    """Gaussian error linear unit: x · Φ(x), where Φ is the CDF of N(0, 1).
 
     Args:
-        approximate: "tanh" for x / 2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))).
+        approximate: "none", or "tanh" for x / 2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))).
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
 
     >>> import flambeau as torch
     >>> torch.nn.GELU()(torch.tensor([1.0]))
@@ -258,7 +456,19 @@ class GELU(Module):
 
 
 class Softplus(Module):
-    """log(1 + e^(beta · x)) / beta; x itself where beta · x > threshold."""
+    """Softplus: log(1 + e^(beta · x)) / beta, and x where beta · x > threshold.
+
+    Args:
+        beta: the sharpness.
+        threshold: above it the function is linear, for numerical stability.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Softplus()(torch.tensor([0.0, 30.0]))
+    tensor([ 0.6931, 30.0000])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -273,7 +483,18 @@ class Softplus(Module):
 
 
 class Softshrink(Module):
-    """x - lambd where x > lambd, x + lambd where x < -lambd, else 0."""
+    """Soft shrinkage: x - lambd where x > lambd, x + lambd where x < -lambd, else 0.
+
+    Args:
+        lambd: the threshold, non-negative.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Softshrink()(torch.tensor([-1.0, 0.2, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -287,7 +508,18 @@ class Softshrink(Module):
 
 
 class Hardshrink(Module):
-    """x where |x| > lambd, else 0."""
+    """Hard shrinkage: x where |x| > lambd, else 0.
+
+    Args:
+        lambd: the threshold.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Hardshrink()(torch.tensor([-1.0, 0.2, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -301,11 +533,20 @@ class Hardshrink(Module):
 
 
 class PReLU(Module):
-    """x where x > 0, else weight · x; the weight is learnt.
+    """Parametric ReLU: x where x >= 0, else weight · x, with a learnable weight.
 
     Args:
-        num_parameters: 1, or one weight for each channel (dimension 1).
-        init: where the weights start.
+        num_parameters: 1, or C for one weight per channel (dimension 1).
+        init: the initial weight.
+        device: device of the weight.
+        dtype: dtype of the weight.
+
+    Shape:
+        Input and output: the same shape, (N, C, ...) if `num_parameters` is C. `weight`: (num_parameters,).
+
+    >>> import flambeau as torch
+    >>> torch.nn.PReLU()(torch.tensor([-1.0, 2.0])).detach()
+    tensor([-0.2500,  2.0000])
     """
 
     num_parameters: int
@@ -330,7 +571,21 @@ class PReLU(Module):
 
 
 class GLU(Module):
-    """a · sigmoid(b), where a and b are the halves of x along `dim`."""
+    """Gated linear unit: a · sigmoid(b), where a and b are the halves of the input along `dim`.
+
+    Args:
+        dim: the dimension to halve.
+
+    Shape:
+        Input (..., 2n, ...), output (..., n, ...).
+
+    Raises:
+        RuntimeError: the size along `dim` is odd, or the input is 0-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -359,7 +614,13 @@ class _Softmax(Module):
 
 
 class Softmax(_Softmax):
-    """eˣ / Σ eˣ along `dim`.
+    """Softmax: eˣ / Σ eˣ along `dim`.
+
+    Args:
+        dim: the dimension of the sum; None (deprecated) chooses 0 or 1 by rank, with a warning.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
 
     >>> import flambeau as torch
     >>> torch.nn.Softmax(dim=0)(torch.zeros(2))
@@ -371,21 +632,54 @@ class Softmax(_Softmax):
 
 
 class LogSoftmax(_Softmax):
-    """log(softmax(x)) along `dim`."""
+    """Logarithm of the softmax: x - log Σ eˣ along `dim`, computed without overflow.
+
+    Args:
+        dim: the dimension of the sum; None (deprecated) chooses 0 or 1 by rank, with a warning.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LogSoftmax(dim=0)(torch.zeros(2))
+    tensor([-0.6931, -0.6931])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmin(_Softmax):
-    """softmax(-x) along `dim`."""
+    """Softmin: softmax(-x) along `dim`.
+
+    Args:
+        dim: the dimension of the sum; None (deprecated) chooses 0 or 1 by rank, with a warning.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Softmin(dim=0)(torch.tensor([0.0, 1.0]))
+    tensor([0.7311, 0.2689])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):
-    """softmax over the channels of an (N, C, H, W) or (C, H, W) input."""
+    """Softmax over the channels of each pixel.
+
+    Shape:
+        Input and output: (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: the input is neither 3-D nor 4-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.Softmax2d()(torch.zeros(2, 1, 1)).flatten()
+    tensor([0.5000, 0.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):

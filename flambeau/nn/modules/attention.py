@@ -15,16 +15,28 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """softmax(QKᵀ / √d + mask) V in `num_heads` heads, between learnt linear projections.
+    """Multi-head attention: softmax(QKᵀ / √d + mask) V per head, between learnable linear projections.
 
     Args:
-        embed_dim: size of the queries and of the output; each head works in embed_dim / num_heads.
-        dropout: probability of dropping an attention weight.
+        embed_dim: E, size of the queries and of the output; each head has size d = E / num_heads.
+        num_heads: the number of heads; divides `embed_dim`.
+        dropout: dropout probability of the attention weights, in training mode.
         bias: whether the projections have biases.
-        add_bias_kv: add a learnt key and value to the sequences.
-        add_zero_attn: add a key and value of zeros.
-        kdim, vdim: sizes of the keys and values, `embed_dim` by default.
-        batch_first: sequences are (N, L, E) rather than (L, N, E).
+        add_bias_kv: append a learnable key and value to the sequences.
+        add_zero_attn: append a zero key and value to the sequences.
+        kdim: size of the keys, `embed_dim` by default.
+        vdim: size of the values, `embed_dim` by default.
+        batch_first: batched sequences are (N, L, E) instead of (L, N, E).
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        Query (L, N, E) or (L, E); key (S, N, kdim) or (S, kdim); value (S, N, vdim) or (S, vdim).
+        Output (L, N, E) or (L, E); weights (N, L, S) or (L, S), averaged over the heads.
+
+    Raises:
+        ValueError: a size is not positive.
+        AssertionError: `num_heads` does not divide `embed_dim`.
 
     >>> import flambeau as torch
     >>> attention = torch.nn.MultiheadAttention(8, 2)
@@ -100,7 +112,18 @@ class MultiheadAttention(Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
-        """The output and, if `need_weights`, the attention weights; see `multi_head_attention_forward`."""
+        """Attend; returns the output and, if `need_weights`, the attention weights.
+
+        Args:
+            query: see the class.
+            key: see the class.
+            value: see the class.
+            key_padding_mask: (N, S) or (S,), bool (True: ignore the key) or float (added to the scores).
+            need_weights: return the weights; False allows the fused `scaled_dot_product_attention`.
+            attn_mask: (L, S) or (N·num_heads, L, S), bool (True: no attention) or float (added to the scores).
+            average_attn_weights: average the weights over the heads; else they are (N, num_heads, L, S).
+            is_causal: hint that `attn_mask` is the causal mask.
+        """
         swap = self.batch_first and query.dim() == 3
         if swap:
             # transpose each object once: self-attention is detected by identity

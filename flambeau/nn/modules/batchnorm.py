@@ -105,16 +105,27 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """(x - mean) / √(var + eps) · weight + bias by channel, of (N, C) or (N, C, L) inputs.
+    """Batch normalization: (x - mean) / √(var + eps) · weight + bias, with statistics per channel.
 
-    In training, mean and (biased) variance are the batch's, and the running statistics move towards
-    them by `momentum`; in evaluation the running statistics are used.
+    In training mode, mean and (biased) variance are the batch's, and the running statistics become
+    (1 - momentum) · running + momentum · batch, with the unbiased variance. In evaluation mode, the running statistics
+    are used.
 
     Args:
         num_features: C.
-        momentum: None for the plain average over all batches.
-        affine: whether there are weight and bias.
-        track_running_stats: without, the batch's statistics are used in evaluation too.
+        eps: added to the variance.
+        momentum: the update factor; None for the cumulative average over all batches.
+        affine: whether there are weight and bias, of shape (C,).
+        track_running_stats: whether there are running statistics; without, evaluation uses the batch's, too.
+        device: device of parameters and buffers.
+        dtype: dtype of parameters and buffers.
+        bias: whether there is a bias.
+
+    Shape:
+        Input and output: (N, C) or (N, C, L).
+
+    Raises:
+        ValueError: the rank is wrong, or training has one value per channel.
 
     >>> import flambeau as torch
     >>> torch.nn.BatchNorm1d(1)(torch.tensor([[0.0], [2.0]])).detach()
@@ -128,7 +139,18 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalization of (N, C, H, W) inputs, by channel; see `BatchNorm1d`."""
+    """Batch normalization of 4-D inputs; see `BatchNorm1d` for formula and arguments.
+
+    Shape:
+        Input and output: (N, C, H, W).
+
+    Raises:
+        ValueError: the input is not 4-D, or training has one value per channel.
+
+    >>> import flambeau as torch
+    >>> torch.nn.BatchNorm2d(3)(torch.ones(2, 3, 4, 4)).shape
+    flambeau.Size([2, 3, 4, 4])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
@@ -136,7 +158,18 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalization of (N, C, D, H, W) inputs, by channel; see `BatchNorm1d`."""
+    """Batch normalization of 5-D inputs; see `BatchNorm1d` for formula and arguments.
+
+    Shape:
+        Input and output: (N, C, D, H, W).
+
+    Raises:
+        ValueError: the input is not 5-D, or training has one value per channel.
+
+    >>> import flambeau as torch
+    >>> torch.nn.BatchNorm3d(3)(torch.ones(2, 3, 4, 4, 4)).shape
+    flambeau.Size([2, 3, 4, 4, 4])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:

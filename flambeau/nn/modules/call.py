@@ -51,12 +51,13 @@ class CallMixin:
         return _call_with_hooks(self, args, kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Let this module's calls, hooks included, be compiled from now on; copies of it are not.
-
-        Args:
-            args, kwargs: as `torch.compile` takes them.
+        """Compile the calls of this module, hooks included, with `torch.compile`; copies are not compiled.
 
         Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.compile
+
+        Args:
+            args: positional arguments of `torch.compile` after the function.
+            kwargs: keyword arguments of `torch.compile`.
 
         >>> import flambeau as torch
         >>> m = torch.nn.Tanh()
@@ -69,12 +70,15 @@ class CallMixin:
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False,
                                   with_kwargs: bool = False) -> RemovableHandle:
-        """Run `hook(module, args)` before each forward; what it returns, if not None, replaces `args`.
+        """Run `hook(module, args)` before each forward; a result other than None replaces `args`.
 
         Args:
-            prepend: run before the hooks that are registered already.
-            with_kwargs: the hook is called `hook(module, args, kwargs)` and returns None or new
-                `(args, kwargs)`.
+            hook: the function.
+            prepend: run it before the hooks registered so far.
+            with_kwargs: call `hook(module, args, kwargs)`, which returns None or `(args, kwargs)`.
+
+        Returns:
+            A handle whose `remove()` unregisters the hook.
 
         >>> import flambeau as torch
         >>> m = torch.nn.Identity()
@@ -87,12 +91,16 @@ class CallMixin:
 
     def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> RemovableHandle:
-        """Run `hook(module, args, output)` after each forward; its result, if not None, replaces `output`.
+        """Run `hook(module, args, output)` after each forward; a result other than None replaces `output`.
 
         Args:
-            prepend: run before the hooks that are registered already.
-            with_kwargs: the hook is called `hook(module, args, kwargs, output)`.
-            always_call: run the hook even where forward raised.
+            hook: the function.
+            prepend: run it before the hooks registered so far.
+            with_kwargs: call `hook(module, args, kwargs, output)`.
+            always_call: run the hook even if forward raises.
+
+        Returns:
+            A handle whose `remove()` unregisters the hook.
 
         >>> import flambeau as torch
         >>> m = torch.nn.Identity()
@@ -104,20 +112,39 @@ class CallMixin:
         return add_hook(self._forward_hooks, hook, prepend, *id_sets)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(module, grad_output)` when the gradients of the outputs are known.
+        """Run `hook(module, grad_output)` in backward, once the gradients of the outputs are computed.
 
-        What it returns, if not None, replaces those gradients.
+        A result other than None replaces `grad_output`.
+
+        Args:
+            hook: the function.
+            prepend: run it before the hooks registered so far.
+
+        Returns:
+            A handle whose `remove()` unregisters the hook.
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.Identity()
+        >>> _ = m.register_full_backward_pre_hook(lambda module, grad_output: print(grad_output))
+        >>> m(torch.tensor([1.0], requires_grad=True)).sum().backward()
+        (tensor([1.]),)
         """
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
+        """Run `hook(module, grad_input, grad_output)` in backward, once the gradients of the inputs are computed.
 
-        What it returns, if not None, replaces `grad_input`. The gradients are tuples with None for
-        arguments and outputs that are not tensors.
+        A result other than None replaces `grad_input`. Both are tuples, with None for non-tensor arguments and outputs.
+
+        Args:
+            hook: the function.
+            prepend: run it before the hooks registered so far.
+
+        Returns:
+            A handle whose `remove()` unregisters the hook.
 
         Raises:
-            RuntimeError: the module has regular (non-full) backward hooks.
+            RuntimeError: the module has non-full backward hooks.
 
         >>> import flambeau as torch
         >>> m = torch.nn.ReLU()
@@ -129,7 +156,10 @@ class CallMixin:
         return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
-        """Run `hook(module, grad_input, grad_output)` at the last operator of forward (deprecated).
+        """Deprecated: use `register_full_backward_hook`. Hooks the `grad_fn` of the output only.
+
+        Args:
+            hook: called as `hook(module, grad_input, grad_output)`, the gradients of that node.
 
         Raises:
             RuntimeError: the module has full backward hooks.

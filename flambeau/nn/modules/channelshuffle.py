@@ -10,7 +10,18 @@ __all__ = ["ChannelShuffle"]
 
 
 class ChannelShuffle(Module):
-    """(N, C, ...) with the channels of `groups` groups dealt out in turn."""
+    """Channel shuffle: view C as (groups, C / groups), transpose, flatten.
+
+    Args:
+        groups: the number of groups; divides C.
+
+    Shape:
+        Input and output: (N, C, ...).
+
+    >>> import flambeau as torch
+    >>> torch.nn.ChannelShuffle(2)(torch.arange(4.0).reshape(1, 4, 1)).flatten()
+    tensor([0., 2., 1., 3.])
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()

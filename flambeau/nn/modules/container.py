@@ -57,10 +57,13 @@ class _IndexedModules(Module):
 
 
 class Sequential(_IndexedModules):
-    """A chain: the output of each module is the input of the next.
+    """A chain of modules: the output of each module is the input of the next.
 
     Args:
         *args: modules, or one OrderedDict of modules by name.
+
+    Shape:
+        Input: that of the first module. Output: that of the last module.
 
     >>> import flambeau as torch
     >>> torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 2))
@@ -156,7 +159,10 @@ class Sequential(_IndexedModules):
 
 
 class ModuleList(_IndexedModules):
-    """A list of modules, all of them registered.
+    """A list whose elements are registered as submodules.
+
+    Args:
+        modules: an iterable of modules.
 
     >>> import flambeau as torch
     >>> torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.ReLU()])
@@ -230,7 +236,10 @@ class ModuleList(_IndexedModules):
 
 
 class ModuleDict(Module):
-    """A dict of modules, all of them registered.
+    """A dict whose values are registered as submodules.
+
+    Args:
+        modules: a mapping from names to modules, or an iterable of pairs.
 
     >>> import flambeau as torch
     >>> torch.nn.ModuleDict({"act": torch.nn.ReLU()})

@@ -138,15 +138,30 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolution of (N, C, L) or (C, L) inputs.
+    """Convolution (cross-correlation) over the last dimension: out[n, k] = bias[k] + Σ_c weight[k, c] ⋆ input[n, c].
+
+    Weight and bias are initialized from U(-1/√fan_in, 1/√fan_in), fan_in = C_in / groups · kernel size.
 
     Args:
-        in_channels, out_channels: C of the input and of the output.
-        kernel_size, stride, dilation: one number, or a tuple of one.
-        padding: a number on both sides, "valid" for none, or "same" for the input's length.
-        groups: in how many groups, without connections between them, the channels fall.
-        bias: whether a number is added to each output channel.
+        in_channels: C_in.
+        out_channels: C_out.
+        kernel_size: an int, or one int per dimension.
+        stride: step of the window, an int or one per dimension.
+        padding: an int or one per dimension, added on both sides; "valid" for none; "same" for the input's size.
+        dilation: distance between kernel elements, an int or one per dimension.
+        groups: number of independent groups of channels; divides C_in and C_out.
+        bias: whether there is a bias.
         padding_mode: "zeros", "reflect", "replicate" or "circular".
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        Input (N, C_in, L) or (C_in, L); output (N, C_out, L_out) or (C_out, L_out), where
+        L_out = ⌊(L + 2 · padding - dilation · (kernel_size - 1) - 1) / stride⌋ + 1.
+        `weight`: (C_out, C_in / groups, kernel_size); `bias`: (C_out,).
+
+    Raises:
+        ValueError: `groups`, `padding` or `padding_mode` is invalid.
 
     >>> import flambeau as torch
     >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
@@ -157,7 +172,12 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """Convolution of (N, C, H, W) or (C, H, W) inputs; the arguments are those of `Conv1d`.
+    """Convolution (cross-correlation) over the last 2 dimensions; see `Conv1d` for formula, arguments and output size.
+
+    Shape:
+        Input (N, C_in, H, W) or (C_in, H, W);
+        output (N, C_out, H_out, W_out) or (C_out, H_out, W_out).
+        `weight`: (C_out, C_in / groups, k_H, k_W); `bias`: (C_out,).
 
     >>> import flambeau as torch
     >>> torch.nn.Conv2d(16, 33, 3, stride=2)(torch.ones(20, 16, 50, 100)).shape
@@ -168,7 +188,12 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Convolution of (N, C, D, H, W) or (C, D, H, W) inputs; the arguments are those of `Conv1d`.
+    """Convolution (cross-correlation) over the last 3 dimensions; see `Conv1d` for formula, arguments and output size.
+
+    Shape:
+        Input (N, C_in, D, H, W) or (C_in, D, H, W);
+        output (N, C_out, D_out, H_out, W_out) or (C_out, D_out, H_out, W_out).
+        `weight`: (C_out, C_in / groups, k_D, k_H, k_W); `bias`: (C_out,).
 
     >>> import flambeau as torch
     >>> torch.nn.Conv3d(2, 3, 3)(torch.ones(1, 2, 5, 5, 5)).shape
@@ -219,10 +244,29 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """The transpose of `Conv1d` as a linear map: its gradient with respect to the input.
+    """Transposed convolution over the last dimension: the gradient of `Conv1d` with respect to its input.
 
     Args:
-        output_padding: added to one side of the output, where several input ntuple give the same output.
+        in_channels: C_in.
+        out_channels: C_out.
+        kernel_size: an int, or one int per dimension.
+        stride: stride of the corresponding convolution.
+        padding: padding of the corresponding convolution; it crops the output.
+        output_padding: added to one side of the output size, which is ambiguous if stride > 1.
+        groups: number of independent groups of channels; divides C_in and C_out.
+        bias: whether there is a bias.
+        dilation: distance between kernel elements.
+        padding_mode: "zeros" only.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        Input (N, C_in, L) or (C_in, L); output (N, C_out, L_out) or (C_out, L_out), where
+        L_out = (L - 1) · stride - 2 · padding + dilation · (kernel_size - 1) + output_padding + 1.
+        `weight`: (C_in, C_out / groups, kernel_size); `bias`: (C_out,).
+
+    Raises:
+        ValueError: `groups` or `padding_mode` is invalid, or `output_size` passed to the call is out of range.
 
     >>> import flambeau as torch
     >>> torch.nn.ConvTranspose1d(4, 2, 3, stride=2)(torch.ones(1, 4, 5)).shape
@@ -233,7 +277,12 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of `Conv2d` as a linear map; the arguments are those of `ConvTranspose1d`.
+    """Transposed convolution over the last 2 dimensions; see `ConvTranspose1d` for arguments and output size.
+
+    Shape:
+        Input (N, C_in, H, W) or (C_in, H, W);
+        output (N, C_out, H_out, W_out) or (C_out, H_out, W_out).
+        `weight`: (C_in, C_out / groups, k_H, k_W); `bias`: (C_out,).
 
     >>> import flambeau as torch
     >>> torch.nn.ConvTranspose2d(4, 2, 3, stride=2)(torch.ones(1, 4, 5, 5)).shape
@@ -244,7 +293,12 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of `Conv3d` as a linear map; the arguments are those of `ConvTranspose1d`.
+    """Transposed convolution over the last 3 dimensions; see `ConvTranspose1d` for arguments and output size.
+
+    Shape:
+        Input (N, C_in, D, H, W) or (C_in, D, H, W);
+        output (N, C_out, D_out, H_out, W_out) or (C_out, D_out, H_out, W_out).
+        `weight`: (C_in, C_out / groups, k_D, k_H, k_W); `bias`: (C_out,).
 
     >>> import flambeau as torch
     >>> torch.nn.ConvTranspose3d(4, 2, 3)(torch.ones(1, 4, 5, 5, 5)).shape

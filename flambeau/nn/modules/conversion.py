@@ -62,7 +62,10 @@ class ConversionMixin:
         return self
 
     def apply(self, fn: Callable[[Any], None]) -> Self:
-        """Call `fn` on every module below this one, children first, and on this one last.
+        """Call `fn` on every descendant, children first, and on this module last.
+
+        Args:
+            fn: function of one module.
 
         >>> import flambeau as torch
         >>> _ = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).apply(lambda m: print(type(m).__name__))
@@ -76,12 +79,16 @@ class ConversionMixin:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move and cast the parameters and buffers in place: `to(device, dtype)`, `to(dtype)`, `to(tensor)`.
+        """Convert all tensors in place: `to(device, dtype)`, `to(dtype)`, `to(tensor)`, `to(memory_format=)`.
 
         Only floating point and complex tensors are cast.
 
+        Args:
+            args: device, dtype, or a tensor that has both, and `non_blocking`.
+            kwargs: the same by name, and `memory_format`, applied to 4-D and 5-D tensors.
+
         Raises:
-            TypeError: the dtype is neither floating point nor complex.
+            TypeError: the dtype is neither floating point nor complex, or the arguments match no overload.
 
         >>> import flambeau as torch
         >>> torch.nn.Linear(2, 2).to(torch.float64).weight.dtype
@@ -154,7 +161,18 @@ class ConversionMixin:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None or, if not `set_to_none`, to zeros."""
+        """Reset the gradients of all parameters.
+
+        Args:
+            set_to_none: set them to None instead of zeros.
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.Linear(1, 1)
+        >>> m(torch.ones(1)).sum().backward()
+        >>> m.zero_grad()
+        >>> m.weight.grad is None
+        True
+        """
         clear_gradients(self.parameters(), set_to_none)
 
     def share_memory(self) -> Self:

@@ -10,7 +10,20 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """‖x1 - x2 + eps‖ₚ along the last dimension."""
+    """p-norm of the difference: ‖x1 - x2 + eps‖ₚ along the last dimension.
+
+    Args:
+        p: the norm's order.
+        eps: added to the difference, against division by zero in the gradient.
+        keepdim: keep the last dimension with size 1.
+
+    Shape:
+        x1 and x2 (N, D) or (D,), output (N,) or (), with `keepdim` (N, 1) or (1,).
+
+    >>> import flambeau as torch
+    >>> torch.nn.PairwiseDistance()(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))
+    tensor([5.0000])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -23,7 +36,19 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between x1 and x2 along `dim`."""
+    """Cosine similarity: x1 · x2 / (max(‖x1‖, eps) · max(‖x2‖, eps)) along `dim`.
+
+    Args:
+        dim: the dimension of the vectors.
+        eps: lower bound of the norms.
+
+    Shape:
+        x1 and x2 (..., D, ...), broadcastable; output (..., ...), without `dim`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.CosineSimilarity()(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

@@ -11,7 +11,14 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """The dimensions from `start_dim` to `end_dim` as one.
+    """Flatten the dimensions from `start_dim` to `end_dim` into one.
+
+    Args:
+        start_dim: the first dimension.
+        end_dim: the last dimension, inclusive.
+
+    Shape:
+        Input (*, S_start, ..., S_end, *), output (*, S_start · ... · S_end, *).
 
     >>> import flambeau as torch
     >>> torch.nn.Flatten()(torch.ones(32, 1, 5, 5)).shape
@@ -34,7 +41,17 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """The dimension `dim` as several, of sizes `unflattened_size`, one of which may be -1.
+    """Split the dimension `dim` into dimensions of sizes `unflattened_size`.
+
+    Args:
+        dim: the dimension.
+        unflattened_size: tuple or list of int; one may be -1 and is inferred.
+
+    Shape:
+        Input (*, S, *), output (*, U₁, ..., Uₙ, *) with S = U₁ · ... · Uₙ.
+
+    Raises:
+        TypeError: `unflattened_size` is not a tuple or list of int.
 
     >>> import flambeau as torch
     >>> torch.nn.Unflatten(1, (2, 5, 5))(torch.ones(2, 50)).shape

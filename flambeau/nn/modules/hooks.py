@@ -52,44 +52,44 @@ def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False, *id_sets
 
 
 def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run `hook(module, name, buffer)` whenever a module registers a buffer; its result replaces the buffer."""
+    """Run `hook(module, name, buffer)` when a module registers a buffer; a result other than None replaces it."""
     return add_hook(GLOBAL_HOOKS.buffer_registration, hook)
 
 
 def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run `hook(module, name, submodule)` whenever a module registers a child; its result replaces the child."""
+    """Run `hook(module, name, submodule)` when a module registers a submodule; a result other than None replaces it."""
     return add_hook(GLOBAL_HOOKS.module_registration, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run `hook(module, name, param)` whenever a module registers a parameter; its result replaces it."""
+    """Run `hook(module, name, param)` when a module registers a parameter; a result other than None replaces it."""
     return add_hook(GLOBAL_HOOKS.parameter_registration, hook)
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
-    """Run `hook(module, args)` before every module's forward; its result, if any, replaces the arguments."""
+    """Run `hook(module, args)` before every module's forward; a result other than None replaces `args`."""
     return GLOBAL_HOOKS.add(GLOBAL_HOOKS.forward_pre, hook)
 
 
 def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False,
                                  always_call: bool = False) -> RemovableHandle:
-    """Run `hook(module, args, output)` after every module's forward; its result, if any, replaces the output."""
+    """Run `hook(module, args, output)` after every module's forward; a result other than None replaces `output`."""
     id_sets = [GLOBAL_HOOKS.forward_with_kwargs] * with_kwargs + [GLOBAL_HOOKS.forward_always] * always_call
     return GLOBAL_HOOKS.add(GLOBAL_HOOKS.forward, hook, *id_sets)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
-    """Run `hook(module, grad_output)` before every module's backward."""
+    """Run `hook(module, grad_output)` in the backward of every module; see `Module.register_full_backward_pre_hook`."""
     return GLOBAL_HOOKS.add(GLOBAL_HOOKS.backward_pre, hook)
 
 
 def register_module_backward_hook(hook: Callable) -> RemovableHandle:
-    """Run `hook(module, grad_input, grad_output)` at the last operator of every module (deprecated)."""
+    """Deprecated: run `hook(module, grad_input, grad_output)` at the `grad_fn` of the output of every module."""
     return _register_global_backward(hook, full=False)
 
 
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
-    """Run `hook(module, grad_input, grad_output)` when the gradients of a module's inputs are known."""
+    """Run `hook(module, grad_input, grad_output)` for every module; see `Module.register_full_backward_hook`."""
     return _register_global_backward(hook, full=True)
 
 

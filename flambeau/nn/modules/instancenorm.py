@@ -40,10 +40,19 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """(x - mean) / √(var + eps) · weight + bias by sample and channel, of (N, C, L) or (C, L) inputs.
+    """Instance normalization: (x - mean) / √(var + eps) · weight + bias, with statistics per sample and channel.
 
-    The arguments are those of `BatchNorm1d`; by default there are neither parameters nor running
-    statistics.
+    The arguments are those of `BatchNorm1d`; `affine` and `track_running_stats` default to False.
+
+    Shape:
+        Input and output: (N, C, L) or (C, L).
+
+    Raises:
+        ValueError: the rank is wrong, or there is one value per channel.
+
+    >>> import flambeau as torch
+    >>> torch.nn.InstanceNorm1d(1)(torch.tensor([[0.0, 2.0]]))
+    tensor([[-1.0000,  1.0000]])
     """
 
     def _get_no_batch_dim(self) -> int:
@@ -55,7 +64,18 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalization of (N, C, H, W) or (C, H, W) inputs; see `InstanceNorm1d`."""
+    """Instance normalization of 3-D and 4-D inputs; see `InstanceNorm1d` for formula and arguments.
+
+    Shape:
+        Input and output: (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: the rank is wrong, or there is one value per channel.
+
+    >>> import flambeau as torch
+    >>> torch.nn.InstanceNorm2d(1)(torch.tensor([[[0.0, 2.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
 
     def _get_no_batch_dim(self) -> int:
         return 3
@@ -66,7 +86,18 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalization of (N, C, D, H, W) or (C, D, H, W) inputs; see `InstanceNorm1d`."""
+    """Instance normalization of 4-D and 5-D inputs; see `InstanceNorm1d` for formula and arguments.
+
+    Shape:
+        Input and output: (N, C, D, H, W) or (C, D, H, W).
+
+    Raises:
+        ValueError: the rank is wrong, or there is one value per channel.
+
+    >>> import flambeau as torch
+    >>> torch.nn.InstanceNorm3d(1)(torch.tensor([[[[0.0, 2.0]]]]))
+    tensor([[[[-1.0000,  1.0000]]]])
+    """
 
     def _get_no_batch_dim(self) -> int:
         return 4

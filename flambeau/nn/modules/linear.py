@@ -14,7 +14,10 @@ __all__ = ["Bilinear", "Identity", "Linear", "NonDynamicallyQuantizableLinear"]
 
 
 class Identity(Module):
-    """The input itself; arguments are ignored.
+    """Identity: returns its input; constructor arguments are ignored.
+
+    Shape:
+        Input and output: the same shape, any number of dimensions.
 
     >>> import flambeau as torch
     >>> torch.nn.Identity(54)(torch.ones(2))
@@ -29,14 +32,20 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """y = x Wᵀ + b.
+    """Affine map: y = x Wᵀ + b.
+
+    Weight and bias are initialized from U(-1/√in_features, 1/√in_features).
 
     Args:
         in_features: size of the input's last dimension.
         out_features: size of the output's last dimension.
-        bias: whether there is a b.
+        bias: whether there is a bias.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
 
-    Weights are (out_features, in_features); both start uniformly distributed over ±1/√in_features.
+    Shape:
+        Input (..., in_features), output (..., out_features). `weight`: (out_features, in_features); `bias`:
+        (out_features,).
 
     >>> import flambeau as torch
     >>> torch.nn.Linear(20, 30)(torch.ones(128, 20)).shape
@@ -78,11 +87,28 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """`Linear`, under the name that PyTorch gives the output projection of attention."""
+    """`Linear` under the class name that PyTorch uses for the output projection of attention."""
 
 
 class Bilinear(Module):
-    """y = x1ᵀ A x2 + b.
+    """Bilinear map: yₖ = x1ᵀ Aₖ x2 + bₖ.
+
+    Weight and bias are initialized from U(-1/√in1_features, 1/√in1_features).
+
+    Args:
+        in1_features: size of the last dimension of x1.
+        in2_features: size of the last dimension of x2.
+        out_features: size of the output's last dimension.
+        bias: whether there is a bias.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        x1 (..., in1_features), x2 (..., in2_features), output (..., out_features). `weight`: (out_features,
+        in1_features, in2_features).
+
+    Raises:
+        ValueError: `in1_features` is not positive.
 
     >>> import flambeau as torch
     >>> torch.nn.Bilinear(20, 30, 40)(torch.ones(128, 20), torch.ones(128, 30)).shape

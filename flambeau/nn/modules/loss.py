@@ -38,7 +38,15 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|input - target|, the mean, the sum or each.
+    """Absolute error: |input - target|.
+
+    Args:
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
 
     >>> import flambeau as torch
     >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
@@ -50,7 +58,15 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """(input - target)², the mean, the sum or each.
+    """Squared error: (input - target)².
+
+    Args:
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
 
     >>> import flambeau as torch
     >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
@@ -62,7 +78,21 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
+    """Smooth L1 loss: d² / (2 · beta) where d = |input - target| < beta, else d - beta / 2.
+
+    Args:
+        beta: the threshold, non-negative.
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.SmoothL1Loss()(torch.tensor([0.5, 2.0]), torch.zeros(2))
+    tensor(0.8125)
+    """
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                  beta: float = 1.0) -> None:
@@ -74,7 +104,22 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2)."""
+    """Huber loss: d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2).
+
+    Args:
+        delta: the threshold, positive.
+        reduction: "mean", "sum" or "none".
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
+
+    Raises:
+        TypeError: `delta` is not a number.
+
+    >>> import flambeau as torch
+    >>> torch.nn.HuberLoss(delta=1.0)(torch.tensor([0.5, 2.0]), torch.zeros(2))
+    tensor(0.8125)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, float | int):
@@ -87,11 +132,22 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the log-probability that `input` gives each target class.
+    """Negative log-likelihood: -weight[t] · input[t], where the input holds log-probabilities.
 
     Args:
-        weight: the weight of each class.
-        ignore_index: a target that does not count.
+        weight: weight of each class, (C,); the mean divides by the sum of the targets' weights.
+        ignore_index: a target class that is skipped.
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input (C,), (N, C) or (N, C, d₁, ...). Target, int64 classes: (), (N,) or (N, d₁, ...). Output: (), or
+        the class target's shape with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.NLLLoss()(torch.tensor([[-0.5, -1.0]]), torch.tensor([1]))
+    tensor(1.)
     """
 
     ignore_index: int
@@ -107,7 +163,25 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """Deprecated: use `NLLLoss`."""
+    """Deprecated: use `NLLLoss`.
+
+    Args:
+        weight: weight of each class, (C,).
+        ignore_index: a target class that is skipped.
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input (N, C, H, W), target (N, H, W).
+
+    >>> import flambeau as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     loss = torch.nn.NLLLoss2d()
+    >>> loss(torch.full((1, 2, 1, 1), -0.5), torch.zeros(1, 1, 1, dtype=torch.int64))
+    tensor(0.5000)
+    """
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None,
                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> None:
@@ -120,12 +194,22 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """The cross entropy between logits and targets, which are classes or probabilities.
+    """Cross entropy between logits and targets: -weight[t] · log softmax(input)[t].
+
+    For targets that are probabilities p it is -Σ weight · p · log softmax(input), summed over the classes.
 
     Args:
-        weight: the weight of each class.
-        ignore_index: a target class that does not count.
-        label_smoothing: the share of each target that is spread evenly over all classes.
+        weight: weight of each class, (C,); the mean divides by the sum of the targets' weights.
+        ignore_index: a target class that is skipped.
+        label_smoothing: mix the target with this share of the uniform distribution, in [0, 1].
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input (C,), (N, C) or (N, C, d₁, ...). Target, int64 classes: (), (N,) or (N, d₁, ...), or probabilities of the
+        input's shape. Output: (), or
+        the class target's shape with `reduction="none"`.
 
     >>> import flambeau as torch
     >>> torch.nn.CrossEntropyLoss()(torch.zeros(3, 5), torch.tensor([1, 0, 4]))
@@ -148,7 +232,24 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """-weight · (t log x + (1 - t) log(1 - x))."""
+    """Binary cross entropy: -weight · (t · log x + (1 - t) · log(1 - x)), the logarithms clamped to -100 from below.
+
+    Args:
+        weight: weight of each element, broadcastable to the input.
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
+
+    Raises:
+        ValueError: input and target differ in size.
+
+    >>> import flambeau as torch
+    >>> torch.nn.BCELoss()(torch.tensor([0.5, 0.5]), torch.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
@@ -158,8 +259,17 @@ class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of sigmoid(input), computed without overflow.
 
     Args:
-        weight: the weight of each element.
-        pos_weight: the weight of the positive targets of each class.
+        weight: weight of each element, broadcastable to the input.
+        pos_weight: factor of the term t · log x, broadcastable to the input.
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
+
+    Raises:
+        ValueError: input and target differ in size.
 
     >>> import flambeau as torch
     >>> torch.nn.BCEWithLogitsLoss()(torch.zeros(2), torch.ones(2))
@@ -178,7 +288,21 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target · (log target - input), where `input` holds log-probabilities."""
+    """Kullback-Leibler divergence: target · (log target - input), where the input holds log-probabilities.
+
+    Args:
+        log_target: whether the target holds log-probabilities.
+        reduction: "mean", "sum", "batchmean" (sum / N) or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.KLDivLoss(reduction="sum")(torch.tensor([0.5, 0.5]).log(), torch.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                  log_target: bool = False) -> None:
@@ -190,7 +314,23 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """e^input - target · input, or input - target · log(input + eps) if not `log_input`."""
+    """Poisson negative log-likelihood: e^input - target · input, or input - target · log(input + eps).
+
+    Args:
+        log_input: whether the input is the logarithm of the rate.
+        full: add Stirling's approximation of log(target!).
+        eps: added to the rate before the logarithm, if not `log_input`.
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.PoissonNLLLoss()(torch.zeros(2), torch.ones(2))
+    tensor(1.)
+    """
 
     def __init__(self, log_input: bool = True, full: bool = False, size_average: bool | None = None,
                  eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean") -> None:
@@ -205,7 +345,24 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """½ (log v + (input - target)² / v) with v = max(var, eps)."""
+    """Gaussian negative log-likelihood: ½ · (log v + (input - target)² / v), v = max(var, eps).
+
+    Args:
+        full: add the constant ½ · log 2π.
+        eps: lower bound of the variance.
+        reduction: "mean", "sum" or "none".
+
+    Shape:
+        Input and target (N, ...); var: a float, the input's shape, that shape without the last dimension, or with
+        sizes of 1. Output: (), or the input's shape with `reduction="none"`.
+
+    Raises:
+        ValueError: a variance is negative, or the sizes do not match.
+
+    >>> import flambeau as torch
+    >>> torch.nn.GaussianNLLLoss()(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([2.0]))
+    tensor(1.3466)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
@@ -217,7 +374,21 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """Hinge embedding loss: input where target = 1, max(0, margin - input) where target = -1.
+
+    Args:
+        margin: the margin.
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
+    tensor(0.6250)
+    """
 
     def __init__(self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
@@ -229,28 +400,88 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + e^(-target · input))."""
+    """Logistic loss: log(1 + e^(-target · input)), with targets 1 and -1.
+
+    Args:
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target: the same shape. Output: (), or the input's shape with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.SoftMarginLoss()(torch.zeros(2), torch.tensor([1.0, -1.0]))
+    tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
-    """max(0, 1 - (x[t] - x[i])) over all targets t and all other classes i."""
+    """Multi-label hinge loss: Σ max(0, 1 - (x[t] - x[i])) / C over the target classes t and the other classes i.
+
+    Args:
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input (N, C) or (C,). Target, int64 classes: the input's shape; the entries after the first negative one are
+        ignored. Output: (), or (N,) with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.MultiLabelMarginLoss()(torch.tensor([0.1, 0.2, 0.4]), torch.tensor([2, -1, 0]))
+    tensor(0.5000)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """-(t log σ(x) + (1 - t) log σ(-x)), averaged over the classes."""
+    """Multi-label logistic loss: -(t · log σ(x) + (1 - t) · log σ(-x)), averaged over the classes.
+
+    Args:
+        weight: weight of each class, (C,).
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input and target (N, C). Output: (), or (N,) with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
+    tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """max(0, margin - x[t] + x[i])ᵖ over the classes i other than the target t."""
+    """Multi-class hinge loss: Σ weight[t] · max(0, margin - x[t] + x[i])ᵖ / C over the classes i ≠ t.
+
+    Args:
+        p: the exponent, 1 or 2.
+        margin: the margin.
+        weight: weight of each class, (C,).
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Input (N, C) or (C,); target, int64 classes: (N,) or (). Output: (), or (N,) with `reduction="none"`.
+
+    Raises:
+        ValueError: `p` is neither 1 nor 2, or `weight` is not 1-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.1, 0.2, 0.4]]), torch.tensor([2]))
+    tensor(0.5000)
+    """
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
                  size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
@@ -269,7 +500,24 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
+    """Cosine embedding loss: 1 - cos(x1, x2) where target = 1, max(0, cos(x1, x2) - margin) where target = -1.
+
+    Args:
+        margin: the margin, in [-1, 1].
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        x1 and x2 (N, D) or (D,); target (N,) or (). Output: (), or the target's shape with `reduction="none"`.
+
+    Raises:
+        RuntimeError: the ranks do not match.
+
+    >>> import flambeau as torch
+    >>> torch.nn.CosineEmbeddingLoss()(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), torch.tensor(1))
+    tensor(1.)
+    """
 
     def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
@@ -281,7 +529,24 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """max(0, -target · (input1 - input2) + margin)."""
+    """Margin ranking loss: max(0, -target · (x1 - x2) + margin), with targets 1 and -1.
+
+    Args:
+        margin: the margin.
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        x1, x2 and target: the same shape. Output: (), or that shape with `reduction="none"`.
+
+    Raises:
+        RuntimeError: the ranks differ.
+
+    >>> import flambeau as torch
+    >>> torch.nn.MarginRankingLoss(0.5)(torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([1.0]))
+    tensor(1.5000)
+    """
 
     def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
@@ -293,7 +558,27 @@ class MarginRankingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, margin + d(anchor, positive) - d(anchor, negative)), d the p-norm distance."""
+    """Triplet loss: max(0, margin + d(anchor, positive) - d(anchor, negative)), d(a, b) = ‖a - b + eps‖ₚ.
+
+    Args:
+        margin: the margin, positive.
+        p: order of the norm.
+        eps: added to the difference.
+        swap: use d(positive, negative) where it is smaller than d(anchor, negative).
+        reduction: "mean", "sum" or "none" (the elementwise loss).
+        size_average: deprecated, use `reduction`.
+        reduce: deprecated, use `reduction`.
+
+    Shape:
+        Anchor, positive and negative: (N, D) or (D,). Output: (), or (N,) with `reduction="none"`.
+
+    Raises:
+        ValueError: `margin` is not positive.
+
+    >>> import flambeau as torch
+    >>> torch.nn.TripletMarginLoss()(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2)).item() == 0
+    True
+    """
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                  size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
@@ -311,7 +596,25 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of the caller's."""
+    """Triplet loss with a custom distance: max(0, margin + d(anchor, positive) - d(anchor, negative)).
+
+    Args:
+        distance_function: maps two tensors to their distance; `PairwiseDistance()` by default.
+        margin: the margin, positive.
+        swap: use d(positive, negative) where it is smaller than d(anchor, negative).
+        reduction: "mean", "sum" or "none".
+
+    Shape:
+        Anchor, positive and negative: (N, D) or (D,). Output: (), or (N,) with `reduction="none"`.
+
+    Raises:
+        ValueError: `margin` is not positive.
+
+    >>> import flambeau as torch
+    >>> loss = torch.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().sum(-1))
+    >>> loss(torch.zeros(1, 2), torch.ones(1, 2), torch.ones(1, 2))
+    tensor(1.)
+    """
 
     def __init__(self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
                  margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> None:

@@ -47,8 +47,8 @@ __all__ = [
 class Module(CallMixin, StateDictMixin, ConversionMixin):
     """Base class of all neural network modules.
 
-    A subclass makes its parameters and submodules in `__init__`, after `super().__init__()`, and computes
-    in `forward`; calling the module runs `forward` and the hooks.
+    A subclass creates parameters and submodules in `__init__`, after `super().__init__()`, and computes in `forward`.
+    Calling the module runs `forward` and the hooks.
 
     >>> import flambeau as torch
     >>> class Scale(torch.nn.Module):
@@ -174,11 +174,16 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
     # -- registration ------------------------------------------------------------------------------
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is not trained; it is saved in the state unless `persistent` is False.
+        """Register a tensor that is not trained.
+
+        Args:
+            name: the attribute name.
+            tensor: the buffer, or None.
+            persistent: whether it is part of the state dict.
 
         Raises:
-            KeyError: the name is empty, has a dot or is taken.
-            TypeError: the name is no string, or `tensor` is neither a tensor nor None.
+            KeyError: the name is empty, contains a dot, or is in use.
+            TypeError: the name is not a string, or `tensor` is neither a tensor nor None.
 
         >>> import flambeau as torch
         >>> m = torch.nn.Module()
@@ -200,12 +205,22 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
             self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter; None reserves the name.
+        """Register a parameter.
+
+        Args:
+            name: the attribute name.
+            param: the parameter; None sets the attribute to None.
 
         Raises:
-            KeyError: the name is empty, has a dot or is taken.
-            TypeError: the name is no string, or `param` is neither a Parameter nor None.
-            ValueError: `param` was computed.
+            KeyError: the name is empty, contains a dot, or is in use.
+            TypeError: the name is not a string, or `param` is neither a Parameter nor None.
+            ValueError: `param` is not a leaf tensor.
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.Module()
+        >>> m.register_parameter("bias", None)
+        >>> m.bias is None
+        True
         """
         configured[0] += 1
         if "_parameters" not in self.__dict__:
@@ -224,11 +239,21 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Add a submodule; None reserves the name.
+        """Register a submodule.
+
+        Args:
+            name: the attribute name.
+            module: the submodule; None sets the attribute to None.
 
         Raises:
-            KeyError: the name is empty, has a dot or is taken.
-            TypeError: the name is no string, or `module` is neither a Module nor None.
+            KeyError: the name is empty, contains a dot, or is in use.
+            TypeError: the name is not a string, or `module` is neither a Module nor None.
+
+        >>> import flambeau as torch
+        >>> m = torch.nn.Module()
+        >>> m.add_module("act", torch.nn.ReLU())
+        >>> m.act
+        ReLU()
         """
         configured[0] += 1
         if not isinstance(module, Module) and module is not None:
@@ -244,16 +269,23 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         self._modules[name] = _run_registration_hooks(self, GLOBAL_HOOKS.module_registration, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """The same as `add_module`."""
+        """Alias of `add_module`."""
         self.add_module(name, module)
 
     # -- by path -----------------------------------------------------------------------------------
 
     def get_submodule(self, target: str) -> Module:
-        """The submodule at a dotted path, as `"encoder.0.norm"`; the empty path is the module itself.
+        """The submodule at a dotted path; the empty path is the module itself.
+
+        Args:
+            target: the path, such as "encoder.0.norm".
 
         Raises:
-            AttributeError: there is none, or it is not a module.
+            AttributeError: the path does not exist, or is not a module.
+
+        >>> import flambeau as torch
+        >>> torch.nn.Sequential(torch.nn.ReLU()).get_submodule("0")
+        ReLU()
         """
         module = self
         for name in target.split(".") if target else ():
@@ -265,11 +297,22 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at a dotted path; with `strict`, only where there is a module already.
+        """Set the submodule at a dotted path.
+
+        Args:
+            target: the path.
+            module: the new submodule.
+            strict: require that the path exists already.
 
         Raises:
             ValueError: the path is empty, or `module` is not a Module.
-            AttributeError: the path leads nowhere.
+            AttributeError: a parent does not exist, the attribute is not a module, or it is missing and `strict`.
+
+        >>> import flambeau as torch
+        >>> model = torch.nn.Sequential(torch.nn.ReLU())
+        >>> model.set_submodule("0", torch.nn.Tanh())
+        >>> model[0]
+        Tanh()
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -286,8 +329,15 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path.
 
+        Args:
+            target: the path, such as "0.weight".
+
         Raises:
-            AttributeError: there is none, or it is not a parameter.
+            AttributeError: the path does not exist, or is not a parameter.
+
+        >>> import flambeau as torch
+        >>> torch.nn.Sequential(torch.nn.Linear(2, 3)).get_parameter("0.weight").shape
+        flambeau.Size([3, 2])
         """
         param = _get_member(self, target)
         if not isinstance(param, Parameter):
@@ -297,8 +347,15 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a dotted path.
 
+        Args:
+            target: the path, such as "0.running_mean".
+
         Raises:
-            AttributeError: there is none, or it is not a buffer.
+            AttributeError: the path does not exist, or is not a buffer.
+
+        >>> import flambeau as torch
+        >>> torch.nn.Sequential(torch.nn.BatchNorm1d(2)).get_buffer("0.running_mean")
+        tensor([0., 0.])
         """
         buffer = _get_member(self, target)
         path, _, name = target.rpartition(".")
@@ -310,7 +367,12 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
 
     def named_modules(self, memo: set[Module] | None = None, prefix: str = "",
                       remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
-        """This module and all below it with their dotted paths, each once unless `remove_duplicate` is False.
+        """Iterate over (dotted path, module) of this module and all its descendants.
+
+        Args:
+            memo: modules to skip.
+            prefix: prepended to every path.
+            remove_duplicate: yield each module once.
 
         >>> import flambeau as torch
         >>> [name for name, _ in torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU()).named_modules()]
@@ -328,12 +390,22 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
                 yield from module.named_modules(memo, path, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once."""
+        """Iterate over this module and all its descendants, each once.
+
+        >>> import flambeau as torch
+        >>> len(list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU()).modules()))
+        3
+        """
         for _, module in self.named_modules():
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The submodules right below with their names, each once."""
+        """Iterate over (name, module) of the direct submodules, each once.
+
+        >>> import flambeau as torch
+        >>> [name for name, _ in torch.nn.Sequential(torch.nn.ReLU()).named_children()]
+        ['0']
+        """
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -341,7 +413,12 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The submodules right below, each once."""
+        """Iterate over the direct submodules, each once.
+
+        >>> import flambeau as torch
+        >>> list(torch.nn.Sequential(torch.nn.ReLU()).children())
+        [ReLU()]
+        """
         for _, module in self.named_children():
             yield module
 
@@ -361,7 +438,12 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
 
     def named_parameters(self, prefix: str = "", recurse: bool = True,
                          remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """The parameters of this module and, if `recurse`, of those below it, with their dotted paths.
+        """Iterate over (dotted path, parameter).
+
+        Args:
+            prefix: prepended to every path.
+            recurse: include the parameters of all descendants.
+            remove_duplicate: yield each parameter once.
 
         >>> import flambeau as torch
         >>> [(name, tuple(p.shape)) for name, p in torch.nn.Linear(2, 3).named_parameters()]
@@ -371,28 +453,61 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
                                        remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of this module and, if `recurse`, of those below it, each once."""
+        """Iterate over the parameters, each once.
+
+        Args:
+            recurse: include the parameters of all descendants.
+
+        >>> import flambeau as torch
+        >>> [tuple(p.shape) for p in torch.nn.Linear(2, 3).parameters()]
+        [(3, 2), (3,)]
+        """
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
     def named_buffers(self, prefix: str = "", recurse: bool = True,
                       remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """The buffers of this module and, if `recurse`, of those below it, with their dotted paths."""
+        """Iterate over (dotted path, buffer).
+
+        Args:
+            prefix: prepended to every path.
+            recurse: include the buffers of all descendants.
+            remove_duplicate: yield each buffer once.
+
+        >>> import flambeau as torch
+        >>> [name for name, _ in torch.nn.BatchNorm1d(2).named_buffers()]
+        ['running_mean', 'running_var', 'num_batches_tracked']
+        """
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse,
                                        remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of this module and, if `recurse`, of those below it, each once."""
+        """Iterate over the buffers, each once.
+
+        Args:
+            recurse: include the buffers of all descendants.
+
+        >>> import flambeau as torch
+        >>> [tuple(b.shape) for b in torch.nn.BatchNorm1d(2).buffers()]
+        [(2,), (2,), ()]
+        """
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     # -- mode ----------------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Set this module and all below it to training mode, or to evaluation mode.
+        """Set training mode, or evaluation mode, of this module and all its descendants.
+
+        Args:
+            mode: True for training mode.
 
         Raises:
             ValueError: `mode` is not a bool.
+
+        >>> import flambeau as torch
+        >>> torch.nn.Dropout().train(False).training
+        False
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -402,7 +517,12 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         return self
 
     def eval(self) -> Self:
-        """Set this module and all below it to evaluation mode."""
+        """Set evaluation mode of this module and all its descendants: `train(False)`.
+
+        >>> import flambeau as torch
+        >>> torch.nn.Dropout().eval().training
+        False
+        """
         return self.train(False)
 
     # -- printing ------------------------------------------------------------------------------------
@@ -411,7 +531,12 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What a subclass prints of itself, between the parentheses."""
+        """The text between the parentheses of the repr; for overriding.
+
+        >>> import flambeau as torch
+        >>> torch.nn.Linear(2, 3).extra_repr()
+        'in_features=2, out_features=3, bias=True'
+        """
         return ""
 
     def __repr__(self) -> str:

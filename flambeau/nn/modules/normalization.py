@@ -21,11 +21,20 @@ def _as_tuple(normalized_shape: Any) -> tuple[int, ...]:
 
 
 class LayerNorm(Module):
-    """(x - mean) / √(var + eps) · weight + bias over the last dimensions, whose sizes are `normalized_shape`.
+    """Layer normalization: (x - mean) / √(var + eps) · weight + bias over the last dimensions.
+
+    Mean and (biased) variance are taken over the dimensions of `normalized_shape`. `weight` starts at 1, `bias` at 0.
 
     Args:
-        elementwise_affine: whether there are weight and bias, both of that shape.
+        normalized_shape: an int, or the sizes of the last dimensions.
+        eps: added to the variance.
+        elementwise_affine: whether there are weight and bias, of shape `normalized_shape`.
         bias: whether there is a bias.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        Input and output: (..., *normalized_shape).
 
     >>> import flambeau as torch
     >>> torch.nn.LayerNorm(2)(torch.tensor([[0.0, 2.0]])).detach()
@@ -71,11 +80,17 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """x / √(mean(x²) + eps) · weight over the last dimensions, whose sizes are `normalized_shape`.
+    """Root mean square normalization: x / √(mean(x²) + eps) · weight over the last dimensions.
 
     Args:
-        eps: None for the smallest step of the input's dtype at 1.
-        elementwise_affine: whether there is a weight.
+        normalized_shape: an int, or the sizes of the last dimensions.
+        eps: added to the mean square; None for the machine epsilon of the input's dtype.
+        elementwise_affine: whether there is a weight, of shape `normalized_shape`; it starts at 1.
+        device: device of the weight.
+        dtype: dtype of the weight.
+
+    Shape:
+        Input and output: (..., *normalized_shape).
 
     >>> import flambeau as torch
     >>> torch.nn.RMSNorm(2)(torch.tensor([[3.0, 3.0]])).detach()
@@ -113,15 +128,22 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """(x - mean) / √(var + eps) · weight + bias, by sample and group of channels, of (N, C, ...) inputs.
+    """Group normalization: (x - mean) / √(var + eps) · weight + bias, with statistics per sample and group of channels.
 
     Args:
-        num_groups: in how many groups the channels fall.
+        num_groups: the number of groups.
         num_channels: C.
-        affine: whether there are weight and bias, one each for every channel.
+        eps: added to the variance.
+        affine: whether there are weight and bias, of shape (C,).
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+        bias: whether there is a bias.
+
+    Shape:
+        Input and output: (N, C, ...).
 
     Raises:
-        ValueError: the groups do not divide the channels.
+        ValueError: `num_groups` does not divide `num_channels`.
 
     >>> import flambeau as torch
     >>> torch.nn.GroupNorm(3, 6)(torch.ones(20, 6, 10, 10)).shape
@@ -171,7 +193,21 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta."""
+    """Local response normalization: x / (k + alpha · mean(x²))^beta, the mean over `size` neighboring channels.
+
+    Args:
+        size: the number of channels.
+        alpha: factor of the mean.
+        beta: the exponent.
+        k: the additive constant.
+
+    Shape:
+        Input and output: (N, C, ...), at least 3-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)(torch.ones(1, 2, 1)).flatten()
+    tensor([0.5000, 0.5000])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

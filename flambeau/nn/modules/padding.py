@@ -53,25 +53,75 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A border of `value` around the last dimension."""
+    """Pad the last dimension with `value`.
+
+    Args:
+        padding: an int, or (left, right); negative widths crop.
+        value: the padding value.
+
+    Shape:
+        Input (N, C, L) or (C, L), output the same with L + left + right.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ConstantPad1d(1, 9.0)(torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[9., 1., 2., 3., 9.]])
+    """
 
     _rank = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """A border of `value` around the last 2 dimensions."""
+    """Pad the last 2 dimensions with `value`.
+
+    Args:
+        padding: an int, or (left, right, top, bottom); negative widths crop.
+        value: the padding value.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W), output with the padded H and W.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ConstantPad2d(1, 9.0)(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[[9., 9., 9., 9.],
+             [9., 0., 1., 9.],
+             [9., 2., 3., 9.],
+             [9., 9., 9., 9.]]])
+    """
 
     _rank = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """A border of `value` around the last 3 dimensions."""
+    """Pad the last 3 dimensions with `value`.
+
+    Args:
+        padding: an int, or (left, right, top, bottom, front, back); negative widths crop.
+        value: the padding value.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W), output with the padded D, H and W.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ConstantPad3d(1, 9.0)(torch.ones(1, 2, 2, 2)).shape
+    flambeau.Size([1, 4, 4, 4])
+    """
 
     _rank = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """A border of zeros around the last dimension."""
+    """Pad the last dimension with zeros.
+
+    Args:
+        padding: an int, or (left, right); negative widths crop.
+
+    Shape:
+        Input (N, C, L) or (C, L), output the same with L + left + right.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ZeroPad1d(1)(torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[0., 1., 2., 3., 0.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -81,7 +131,13 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """A border of zeros around the last 2 dimensions.
+    """Pad the last 2 dimensions with zeros.
+
+    Args:
+        padding: an int, or (left, right, top, bottom); negative widths crop.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W), output with the padded H and W.
 
     >>> import flambeau as torch
     >>> torch.nn.ZeroPad2d(1)(torch.ones(1, 1, 1))
@@ -98,7 +154,18 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """A border of zeros around the last 3 dimensions."""
+    """Pad the last 3 dimensions with zeros.
+
+    Args:
+        padding: an int, or (left, right, top, bottom, front, back); negative widths crop.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W), output with the padded D, H and W.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ZeroPad3d(1)(torch.ones(1, 2, 2, 2)).shape
+    flambeau.Size([1, 4, 4, 4])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -108,37 +175,118 @@ class ZeroPad3d(ConstantPad3d):
 
 
 class ReflectionPad1d(_Pad):
-    """A border of the input mirrored at its edges, around the last dimension."""
+    """Pad the last dimension by reflection at the edges, without repeating the edge element.
+
+    Args:
+        padding: an int, or (left, right); negative widths crop.
+
+    Shape:
+        Input (N, C, L) or (C, L), output the same with L + left + right.
+
+    Raises:
+        RuntimeError: a padding width is not smaller than the padded dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ReflectionPad1d(2)(torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[3., 2., 1., 2., 3., 2., 1.]])
+    """
 
     _rank, _mode = 1, "reflect"
 
 
 class ReflectionPad2d(_Pad):
-    """A border of the input mirrored at its edges, around the last 2 dimensions."""
+    """Pad the last 2 dimensions by reflection at the edges, without repeating the edge element.
+
+    Args:
+        padding: an int, or (left, right, top, bottom); negative widths crop.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W), output with the padded H and W.
+
+    Raises:
+        RuntimeError: a padding width is not smaller than the padded dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ReflectionPad2d(1)(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[[3., 2., 3., 2.],
+             [1., 0., 1., 0.],
+             [3., 2., 3., 2.],
+             [1., 0., 1., 0.]]])
+    """
 
     _rank, _mode = 2, "reflect"
 
 
 class ReflectionPad3d(_Pad):
-    """A border of the input mirrored at its edges, around the last 3 dimensions."""
+    """Pad the last 3 dimensions by reflection at the edges, without repeating the edge element.
+
+    Args:
+        padding: an int, or (left, right, top, bottom, front, back); negative widths crop.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W), output with the padded D, H and W.
+
+    Raises:
+        RuntimeError: a padding width is not smaller than the padded dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ReflectionPad3d(1)(torch.ones(1, 2, 2, 2)).shape
+    flambeau.Size([1, 4, 4, 4])
+    """
 
     _rank, _mode = 3, "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """A border of the input's edges repeated, around the last dimension."""
+    """Pad the last dimension by repeating the edge elements.
+
+    Args:
+        padding: an int, or (left, right); negative widths crop.
+
+    Shape:
+        Input (N, C, L) or (C, L), output the same with L + left + right.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ReplicationPad1d(1)(torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[1., 1., 2., 3., 3.]])
+    """
 
     _rank, _mode = 1, "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """A border of the input's edges repeated, around the last 2 dimensions."""
+    """Pad the last 2 dimensions by repeating the edge elements.
+
+    Args:
+        padding: an int, or (left, right, top, bottom); negative widths crop.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W), output with the padded H and W.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ReplicationPad2d(1)(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[[0., 0., 1., 1.],
+             [0., 0., 1., 1.],
+             [2., 2., 3., 3.],
+             [2., 2., 3., 3.]]])
+    """
 
     _rank, _mode = 2, "replicate"
 
 
 class ReplicationPad3d(_Pad):
-    """A border of the input's edges repeated, around the last 3 dimensions."""
+    """Pad the last 3 dimensions by repeating the edge elements.
+
+    Args:
+        padding: an int, or (left, right, top, bottom, front, back); negative widths crop.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W), output with the padded D, H and W.
+
+    >>> import flambeau as torch
+    >>> torch.nn.ReplicationPad3d(1)(torch.ones(1, 2, 2, 2)).shape
+    flambeau.Size([1, 4, 4, 4])
+    """
 
     _rank, _mode = 3, "replicate"
 
@@ -153,18 +301,66 @@ class _CircularPad(_Pad):
 
 
 class CircularPad1d(_CircularPad):
-    """A border of the input wrapped around, around the last dimension."""
+    """Pad the last dimension periodically.
+
+    Args:
+        padding: an int, or (left, right); negative widths crop.
+
+    Shape:
+        Input (N, C, L) or (C, L), output the same with L + left + right.
+
+    Raises:
+        ValueError: the input is neither 2-D nor 3-D.
+        RuntimeError: a padding width exceeds the padded dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nn.CircularPad1d(1)(torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[3., 1., 2., 3., 1.]])
+    """
 
     _rank = 1
 
 
 class CircularPad2d(_CircularPad):
-    """A border of the input wrapped around, around the last 2 dimensions."""
+    """Pad the last 2 dimensions periodically.
+
+    Args:
+        padding: an int, or (left, right, top, bottom); negative widths crop.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W), output with the padded H and W.
+
+    Raises:
+        ValueError: the input is neither 3-D nor 4-D.
+        RuntimeError: a padding width exceeds the padded dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nn.CircularPad2d(1)(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[[3., 2., 3., 2.],
+             [1., 0., 1., 0.],
+             [3., 2., 3., 2.],
+             [1., 0., 1., 0.]]])
+    """
 
     _rank = 2
 
 
 class CircularPad3d(_CircularPad):
-    """A border of the input wrapped around, around the last 3 dimensions."""
+    """Pad the last 3 dimensions periodically.
+
+    Args:
+        padding: an int, or (left, right, top, bottom, front, back); negative widths crop.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W), output with the padded D, H and W.
+
+    Raises:
+        ValueError: the input is neither 4-D nor 5-D.
+        RuntimeError: a padding width exceeds the padded dimension.
+
+    >>> import flambeau as torch
+    >>> torch.nn.CircularPad3d(1)(torch.ones(1, 2, 2, 2)).shape
+    flambeau.Size([1, 4, 4, 4])
+    """
 
     _rank = 3

@@ -28,7 +28,13 @@ def _describe(key: Any, value: Any, element_type: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list whose tensors become parameters, all of them registered; other values are kept as they are.
+    """A list whose tensors become registered parameters; other values are stored unchanged.
+
+    Args:
+        values: an iterable.
+
+    Raises:
+        TypeError: `values` is not iterable, or a tensor.
 
     >>> import flambeau as torch
     >>> params = torch.nn.ParameterList([torch.zeros(2), torch.zeros(3)])
@@ -100,7 +106,13 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict whose tensors become parameters, all of them registered; other values are kept as they are.
+    """A dict whose tensors become registered parameters; other values are stored unchanged.
+
+    Args:
+        parameters: a mapping with string keys, or an iterable of pairs.
+
+    Raises:
+        TypeError: a key is not a string, or `parameters` is not iterable.
 
     >>> import flambeau as torch
     >>> params = torch.nn.ParameterDict({"gain": torch.ones(1)})

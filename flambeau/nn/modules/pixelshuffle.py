@@ -10,7 +10,10 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """(..., C·r², H, W) to (..., C, H·r, W·r).
+    """Rearrange channels into pixels: (..., C·r², H, W) to (..., C, H·r, W·r).
+
+    Args:
+        upscale_factor: r.
 
     >>> import flambeau as torch
     >>> torch.nn.PixelShuffle(3)(torch.ones(1, 9, 4, 4)).shape
@@ -29,7 +32,15 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(..., C, H·r, W·r) to (..., C·r², H, W)."""
+    """Rearrange pixels into channels: (..., C, H·r, W·r) to (..., C·r², H, W).
+
+    Args:
+        downscale_factor: r.
+
+    >>> import flambeau as torch
+    >>> torch.nn.PixelUnshuffle(3)(torch.ones(1, 1, 12, 12)).shape
+    flambeau.Size([1, 9, 4, 4])
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

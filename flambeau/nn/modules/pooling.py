@@ -41,15 +41,20 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The maximum of each window of an (N, C, L) or (C, L) input.
+    """Maximum of each window of the last dimension.
 
     Args:
-        kernel_size: the window's size.
-        stride: from window to window; the window's size by default.
-        padding: how much -inf to add on both sides.
-        dilation: from element to element of a window.
-        return_indices: return also where the maxima lie.
-        ceil_mode: let windows run over the end.
+        kernel_size: the window size, an int (for every dimension) or one int per dimension.
+        stride: the distance between windows; `kernel_size` by default.
+        padding: elements of -inf added on both sides; at most half the window.
+        dilation: the distance between the elements of a window.
+        return_indices: also return the flat index of each maximum within its plane (int64).
+        ceil_mode: round the output size up instead of down.
+
+    Shape:
+        Input (N, C, L) or (C, L);
+        output (N, C, L_out) or (C, L_out), where
+        L_out = ⌊(L + 2 · padding - dilation · (kernel_size - 1) - 1) / stride⌋ + 1.
 
     >>> import flambeau as torch
     >>> torch.nn.MaxPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 0.0]]))
@@ -60,7 +65,11 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The maximum of each window of an (N, C, H, W) or (C, H, W) input; arguments as of `MaxPool1d`.
+    """Maximum of each window of the last 2 dimensions; see `MaxPool1d` for the arguments and the output size.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W);
+        output (N, C, H_out, W_out) or (C, H_out, W_out).
 
     >>> import flambeau as torch
     >>> torch.nn.MaxPool2d(3, stride=2)(torch.ones(20, 16, 50, 32)).shape
@@ -71,17 +80,34 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The maximum of each window of an (N, C, D, H, W) or (C, D, H, W) input; arguments as of `MaxPool1d`."""
+    """Maximum of each window of the last 3 dimensions; see `MaxPool1d` for the arguments and the output size.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W);
+        output (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.MaxPool3d(2)(torch.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[7.]]]])
+    """
 
     _rank = 3
 
 
 class AvgPool1d(Module):
-    """The mean of each window of an (N, C, L) or (C, L) input.
+    """Mean of each window of the last dimension.
 
     Args:
-        kernel_size, stride, padding, ceil_mode: as in `MaxPool1d`, the padding being zeros.
-        count_include_pad: whether the padding counts as elements.
+        kernel_size: the window size.
+        stride: the distance between windows; `kernel_size` by default.
+        padding: zeros added on both sides; at most half the window.
+        ceil_mode: round the output size up instead of down.
+        count_include_pad: whether the padding counts in the divisor.
+
+    Shape:
+        Input (N, C, L) or (C, L);
+        output (N, C, L_out) or (C, L_out), where
+        L_out = ⌊(L + 2 · padding - kernel_size) / stride⌋ + 1.
 
     >>> import flambeau as torch
     >>> torch.nn.AvgPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 0.0]]))
@@ -106,10 +132,19 @@ class AvgPool1d(Module):
 
 
 class AvgPool2d(Module):
-    """The mean of each window of an (N, C, H, W) or (C, H, W) input; arguments as of `AvgPool1d`.
+    """Mean of each window of the last 2 dimensions; see `AvgPool1d` for the other arguments.
 
     Args:
-        divisor_override: divide the sums by this instead of the window's size.
+        divisor_override: divide the sums by this instead of the window's number of elements.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W);
+        output (N, C, H_out, W_out) or (C, H_out, W_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.AvgPool2d(2)(torch.arange(16.0).reshape(1, 4, 4))
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
     """
 
     _rank = 2
@@ -134,7 +169,19 @@ class AvgPool2d(Module):
 
 
 class AvgPool3d(AvgPool2d):
-    """The mean of each window of an (N, C, D, H, W) or (C, D, H, W) input; arguments as of `AvgPool2d`."""
+    """Mean of each window of the last 3 dimensions; see `AvgPool1d` for the other arguments.
+
+    Args:
+        divisor_override: divide the sums by this instead of the window's number of elements.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W);
+        output (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.AvgPool3d(2)(torch.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
+    """
 
     _rank = 3
 
@@ -159,19 +206,65 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The p-norm of each window of an (N, C, L) or (C, L) input."""
+    """p-norm of each window of the last dimension: (Σ xᵖ)^(1/p).
+
+    Args:
+        norm_type: p.
+        kernel_size: the window size, an int or one int per dimension.
+        stride: the distance between windows; `kernel_size` by default.
+        ceil_mode: round the output size up instead of down.
+
+    Shape:
+        Input (N, C, L) or (C, L);
+        output (N, C, L_out) or (C, L_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.LPPool1d(2, 2)(torch.ones(1, 4))
+    tensor([[1.4142, 1.4142]])
+    """
 
     _rank = 1
 
 
 class LPPool2d(_LPPoolNd):
-    """The p-norm of each window of an (N, C, H, W) or (C, H, W) input."""
+    """p-norm of each window of the last 2 dimensions: (Σ xᵖ)^(1/p).
+
+    Args:
+        norm_type: p.
+        kernel_size: the window size, an int or one int per dimension.
+        stride: the distance between windows; `kernel_size` by default.
+        ceil_mode: round the output size up instead of down.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W);
+        output (N, C, H_out, W_out) or (C, H_out, W_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.LPPool2d(2, 2)(torch.ones(1, 4, 4))
+    tensor([[[2., 2.],
+             [2., 2.]]])
+    """
 
     _rank = 2
 
 
 class LPPool3d(_LPPoolNd):
-    """The p-norm of each window of an (N, C, D, H, W) or (C, D, H, W) input."""
+    """p-norm of each window of the last 3 dimensions: (Σ xᵖ)^(1/p).
+
+    Args:
+        norm_type: p.
+        kernel_size: the window size, an int or one int per dimension.
+        stride: the distance between windows; `kernel_size` by default.
+        ceil_mode: round the output size up instead of down.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W);
+        output (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.LPPool3d(2, 2)(torch.ones(1, 2, 2, 2))
+    tensor([[[[2.8284]]]])
+    """
 
     _rank = 3
 
@@ -193,19 +286,64 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The maximum of each of `output_size` windows that cover the last dimension evenly."""
+    """Maximum of windows that divide the last dimension into `output_size` parts.
+
+    Window i covers the indices ⌊i · L / L_out⌋ to ⌈(i + 1) · L / L_out⌉ - 1.
+
+    Args:
+        output_size: an int.
+        return_indices: also return the flat index of each maximum within its plane (int64).
+
+    Shape:
+        Input (N, C, L) or (C, L);
+        output (N, C, L_out) or (C, L_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.AdaptiveMaxPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 0.0]]))
+    tensor([[2., 3.]])
+    """
 
     _rank = 1
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The maximum of each of `output_size` windows that cover the last 2 dimensions evenly; None: the input's."""
+    """Maximum of windows that divide the last 2 dimensions into `output_size` parts.
+
+    Window i covers the indices ⌊i · L / L_out⌋ to ⌈(i + 1) · L / L_out⌉ - 1.
+
+    Args:
+        output_size: an int or (H_out, W_out); None keeps the input size.
+        return_indices: also return the flat index of each maximum within its plane (int64).
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W);
+        output (N, C, H_out, W_out) or (C, H_out, W_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.AdaptiveMaxPool2d((1, None))(torch.arange(16.0).reshape(1, 4, 4))
+    tensor([[[12., 13., 14., 15.]]])
+    """
 
     _rank = 2
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The maximum of each of `output_size` windows that cover the last 3 dimensions evenly; None: the input's."""
+    """Maximum of windows that divide the last 3 dimensions into `output_size` parts.
+
+    Window i covers the indices ⌊i · L / L_out⌋ to ⌈(i + 1) · L / L_out⌉ - 1.
+
+    Args:
+        output_size: an int or (D_out, H_out, W_out); None keeps the input size.
+        return_indices: also return the flat index of each maximum within its plane (int64).
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W);
+        output (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.AdaptiveMaxPool3d(1)(torch.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[7.]]]])
+    """
 
     _rank = 3
 
@@ -225,13 +363,36 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The mean of each of `output_size` windows that cover the last dimension evenly."""
+    """Mean of windows that divide the last dimension into `output_size` parts.
+
+    Window i covers the indices ⌊i · L / L_out⌋ to ⌈(i + 1) · L / L_out⌉ - 1.
+
+    Args:
+        output_size: an int.
+
+    Shape:
+        Input (N, C, L) or (C, L);
+        output (N, C, L_out) or (C, L_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.AdaptiveAvgPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 0.0]]))
+    tensor([[1.5000, 1.5000]])
+    """
 
     _rank = 1
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The mean of each of `output_size` windows that cover the last 2 dimensions evenly; None: the input's.
+    """Mean of windows that divide the last 2 dimensions into `output_size` parts.
+
+    Window i covers the indices ⌊i · L / L_out⌋ to ⌈(i + 1) · L / L_out⌉ - 1.
+
+    Args:
+        output_size: an int or (H_out, W_out); None keeps the input size.
+
+    Shape:
+        Input (N, C, H, W) or (C, H, W);
+        output (N, C, H_out, W_out) or (C, H_out, W_out).
 
     >>> import flambeau as torch
     >>> torch.nn.AdaptiveAvgPool2d((5, None))(torch.ones(1, 64, 10, 9)).shape
@@ -242,6 +403,20 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The mean of each of `output_size` windows that cover the last 3 dimensions evenly; None: the input's."""
+    """Mean of windows that divide the last 3 dimensions into `output_size` parts.
+
+    Window i covers the indices ⌊i · L / L_out⌋ to ⌈(i + 1) · L / L_out⌉ - 1.
+
+    Args:
+        output_size: an int or (D_out, H_out, W_out); None keeps the input size.
+
+    Shape:
+        Input (N, C, D, H, W) or (C, D, H, W);
+        output (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out).
+
+    >>> import flambeau as torch
+    >>> torch.nn.AdaptiveAvgPool3d(1)(torch.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
+    """
 
     _rank = 3

@@ -22,7 +22,29 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """Base of recurrent layers: parameters, stacking of layers, directions, batch handling."""
+    """Base of `RNN`, `LSTM` and `GRU`: parameters, stacking of layers, directions, batch handling.
+
+    Args:
+        mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+        input_size: size of the input features.
+        hidden_size: H, size of the hidden state.
+        num_layers: number of stacked layers.
+        bias: whether there are biases.
+        batch_first: batched sequences are (N, L, size) instead of (L, N, size).
+        dropout: dropout probability of the outputs between layers, in training mode.
+        bidirectional: also run over the reversed sequence; the outputs are concatenated.
+        proj_size: LSTM only: size that the hidden state is projected to; 0 for no projection.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: a size is out of range, or `mode` is unknown.
+
+    >>> import flambeau as torch
+    >>> [name for name, _ in torch.nn.RNNBase("GRU", 2, 3).named_parameters()]
+    ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
+    """
 
     mode: str
     input_size: int
@@ -261,15 +283,31 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h = tanh(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ), step by step.
+    """Elman RNN: hₜ = tanh(xₜ Wᵢₕᵀ + bᵢₕ + hₜ₋₁ Wₕₕᵀ + bₕₕ), or relu.
+
+    Parameters are initialized from U(-1/√hidden_size, 1/√hidden_size).
 
     Args:
-        input_size, hidden_size: sizes of x and h.
-        num_layers: each layer runs over the outputs of the one before.
+        input_size: size of xₜ.
+        hidden_size: H, size of hₜ.
+        num_layers: number of stacked layers; each runs over the outputs of the one below.
         nonlinearity: "tanh" or "relu".
-        batch_first: sequences are (N, L, size) rather than (L, N, size).
-        dropout: probability of dropping outputs between the layers.
-        bidirectional: run over the sequence from both ends.
+        bias: whether there are biases.
+        batch_first: batched sequences are (N, L, size) instead of (L, N, size).
+        dropout: dropout probability of the outputs between layers, in training mode.
+        bidirectional: also run over the reversed sequence; the outputs are concatenated.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+        proj_size: must be 0.
+
+    Shape:
+        Input (L, N, input_size), (N, L, input_size) with `batch_first`, or (L, input_size). Initial and final h:
+        (D · num_layers, N, H) or (D · num_layers, H), D = 2 if bidirectional, else 1. Output: like the input, with
+        last dimension D · H.
+
+    Raises:
+        ValueError: `nonlinearity` is unknown, or the input is neither 2-D nor 3-D.
+        RuntimeError: the sizes of input and state do not match.
 
     >>> import flambeau as torch
     >>> output, hidden = torch.nn.RNN(10, 20, 2)(torch.ones(5, 3, 10))
@@ -299,13 +337,29 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory: a cell c, guarded by gates for what comes in, stays and goes out.
+    """Long short-term memory: c = f · c + i · g, h = o · tanh(c).
 
-    i, f, g, o = σ, σ, tanh, σ of x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ; c = f · c + i · g; h = o · tanh(c).
-    The arguments are those of `RNN`, and
+    i, f, o = σ(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ) and g = tanh(...) likewise, each with its own rows of the weights.
 
     Args:
-        proj_size: project h to that size.
+        input_size: size of x.
+        hidden_size: H, size of h and c.
+        num_layers: number of stacked layers.
+        bias: whether there are biases.
+        batch_first: batched sequences are (N, L, size) instead of (L, N, size).
+        dropout: dropout probability of the outputs between layers, in training mode.
+        bidirectional: also run over the reversed sequence; the outputs are concatenated.
+        proj_size: size that h is projected to by a learnable matrix; 0 for no projection.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        Input as in `RNN`; initial and final state (h, c): h (D · num_layers, N, proj_size or H), c (D · num_layers, N,
+        H); output (L, N, D · (proj_size or H)).
+
+    Raises:
+        ValueError: an argument is out of range, or the input is neither 2-D nor 3-D.
+        RuntimeError: the sizes of input and state do not match.
 
     >>> import flambeau as torch
     >>> output, (hidden, cell) = torch.nn.LSTM(10, 20, 2)(torch.ones(5, 3, 10))
@@ -359,10 +413,10 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units.
+    """Gated recurrent unit: h = (1 - z) · n + z · h.
 
-    r, z = σ of x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ; n = tanh(x Wᵢₕᵀ + bᵢₕ + r · (h Wₕₕᵀ + bₕₕ));
-    h = (1 - z) · n + z · h. The arguments are those of `RNN`.
+    r, z = σ(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ) and n = tanh(x Wᵢₕᵀ + bᵢₕ + r · (h Wₕₕᵀ + bₕₕ)), each with its own rows of
+    the weights. See `RNN` for the arguments, the shapes and the exceptions.
 
     >>> import flambeau as torch
     >>> output, hidden = torch.nn.GRU(10, 20, 2)(torch.ones(5, 3, 10))

@@ -43,7 +43,20 @@ def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tenso
 
 
 class RNNCellBase(Module):
-    """The parameters of a cell with `num_chunks` gates."""
+    """Base of `RNNCell`, `LSTMCell` and `GRUCell`: parameters and shape checks.
+
+    Args:
+        input_size: size of the input features.
+        hidden_size: H, size of the hidden state.
+        bias: whether there are biases.
+        num_chunks: number of gates.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    >>> import flambeau as torch
+    >>> [tuple(p.shape) for p in torch.nn.RNNCellBase(2, 3, True, num_chunks=4).parameters()]
+    [(12, 2), (12, 3), (12,), (12,)]
+    """
 
     input_size: int
     hidden_size: int
@@ -100,7 +113,22 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """h = tanh(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ), or relu.
+    """One step of `RNN`: h' = tanh(x Wᵢₕᵀ + bᵢₕ + h Wₕₕᵀ + bₕₕ), or relu.
+
+    Args:
+        input_size: size of x.
+        hidden_size: H, size of h.
+        bias: whether there are biases.
+        nonlinearity: "tanh" or "relu".
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        x (N, input_size) or (input_size,); h and h' (N, H) or (H,); h defaults to zeros.
+
+    Raises:
+        ValueError: input or state is neither 1-D nor 2-D.
+        RuntimeError: the sizes of input and state do not match.
 
     >>> import flambeau as torch
     >>> torch.nn.RNNCell(10, 20)(torch.ones(3, 10)).shape
@@ -128,7 +156,21 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of `LSTM`: the new (h, c).
+    """One step of `LSTM`: returns (h', c').
+
+    Args:
+        input_size: size of x.
+        hidden_size: H, size of h.
+        bias: whether there are biases.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        x (N, input_size) or (input_size,); h, c, h' and c' (N, H) or (H,); h and c default to zeros.
+
+    Raises:
+        ValueError: input or state is neither 1-D nor 2-D.
+        RuntimeError: the sizes of input and state do not match.
 
     >>> import flambeau as torch
     >>> h, c = torch.nn.LSTMCell(10, 20)(torch.ones(3, 10))
@@ -157,7 +199,21 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of `GRU`.
+    """One step of `GRU`: returns h'.
+
+    Args:
+        input_size: size of x.
+        hidden_size: H, size of h.
+        bias: whether there are biases.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        x (N, input_size) or (input_size,); h and h' (N, H) or (H,); h defaults to zeros.
+
+    Raises:
+        ValueError: input or state is neither 1-D nor 2-D.
+        RuntimeError: the sizes of input and state do not match.
 
     >>> import flambeau as torch
     >>> torch.nn.GRUCell(10, 20)(torch.ones(3, 10)).shape

@@ -14,16 +14,26 @@ __all__ = ["Embedding"]
 
 
 class Embedding(Module):
-    """The rows of a (num_embeddings, embedding_dim) table that the input names.
+    """Lookup table: output[i] = weight[input[i]].
+
+    The weight is initialized from N(0, 1).
 
     Args:
-        padding_idx: a row that starts at zero and gets no gradient.
-        max_norm: rows with a larger norm are scaled down in place when they are looked up.
+        num_embeddings: number of rows.
+        embedding_dim: size of a row.
+        padding_idx: index of a row that is initialized to 0 and receives no gradient.
+        max_norm: rows with a larger norm are scaled down to it in place on lookup.
         norm_type: p of that norm.
-        scale_grad_by_freq: divide the gradient of a row by how often the input names it.
-        sparse: ask for a sparse gradient.
+        scale_grad_by_freq: divide the gradient of a row by the number of its occurrences in the input.
+        sparse: request a sparse gradient.
+        device: device of the weight.
+        dtype: dtype of the weight.
 
-    The table starts normally distributed.
+    Shape:
+        Input (*), int32 or int64; output (*, embedding_dim). `weight`: (num_embeddings, embedding_dim).
+
+    Raises:
+        AssertionError: `padding_idx` is out of range.
 
     >>> import flambeau as torch
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2, 4, 5], [4, 3, 2, 9]])).shape
@@ -92,7 +102,19 @@ class Embedding(Module):
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
                         max_norm: float | None = None, norm_type: float = 2.0,
                         scale_grad_by_freq: bool = False, sparse: bool = False) -> Self:
-        """An embedding whose table is a given matrix, not to be trained unless `freeze` is False.
+        """Make an embedding with a given weight, not trainable unless `freeze` is False.
+
+        Args:
+            embeddings: the weight, (num_embeddings, embedding_dim).
+            freeze: whether the weight has `requires_grad=False`.
+            padding_idx: see the class.
+            max_norm: see the class.
+            norm_type: see the class.
+            scale_grad_by_freq: see the class.
+            sparse: see the class.
+
+        Raises:
+            AssertionError: `embeddings` is not 2-D.
 
         >>> import flambeau as torch
         >>> table = torch.nn.Embedding.from_pretrained(torch.tensor([[1.0, 2.3], [4.0, 5.1]]))

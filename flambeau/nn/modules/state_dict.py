@@ -71,15 +71,15 @@ class StateDictMixin:
     _load_state_dict_post_hooks: OrderedDict
 
     def get_extra_state(self) -> Any:
-        """State of this module besides its tensors; override together with `set_extra_state`."""
+        """Non-tensor state to save in the state dict; override together with `set_extra_state`."""
         raise RuntimeError(NOT_OVERRIDDEN.format("get_extra_state"))
 
     def set_extra_state(self, state: Any) -> None:
-        """Put back what `get_extra_state` returned."""
+        """Restore the state returned by `get_extra_state`."""
         raise RuntimeError(NOT_OVERRIDDEN.format("set_extra_state"))
 
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Run `hook(module, state_dict, prefix, local_metadata)`, which may edit it, after `state_dict`."""
+        """Run `hook(module, state_dict, prefix, local_metadata)` after `state_dict`; it may edit the dict in place."""
         hook._from_public_api = True  # type: ignore[attr-defined]
         return self._register_state_dict_hook(hook, _public=True)
 
@@ -90,7 +90,7 @@ class StateDictMixin:
         return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Run `hook(module, prefix, keep_vars)` before `state_dict` is made."""
+        """Run `hook(module, prefix, keep_vars)` before `state_dict`."""
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> RemovableHandle:
@@ -103,7 +103,7 @@ class StateDictMixin:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Run `hook(module, incompatible_keys)`, which may edit the keys, after the module was loaded."""
+        """Run `hook(module, incompatible_keys)` after loading; it may edit the keys in place."""
         return add_hook(self._load_state_dict_post_hooks, hook)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -117,12 +117,12 @@ class StateDictMixin:
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """All parameters and persistent buffers of this module and those below it, by name.
+        """Parameters and persistent buffers of this module and its descendants, by dotted path.
 
         Args:
-            destination: a dict to write to; a new OrderedDict by default.
-            prefix: put before every name.
-            keep_vars: give the parameters themselves rather than detached tensors.
+            destination: the dict to fill; a new OrderedDict by default.
+            prefix: prepended to every name.
+            keep_vars: return the parameters and buffers themselves instead of detached tensors.
 
         >>> import flambeau as torch
         >>> list(torch.nn.Linear(2, 3).state_dict())
@@ -194,19 +194,19 @@ class StateDictMixin:
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True,
                         assign: bool = False) -> _IncompatibleKeys:
-        """Copy the values of `state_dict` into the tensors of this module and those below it.
+        """Copy the values of `state_dict` into the parameters and buffers of this module and its descendants.
 
         Args:
-            state_dict: tensors by name, as `state_dict()` makes them.
-            strict: the names must be exactly those of `state_dict()`.
-            assign: take the tensors themselves instead of copying their values.
+            state_dict: tensors by dotted path, as returned by `state_dict()`.
+            strict: raise if the names are not exactly those of `state_dict()`.
+            assign: assign the tensors themselves instead of copying their values.
 
         Returns:
-            The `missing_keys` and the `unexpected_keys`.
+            A named tuple (missing_keys, unexpected_keys).
 
         Raises:
-            RuntimeError: names (if `strict`) or shapes do not match; everything that does match has
-                been loaded.
+            RuntimeError: names (if `strict`) or shapes do not match; the matching tensors have been loaded.
+            TypeError: `state_dict` is not a mapping.
 
         >>> import flambeau as torch
         >>> a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)

@@ -12,7 +12,17 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """The spatial dimensions of an (N, C, ...) input resampled; see `nn.functional.interpolate`.
+    """Resample the spatial dimensions of the input; see `nn.functional.interpolate`.
+
+    Args:
+        size: the output size, an int or one int per spatial dimension.
+        scale_factor: output size divided by input size, instead of `size`.
+        mode: "nearest", "linear", "bilinear", "bicubic" or "trilinear".
+        align_corners: for the linear and cubic modes: keep the centers of the corner elements in place.
+        recompute_scale_factor: use the ratio of the integer sizes as the scale.
+
+    Shape:
+        Input (N, C, *spatial), 3-D to 5-D; output (N, C, *size).
 
     >>> import flambeau as torch
     >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
@@ -43,14 +53,39 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` in "nearest" mode."""
+    """`Upsample` with mode "nearest".
+
+    Args:
+        size: the output size, an int or (H, W).
+        scale_factor: output size divided by input size, instead of `size`.
+
+    Shape:
+        Input (N, C, H, W), output (N, C, *size).
+
+    >>> import flambeau as torch
+    >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` in "bilinear" mode, the corners' centres staying in place."""
+    """`Upsample` with mode "bilinear" and `align_corners=True`.
+
+    Args:
+        size: the output size, an int or (H, W).
+        scale_factor: output size divided by input size, instead of `size`.
+
+    Shape:
+        Input (N, C, H, W), output (N, C, *size).
+
+    >>> import flambeau as torch
+    >>> torch.nn.UpsamplingBilinear2d(size=(1, 3))(torch.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

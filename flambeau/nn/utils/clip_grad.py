@@ -13,7 +13,13 @@ from ..._tensor import functions as fn
 
 def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
-    """The p-norm of all tensors as if they were one vector.
+    """The p-norm of all tensors, as if concatenated: (Σ |xᵢ|ᵖ)^(1/p).
+
+    Args:
+        tensors: a tensor, or an iterable of tensors.
+        norm_type: p; may be inf.
+        error_if_nonfinite: raise if the norm is infinite or nan.
+        foreach: accepted for compatibility.
 
     Raises:
         RuntimeError: the norm is infinite or nan, and `error_if_nonfinite`.
@@ -39,7 +45,21 @@ def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
 
 def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor,
                           foreach: bool | None = None) -> None:
-    """Multiply all gradients by max_norm / (total_norm + 1e-6), if that is below 1."""
+    """Multiply all gradients in place by min(1, max_norm / (total_norm + 1e-6)).
+
+    Args:
+        parameters: a tensor, or an iterable of tensors; those without `grad` are skipped.
+        max_norm: the largest norm allowed.
+        total_norm: the norm of all gradients, a 0-D tensor; see `get_total_norm`.
+        foreach: accepted for compatibility.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.zeros(2))
+    >>> p.grad = torch.tensor([3.0, 4.0])
+    >>> torch.nn.utils.clip_grads_with_norm_([p], 1.0, torch.tensor(5.0))
+    >>> p.grad
+    tensor([0.6000, 0.8000])
+    """
     with no_grad():
         parameters = [parameters] if isinstance(parameters, Tensor) else parameters
         grads = [p.grad for p in parameters if p.grad is not None]
@@ -53,7 +73,20 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float
 
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
                     error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
-    """Scale the gradients so that the norm of all together is at most `max_norm`; the norm before.
+    """Scale the gradients in place so that their total norm is at most `max_norm`.
+
+    Args:
+        parameters: a tensor, or an iterable of tensors; those without `grad` are skipped.
+        max_norm: the largest norm allowed.
+        norm_type: p of the norm; may be inf.
+        error_if_nonfinite: raise if the norm is infinite or nan.
+        foreach: accepted for compatibility.
+
+    Returns:
+        The total norm before scaling, a 0-D tensor.
+
+    Raises:
+        RuntimeError: the norm is infinite or nan, and `error_if_nonfinite`.
 
     >>> import flambeau as torch
     >>> p = torch.nn.Parameter(torch.zeros(2))
@@ -78,7 +111,16 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
 
 def clip_grad_norm(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
-    """Deprecated: use `clip_grad_norm_`."""
+    """Deprecated: use `clip_grad_norm_`, which has the same arguments.
+
+    >>> import flambeau as torch
+    >>> import warnings
+    >>> p = torch.nn.Parameter(torch.zeros(2))
+    >>> p.grad = torch.tensor([3.0, 4.0])
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.nn.utils.clip_grad_norm([p], 1.0)
+    tensor(5.)
+    """
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
                   "`torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
@@ -86,7 +128,20 @@ def clip_grad_norm(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: Any,
                      foreach: bool | None = None) -> None:
-    """Limit each element of the gradients to ±clip_value."""
+    """Clamp each element of the gradients to [-clip_value, clip_value], in place.
+
+    Args:
+        parameters: a tensor, or an iterable of tensors; those without `grad` are skipped.
+        clip_value: the largest absolute value allowed.
+        foreach: accepted for compatibility.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.zeros(2))
+    >>> p.grad = torch.tensor([3.0, 4.0])
+    >>> torch.nn.utils.clip_grad_value_([p], 3.5)
+    >>> p.grad
+    tensor([3.0000, 3.5000])
+    """
     with no_grad():
         clip_value = float(clip_value)
         for p in [parameters] if isinstance(parameters, Tensor) else parameters:

@@ -9,7 +9,13 @@ from ..._tensor import functions as fn
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of all parameters, one after the other.
+    """Concatenate all parameters, flattened.
+
+    Args:
+        parameters: an iterable of tensors.
+
+    Returns:
+        A 1-D tensor.
 
     >>> import flambeau as torch
     >>> torch.nn.utils.parameters_to_vector(torch.nn.Linear(2, 3).parameters()).shape
@@ -19,10 +25,20 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Make slices of a vector the data of the parameters, one after the other.
+    """Set the data of the parameters to consecutive slices of a vector, as views.
+
+    Args:
+        vec: a 1-D tensor; the inverse of `parameters_to_vector`.
+        parameters: an iterable of tensors.
 
     Raises:
-        TypeError: `vec` is no tensor.
+        TypeError: `vec` is not a tensor.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.zeros(2))
+    >>> torch.nn.utils.vector_to_parameters(torch.tensor([1.0, 2.0]), [p])
+    >>> p.detach()
+    tensor([1., 2.])
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
